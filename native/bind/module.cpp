@@ -1,0 +1,9 @@
+// The one Python module of the native core. Each file beside this one binds one room of native/core.
+#include <nanobind/nanobind.h>
+
+#include "module.hpp"
+
+NB_MODULE(core, m) {
+    m.doc() = "lanescope's native core: codecs, writers and Arrow export.";
+    lanescope::bind::arrow(m);
+}

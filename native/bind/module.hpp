@@ -1,0 +1,6 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace lanescope::bind {
+void arrow(nanobind::module_& m);
+}  // namespace lanescope::bind

@@ -1,0 +1,1 @@
+"""The native core: codecs, writers and Arrow export, built from native/."""

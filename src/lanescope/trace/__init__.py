@@ -1,0 +1,23 @@
+"""The one event model: what every device family decodes into, and every writer, check and view reads."""
+
+from lanescope.trace.builder import TraceBuilder
+from lanescope.trace.clocks import ticks_to_ns
+from lanescope.trace.column import Column, Dictionary
+from lanescope.trace.schema import ColumnSpec, Flag, TableSpec
+from lanescope.trace.stats import StatSpec
+from lanescope.trace.table import Table
+from lanescope.trace.trace import TimeBase, Trace
+
+__all__ = [
+    "Column",
+    "ColumnSpec",
+    "Dictionary",
+    "Flag",
+    "StatSpec",
+    "Table",
+    "TableSpec",
+    "TimeBase",
+    "Trace",
+    "TraceBuilder",
+    "ticks_to_ns",
+]

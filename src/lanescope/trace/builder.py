@@ -1,0 +1,335 @@
+"""TraceBuilder: how decoders make a Trace, in batches, checked against the declarations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lanescope.errors import InternalError
+from lanescope.trace import accounting
+from lanescope.trace.column import DTYPES, Column, Dictionary
+from lanescope.trace.schema import (
+    ACCOUNTING,
+    ANCHORS,
+    CLOCKS,
+    CORE_TABLES,
+    INPUTS,
+    QUALITIES,
+    STATS,
+    TRACKS,
+    ColumnSpec,
+    TableSpec,
+)
+from lanescope.trace.stats import CORE_STATS, StatSpec
+from lanescope.trace.table import Table
+from lanescope.trace.trace import Records, TimeBase, Trace
+
+_DEFAULTS: dict[str, Any] = {"flags": 0, "quality": "exact", "category": ""}
+
+
+class TraceBuilder:
+    """Collects rows and gives them out as ``Trace`` batches that share tracks, clocks and texts.
+
+    Args:
+        time: what the timestamps count.
+        details: detail tables of the family.
+        stats: stats of the family, besides those that any family may count.
+
+    Example:
+        >>> builder = TraceBuilder(TimeBase())
+        >>> lane = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=lane, ts=np.array([0, 5]), dur=np.array([3, 4]), name="mma")
+        >>> builder.finish().slices["name"].tolist()
+        ['mma', 'mma']
+    """
+
+    def __init__(
+        self, time: TimeBase, *, details: Sequence[TableSpec] = (), stats: Sequence[StatSpec] = ()
+    ) -> None:
+        self.time = time
+        self._specs = {spec.name: spec for spec in (*CORE_TABLES, *details)}
+        self._details = tuple(spec.name for spec in details)
+        self._stat_specs = {spec.name: spec for spec in (*CORE_STATS, *stats)}
+        self._dictionaries: dict[tuple[str, str], Dictionary] = {}
+        # Names and categories are one vocabulary over slices and instants, so a code can be reused between them.
+        self.names = Dictionary()
+        self.categories = Dictionary()
+        self._qualities = Dictionary(QUALITIES)
+        self._pending: dict[str, list[dict[str, Column]]] = {name: [] for name in self._specs}
+        self._counts = dict.fromkeys(self._specs, 0)
+        self._shared: dict[str, list[dict[str, Any]]] = {"inputs": [], "tracks": [], "clocks": [], "anchors": []}
+        self._stats: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
+        self._accounts: list[dict[str, Any]] = []
+        self._records: dict[str, Callable[[], Table]] = {}
+
+    # --- what all batches share -------------------------------------------------------------------------------
+
+    def input(
+        self,
+        *,
+        capture: str,
+        path: str,
+        size: int,
+        sha256: str,
+        family: str,
+        format: str,  # noqa: A002 (the column's name)
+        part: str = "main",
+        options: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Add an input file and return its id."""
+        return self._share(
+            INPUTS,
+            capture=capture,
+            part=part,
+            path=path,
+            size=size,
+            sha256=sha256,
+            family=family,
+            format=format,
+            options=json.dumps(dict(options or {}), sort_keys=True, default=str),
+        )
+
+    def clock(
+        self,
+        *,
+        name: str,
+        device: str,
+        frequency: Fraction | int | None,
+        counter_bits: int | None = None,
+        tick_step: int | None = None,
+    ) -> int:
+        """Add a clock and return its id; ``frequency`` in Hz, an exact ratio, None when it is unknown."""
+        ratio = None if frequency is None else Fraction(frequency)
+        return self._share(
+            CLOCKS,
+            name=name,
+            device=device,
+            ticks_per_second_num=None if ratio is None else ratio.numerator,
+            ticks_per_second_den=None if ratio is None else ratio.denominator,
+            counter_bits=counter_bits,
+            tick_step=tick_step,
+        )
+
+    def anchor(self, *, clock_id: int, ticks: int, ts: int, error_ns: int | None = None) -> int:
+        """Add a reading of a clock at a known trace time and return its id."""
+        return self._share(ANCHORS, clock_id=clock_id, ticks=ticks, ts=ts, error_ns=error_ns)
+
+    def track(
+        self,
+        name: str,
+        *,
+        kind: str,
+        role: str,
+        parent: int | None = None,
+        input_id: int | None = None,
+        discipline: str = "disjoint",
+        clock_id: int | None = None,
+        unit: str = "",
+        sort_key: int | None = None,
+    ) -> int:
+        """Add a track and return its id; without a ``sort_key`` siblings keep the order in which they were added."""
+        return self._share(
+            TRACKS,
+            parent_id=parent,
+            input_id=input_id,
+            kind=kind,
+            role=role,
+            name=name,
+            sort_key=len(self._shared["tracks"]) if sort_key is None else sort_key,
+            discipline=discipline,
+            clock_id=clock_id,
+            unit=unit,
+        )
+
+    def _share(self, spec: TableSpec, **row: Any) -> int:
+        rows = self._shared[spec.name]
+        rows.append({"id": len(rows), **row})
+        return len(rows) - 1
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def append(self, table: str, **columns: Any) -> int:
+        """Append rows to a table, column by column.
+
+        Args:
+            table: a core table with rows (``slices``, ``instants``, ``counters``, ``flows``, ``gaps``, ``coverage``) or
+                one of the family's detail tables.
+            **columns: arrays [n], sequences, or scalars for all rows. Text columns take ``str``, sequences of ``str``,
+                or int32 codes of ``dictionary(table, column)``. ``NAME_valid`` (bool [n]) marks unknown values of a
+                nullable column; a nullable column that is left out, or None, is unknown in all rows. ``flags`` default
+                to 0, ``quality`` to ``exact``, ``category`` to "".
+
+        Returns:
+            The id of the first appended row; the others follow it.
+        """
+        spec = self._specs[table]
+        length = _length(columns)
+        first = self._counts[table]
+        made = {}
+        for declared in spec.columns:
+            if declared.name == "id" and not spec.key:
+                made["id"] = Column.derived(length, lambda: np.arange(first, first + length, dtype=np.int64))
+                continue
+            valid = columns.pop(f"{declared.name}_valid", None)
+            value = columns.pop(declared.name, None)
+            made[declared.name] = self._column(table, declared, value, valid, length)
+        if columns:
+            raise InternalError(f"table {table} has no column {sorted(columns)}")
+        if length:
+            self._pending[table].append(made)
+            self._counts[table] += length
+        return first
+
+    def dictionary(self, table: str, column: str) -> Dictionary:
+        """Return the texts behind a text column; names and categories are shared by slices and instants."""
+        if table in ("slices", "instants") and column in ("name", "category", "quality"):
+            return {"name": self.names, "category": self.categories, "quality": self._qualities}[column]
+        return self._dictionaries.setdefault((table, column), Dictionary())
+
+    def _column(self, table: str, spec: ColumnSpec, value: Any, valid: Any, length: int) -> Column:
+        dictionary = self.dictionary(table, spec.name) if spec.type == "text" else None
+        dtype = DTYPES[spec.type]
+        if isinstance(value, Column):
+            return value
+        if value is None:
+            value = _DEFAULTS.get(spec.name)
+            if value is None:
+                if not spec.nullable:
+                    raise InternalError(f"column {table}.{spec.name} is missing")
+                return Column.null(length, dtype, dictionary=dictionary)
+        if isinstance(value, str) or np.ndim(value) == 0:
+            constant = dictionary.code(value) if dictionary is not None and isinstance(value, str) else value
+            return Column.constant(constant, length, dtype, dictionary=dictionary)
+        if dictionary is not None and not isinstance(value, np.ndarray):
+            value = dictionary.codes(value)
+        array = np.asarray(value, dtype)
+        if len(array) != length:
+            raise InternalError(f"column {table}.{spec.name} has {len(array)} rows, the table {length}")
+        if valid is not None:
+            valid = np.asarray(valid, np.bool_)
+            if valid.all():
+                valid = None
+            else:
+                array = np.where(valid, array, np.zeros((), dtype))
+        return Column.array(array, valid=valid, dictionary=dictionary)
+
+    # --- facts ------------------------------------------------------------------------------------------------
+
+    def stat(
+        self,
+        name: str,
+        count: int = 1,
+        *,
+        track_id: int | None = None,
+        input_id: int | None = None,
+        first_offset: int | None = None,
+        first_ts: int | None = None,
+    ) -> None:
+        """Count a declared fact; counts add up per (name, track, input) and the first place is kept."""
+        if not count:
+            return
+        if name not in self._stat_specs:
+            raise InternalError(f"stat {name} is not declared")
+        key = (name, track_id, input_id)
+        if key in self._stats:
+            self._stats[key]["count"] += count
+        else:
+            self._stats[key] = {
+                "name": name,
+                "severity": self._stat_specs[name].severity,
+                "track_id": track_id,
+                "input_id": input_id,
+                "count": count,
+                "first_offset": first_offset,
+                "first_ts": first_ts,
+            }
+
+    def account(
+        self,
+        *,
+        input_id: int,
+        layer: int,
+        unit: str,
+        unit_bytes: int,
+        total: int,
+        decoded: int,
+        filler: int = 0,
+        lost: int = 0,
+        scope: str = "input",
+    ) -> None:
+        """Say what became of an input's units; ``finish`` checks that nothing is missing."""
+        self._accounts.append(
+            {
+                "input_id": input_id,
+                "layer": layer,
+                "scope": scope,
+                "unit": unit,
+                "unit_bytes": unit_bytes,
+                "total": total,
+                "decoded": decoded,
+                "filler": filler,
+                "lost": lost,
+            }
+        )
+
+    def records(self, name: str, make: Callable[[], Table]) -> None:
+        """Register raw records that ``make`` decodes when somebody asks for them."""
+        self._records[name] = make
+
+    # --- batches ----------------------------------------------------------------------------------------------
+
+    def pending(self) -> int:
+        """Return how many slices and instants wait for the next batch."""
+        return sum(len(rows["id"]) for name in ("slices", "instants") for rows in self._pending[name])
+
+    def batch(self) -> Trace:
+        """Return the rows appended since the last batch, with all shared tables so far."""
+        return self._make({})
+
+    def finish(self) -> Trace:
+        """Return the last batch, with stats and accounting; ``InternalError`` if bytes are unaccounted for."""
+        stats = _from_rows(STATS, ({"id": i, **row} for i, row in enumerate(self._stats.values())))
+        accounts = _from_rows(ACCOUNTING, ({"id": i, **row} for i, row in enumerate(self._accounts)))
+        accounting.verify(accounts, _from_rows(INPUTS, self._shared["inputs"]))
+        return self._make({"stats": stats, "accounting": accounts})
+
+    def _make(self, given: dict[str, Table]) -> Trace:
+        tables = dict(given)
+        for name, spec in self._specs.items():
+            if name in self._shared:
+                tables[name] = _from_rows(spec, self._shared[name])
+            elif name not in tables:
+                parts, self._pending[name] = self._pending[name], []
+                if parts:
+                    tables[name] = Table(spec, {c: Column.concat([part[c] for part in parts]) for c in spec.names})
+                else:
+                    tables[name] = self._empty(spec)
+        return Trace(self.time, tables, {name: tables[name] for name in self._details}, Records(self._records))
+
+    def _empty(self, spec: TableSpec) -> Table:
+        return Table(
+            spec,
+            {
+                column.name: Column.array(
+                    np.empty(0, DTYPES[column.type]),
+                    dictionary=self.dictionary(spec.name, column.name) if column.type == "text" else None,
+                )
+                for column in spec.columns
+            },
+        )
+
+
+def _from_rows(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> Table:
+    listed = list(rows)
+    return Table.from_arrays(spec, {name: [row[name] for row in listed] for name in spec.names})
+
+
+def _length(columns: Mapping[str, Any]) -> int:
+    for value in columns.values():
+        if isinstance(value, Column) or (not isinstance(value, str) and np.ndim(value) > 0):
+            return len(value)
+    return 1

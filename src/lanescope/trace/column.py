@@ -1,0 +1,199 @@
+"""Columns: arrays, constants, or values derived from others until someone reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+#: NumPy types behind the column types. ``text`` holds int32 codes, ``utf8`` Python strings.
+DTYPES: dict[str, np.dtype[Any]] = {
+    "int64": np.dtype(np.int64),
+    "int32": np.dtype(np.int32),
+    "uint64": np.dtype(np.uint64),
+    "uint32": np.dtype(np.uint32),
+    "uint16": np.dtype(np.uint16),
+    "uint8": np.dtype(np.uint8),
+    "float64": np.dtype(np.float64),
+    "bool": np.dtype(np.bool_),
+    "text": np.dtype(np.int32),
+    "utf8": np.dtype(object),
+}
+
+
+class Dictionary:
+    """The texts of a dictionary column, in order of first sight; it only grows.
+
+    Batches of one decode share it, so a code means the same text in all of them.
+
+    Example:
+        >>> names = Dictionary()
+        >>> names.code("load"), names.code("compute"), names.code("load")
+        (0, 1, 0)
+    """
+
+    __slots__ = ("_codes", "texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        for text in texts:
+            self.code(text)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def code(self, text: str) -> int:
+        """Return the code of ``text``, adding it at the end when it is new."""
+        code = self._codes.setdefault(text, len(self.texts))
+        if code == len(self.texts):
+            self.texts.append(text)
+        return code
+
+    def codes(self, texts: Iterable[str]) -> npt.NDArray[np.int32]:
+        """Return the codes of ``texts``, int32 [n]."""
+        return np.fromiter((self.code(text) for text in texts), dtype=np.int32)
+
+
+class Column:
+    """Values of one column, an optional validity mask, an optional dictionary.
+
+    Attributes:
+        dictionary: texts that the int32 values index, for ``text`` columns.
+    """
+
+    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary")
+
+    def __init__(
+        self,
+        length: int,
+        make: Callable[[], Array],
+        *,
+        valid: Mask | None = None,
+        dictionary: Dictionary | None = None,
+        constant_value: Any = None,
+    ) -> None:
+        if valid is not None and len(valid) != length:
+            raise ValueError(f"validity mask has {len(valid)} rows, the column {length}")
+        self._length = length
+        self._make = make
+        self._values: Array | None = None
+        self._valid = valid
+        self.dictionary = dictionary
+        self.constant_value = constant_value
+
+    @classmethod
+    def array(cls, values: Array, *, valid: Mask | None = None, dictionary: Dictionary | None = None) -> Column:
+        """Wrap an array as it is; the caller gives up writing to it.
+
+        Args:
+            values: [n] of the column's dtype; int32 codes when ``dictionary`` is given.
+            valid: bool [n], False where the value is unknown; values under False are set to 0 by the builder.
+            dictionary: the texts behind the codes.
+        """
+        column = cls(len(values), lambda: values, valid=valid, dictionary=dictionary)
+        column._values = values
+        return column
+
+    @classmethod
+    def constant(
+        cls, value: Any, length: int, dtype: npt.DTypeLike, *, dictionary: Dictionary | None = None
+    ) -> Column:
+        """One value for all rows, stored once."""
+        return cls(
+            length, lambda: np.broadcast_to(np.asarray(value, dtype), (length,)), dictionary=dictionary,
+            constant_value=value,
+        )
+
+    @classmethod
+    def null(cls, length: int, dtype: npt.DTypeLike, *, dictionary: Dictionary | None = None) -> Column:
+        """All rows unknown, stored once."""
+        zero = "" if np.dtype(dtype) == object else 0
+        column = cls.constant(zero, length, dtype, dictionary=dictionary)
+        column._valid = np.broadcast_to(np.zeros((), np.bool_), (length,))
+        return column
+
+    @classmethod
+    def derived(
+        cls, length: int, make: Callable[[], Array], *, valid: Mask | None = None, dictionary: Dictionary | None = None
+    ) -> Column:
+        """Values computed by ``make`` at the first read and kept from then on."""
+        return cls(length, make, valid=valid, dictionary=dictionary)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def values(self) -> Array:
+        """The values, [n]; dictionary columns give int32 codes; read-only for constants."""
+        if self._values is None:
+            values = self._make()
+            if len(values) != self._length:
+                raise ValueError(f"derived column has {len(values)} rows, expected {self._length}")
+            self._values = values
+        return self._values
+
+    @property
+    def valid(self) -> Mask | None:
+        """bool [n], False where unknown; None when every value is known."""
+        return self._valid
+
+    @property
+    def texts(self) -> npt.NDArray[np.object_]:
+        """The values as Python strings, object [n]."""
+        if self.dictionary is None:
+            return self.values
+        if not self.dictionary.texts:
+            return np.full(self._length, "", dtype=object)
+        return np.array(self.dictionary.texts, dtype=object)[self.values]
+
+    def take(self, indices: Array) -> Column:
+        """Return the rows at ``indices`` (int64 [m])."""
+        valid = None if self._valid is None else self._valid[indices]
+        if self.constant_value is not None:
+            column = Column.constant(
+                self.constant_value, len(indices), self.values.dtype, dictionary=self.dictionary
+            )
+            column._valid = valid
+            return column
+        return Column.array(self.values[indices], valid=valid, dictionary=self.dictionary)
+
+    @staticmethod
+    def concat(columns: Sequence[Column]) -> Column:
+        """Join columns of one type end to end; dictionaries that differ are united, in order of first sight."""
+        if len(columns) == 1:
+            return columns[0]
+        length = sum(len(column) for column in columns)
+        masks = [column.valid for column in columns]
+        valid = None
+        if any(mask is not None for mask in masks):
+            valid = np.concatenate(
+                [np.ones(len(c), np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
+            )
+        first = columns[0]
+        dictionary = first.dictionary
+        if dictionary is not None and any(column.dictionary is not dictionary for column in columns):
+            return Column._concat_texts(columns, valid)
+        constants = {repr(column.constant_value) for column in columns if len(column)}
+        if first.constant_value is not None and len(constants) == 1:
+            column = Column.constant(first.constant_value, length, first.values.dtype, dictionary=dictionary)
+            column._valid = valid
+            return column
+        return Column.derived(
+            length, lambda: np.concatenate([c.values for c in columns]), valid=valid, dictionary=dictionary
+        )
+
+    @staticmethod
+    def _concat_texts(columns: Sequence[Column], valid: Mask | None) -> Column:
+        united = Dictionary()
+        codes = []
+        for column in columns:
+            source = column.dictionary or Dictionary()
+            mapping = united.codes(source.texts)
+            codes.append(mapping[column.values] if len(mapping) else np.zeros(len(column), np.int32))
+        return Column.array(np.concatenate(codes), valid=valid, dictionary=united)

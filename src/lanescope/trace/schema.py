@@ -1,0 +1,305 @@
+"""The tables of a trace, declared once as data.
+
+Columns, types, units and their documentation stand here and nowhere else: the builder checks against these
+declarations, Arrow and SQL take their types from them, and the reference pages are generated from them.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+#: Column types. ``text`` is a dictionary column (int32 codes, texts in order of first sight), ``utf8`` plain text.
+TYPES = ("int64", "int32", "uint64", "uint32", "uint16", "uint8", "float64", "bool", "text", "utf8")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec:
+    """One column of a table.
+
+    Attributes:
+        name: lower case, with the unit in it where a number could be misread (``propagation_ns``).
+        type: one of ``TYPES``.
+        doc: one line, what a value means.
+        nullable: whether a value may be unknown. Nulls carry a validity mask; the value under a null is 0 or "".
+        unit: ``ns``, ``ticks``, ``bytes``, ``1`` or empty.
+        is_argument: detail tables only: whether exporters attach the value to the drawn event.
+    """
+
+    name: str
+    type: str
+    doc: str
+    nullable: bool = False
+    unit: str = ""
+    is_argument: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a type that no reader of the model would know."""
+        if self.type not in TYPES:
+            raise ValueError(f"column {self.name}: unknown type {self.type!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One table: its columns in order.
+
+    Attributes:
+        name: plural noun; detail tables begin with their family's name (``ascend_tasks``).
+        doc: one line, what a row is.
+        columns: the columns in order. Core tables begin with ``id``.
+        key: detail tables only: the column that joins a core table (``slice_id``, ``instant_id``, ``flow_id``,
+            ``track_id``, ``input_id``); empty for core tables.
+    """
+
+    name: str
+    doc: str
+    columns: tuple[ColumnSpec, ...]
+    key: str = ""
+
+    def column(self, name: str) -> ColumnSpec:
+        """Return the declaration of column ``name``; ``KeyError`` if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+
+class Flag(enum.IntFlag):
+    """What a reader must know about one slice or instant besides its times."""
+
+    OPEN_END = 1 << 0  # the end was never recorded: dur is NULL, last_seen_ts says how far it is known
+    TRUNCATED = 1 << 1  # cut by a gap or by the end of the capture; the true extent is longer
+    CROSSES = 1 << 2  # overlaps a neighbour of its lane without nesting
+    BELOW_RESOLUTION = 1 << 3  # shorter than two steps of its clock: the true length may be half or double
+    CLOCK_SUSPECT = 1 << 4  # its clock contradicts its anchors or its neighbours
+    EPOCH_AMBIGUOUS = 1 << 5  # a wrapped counter leaves more than one place for it
+    INFERRED_BEGIN = 1 << 6  # the begin was not recorded
+    INFERRED_IDENTITY = 1 << 7  # who or what it is was concluded, not recorded
+    NEGATIVE = 1 << 8  # the recorded end precedes the recorded begin; dur is NULL
+    AFTER_GAP = 1 << 9  # the first known thing after a gap of its lane
+
+
+FLAG_DOCS: dict[Flag, str] = {
+    Flag.OPEN_END: "the end was never recorded; `dur` is NULL and `last_seen_ts` says how far it is known",
+    Flag.TRUNCATED: "cut by a gap or by the end of the capture; the true extent is longer",
+    Flag.CROSSES: "overlaps a neighbour of its lane without nesting",
+    Flag.BELOW_RESOLUTION: "shorter than two steps of its clock",
+    Flag.CLOCK_SUSPECT: "its clock contradicts its anchors or its neighbours",
+    Flag.EPOCH_AMBIGUOUS: "a wrapped counter leaves more than one place for it",
+    Flag.INFERRED_BEGIN: "the begin was not recorded",
+    Flag.INFERRED_IDENTITY: "who or what it is was concluded, not recorded",
+    Flag.NEGATIVE: "the recorded end precedes the recorded begin; `dur` is NULL",
+    Flag.AFTER_GAP: "the first known thing after a gap of its lane",
+}
+
+#: ``quality`` of a row: the weakest of its begin, its end and its identity.
+QUALITIES = ("exact", "estimated", "inferred")
+SEVERITIES = ("info", "notice", "data_loss", "error")
+TRACK_KINDS = ("group", "lane", "counter")
+#: ``disjoint``: no two slices share time. ``nested``: a stack. ``free``: overlap is meant.
+DISCIPLINES = ("disjoint", "nested", "free")
+FLOW_KINDS = ("dependency", "dispatch", "signal")
+SCOPES = ("input", "producer")
+
+_ID = ColumnSpec("id", "int64", "dense, in decode order, meaningful inside one trace")
+_QUALITY = ColumnSpec("quality", "text", "weakest of begin, end and identity: exact, estimated, inferred")
+_FLAGS = ColumnSpec("flags", "uint32", "bits of Flag")
+_TRACK = ColumnSpec("track_id", "int64", "the lane it lies on")
+_TS = ColumnSpec("ts", "int64", "begin, in the trace's time unit since its epoch", unit="ns")
+_TICKS = ColumnSpec("ts_ticks", "int64", "begin on the device counter, unwrapped", nullable=True, unit="ticks")
+
+INPUTS = TableSpec(
+    "inputs",
+    "one file of a capture",
+    (
+        _ID,
+        ColumnSpec("capture", "utf8", "name of the run that the file belongs to"),
+        ColumnSpec("part", "utf8", "what the file is to the capture: `main`, or the family's word for a neighbour"),
+        ColumnSpec("path", "utf8", "the path as it was given"),
+        ColumnSpec("size", "int64", "bytes of content, after decompression", unit="bytes"),
+        ColumnSpec("sha256", "utf8", "SHA-256 of the content, hexadecimal"),
+        ColumnSpec("family", "text", "device family that decoded it"),
+        ColumnSpec("format", "text", "the family's name for the format"),
+        ColumnSpec("options", "utf8", "decode options, JSON"),
+    ),
+)
+TRACKS = TableSpec(
+    "tracks",
+    "one row of the timeline's tree: a group, a lane or a counter",
+    (
+        _ID,
+        ColumnSpec("parent_id", "int64", "the group it stands in", nullable=True),
+        ColumnSpec("input_id", "int64", "the input it comes from", nullable=True),
+        ColumnSpec("kind", "text", "group, lane, counter"),
+        ColumnSpec("role", "text", "what it stands for: device, tile, core, sm, block, queue, host_thread, ..."),
+        ColumnSpec("name", "utf8", "name among its siblings"),
+        ColumnSpec("sort_key", "int64", "order among its siblings, smallest first"),
+        ColumnSpec("discipline", "text", "how slices of the lane may share time: disjoint, nested, free"),
+        ColumnSpec("clock_id", "int64", "the clock of its ticks", nullable=True),
+        ColumnSpec("unit", "text", "unit of a counter's values, empty else"),
+    ),
+)
+SLICES = TableSpec(
+    "slices",
+    "a half-open interval [ts, ts + dur) on a lane",
+    (
+        _ID,
+        _TRACK,
+        _TS,
+        ColumnSpec("dur", "int64", "length; NULL while the end is unknown", nullable=True, unit="ns"),
+        _TICKS,
+        ColumnSpec("dur_ticks", "int64", "length on the device counter", nullable=True, unit="ticks"),
+        ColumnSpec("name", "text", "what ran"),
+        ColumnSpec("category", "text", "the family's class of event"),
+        _QUALITY,
+        _FLAGS,
+        ColumnSpec("last_seen_ts", "int64", "open slices: last time it is known to have run", nullable=True, unit="ns"),
+    ),
+)
+INSTANTS = TableSpec(
+    "instants",
+    "a point in time on a lane",
+    (
+        _ID,
+        _TRACK,
+        _TS,
+        _TICKS,
+        ColumnSpec("name", "text", "what happened"),
+        ColumnSpec("category", "text", "the family's class of event"),
+        _QUALITY,
+        _FLAGS,
+    ),
+)
+COUNTERS = TableSpec(
+    "counters",
+    "a sampled value, held until the next sample of its track",
+    (_ID, _TRACK, _TS, ColumnSpec("value", "float64", "the sample, in the track's unit")),
+)
+FLOWS = TableSpec(
+    "flows",
+    "a directed edge from a cause to its effect",
+    (
+        _ID,
+        ColumnSpec("kind", "text", "dependency, dispatch, signal"),
+        ColumnSpec("src_track", "int64", "lane of the cause"),
+        ColumnSpec("src_ts", "int64", "time of the cause", unit="ns"),
+        ColumnSpec("dst_track", "int64", "lane of the effect"),
+        ColumnSpec("dst_ts", "int64", "time of the effect", unit="ns"),
+        ColumnSpec("src_slice", "int64", "slice of the cause", nullable=True),
+        ColumnSpec("dst_slice", "int64", "slice of the effect", nullable=True),
+    ),
+)
+GAPS = TableSpec(
+    "gaps",
+    "time in which the state of a lane is unknown",
+    (
+        _ID,
+        _TRACK,
+        _TS,
+        ColumnSpec("dur", "int64", "length; NULL when the lane never resumed", nullable=True, unit="ns"),
+        ColumnSpec("cause", "text", "why: overrun, bad_bytes, truncated, ..."),
+        ColumnSpec("lost_count", "int64", "records known to be lost", nullable=True),
+        ColumnSpec("input_id", "int64", "the input in which it was found", nullable=True),
+        ColumnSpec("first_offset", "int64", "byte offset in that input", nullable=True, unit="bytes"),
+    ),
+)
+COVERAGE = TableSpec(
+    "coverage",
+    "time for which a lane was recorded",
+    (
+        _ID,
+        _TRACK,
+        _TS,
+        ColumnSpec("dur", "int64", "length", unit="ns"),
+        ColumnSpec("min_dur", "int64", "shortest slice the producer records", nullable=True, unit="ns"),
+    ),
+)
+CLOCKS = TableSpec(
+    "clocks",
+    "a device or host counter",
+    (
+        _ID,
+        ColumnSpec("name", "utf8", "name of the counter"),
+        ColumnSpec("device", "utf8", "whose counter it is"),
+        ColumnSpec("ticks_per_second_num", "int64", "frequency, numerator of an exact ratio", nullable=True, unit="Hz"),
+        ColumnSpec("ticks_per_second_den", "int64", "frequency, denominator", nullable=True),
+        ColumnSpec("counter_bits", "int64", "width of the counter as recorded", nullable=True),
+        ColumnSpec("tick_step", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"),
+    ),
+)
+ANCHORS = TableSpec(
+    "anchors",
+    "a counter reading whose trace time is known",
+    (
+        _ID,
+        ColumnSpec("clock_id", "int64", "the clock that was read"),
+        ColumnSpec("ticks", "int64", "its reading, unwrapped", unit="ticks"),
+        ColumnSpec("ts", "int64", "the trace time of that reading", unit="ns"),
+        ColumnSpec("error_ns", "int64", "bound of the error of the pairing", nullable=True, unit="ns"),
+    ),
+)
+STATS = TableSpec(
+    "stats",
+    "a fact noted while decoding, counted",
+    (
+        _ID,
+        ColumnSpec("name", "text", "declared name"),
+        ColumnSpec("severity", "text", "info, notice, data_loss, error"),
+        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True),
+        ColumnSpec("input_id", "int64", "input it concerns", nullable=True),
+        ColumnSpec("count", "int64", "how often"),
+        ColumnSpec("first_offset", "int64", "byte offset of the first", nullable=True, unit="bytes"),
+        ColumnSpec("first_ts", "int64", "time of the first", nullable=True, unit="ns"),
+    ),
+)
+ACCOUNTING = TableSpec(
+    "accounting",
+    "what became of every unit of an input: total = decoded + filler + lost",
+    (
+        _ID,
+        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("layer", "int64", "0: bytes of the file; n + 1 divides what layer n decoded"),
+        ColumnSpec("scope", "text", "input: found in the file; producer: reported by the device, never in the file"),
+        ColumnSpec("unit", "text", "what is counted: byte, word, record, ..."),
+        ColumnSpec("unit_bytes", "int64", "bytes of the layer below that one unit takes", unit="bytes"),
+        ColumnSpec("total", "int64", "units in all"),
+        ColumnSpec("decoded", "int64", "units that were understood"),
+        ColumnSpec("filler", "int64", "units known to carry nothing"),
+        ColumnSpec("lost", "int64", "units that could not be understood"),
+    ),
+)
+
+CORE_TABLES: tuple[TableSpec, ...] = (
+    INPUTS,
+    TRACKS,
+    SLICES,
+    INSTANTS,
+    COUNTERS,
+    FLOWS,
+    GAPS,
+    COVERAGE,
+    CLOCKS,
+    ANCHORS,
+    STATS,
+    ACCOUNTING,
+)
+
+#: Columns that hold an id of another core table: what a merge has to shift, and what the builder checks.
+REFERENCES: dict[str, str] = {
+    "track_id": "tracks",
+    "parent_id": "tracks",
+    "src_track": "tracks",
+    "dst_track": "tracks",
+    "input_id": "inputs",
+    "clock_id": "clocks",
+    "slice_id": "slices",
+    "src_slice": "slices",
+    "dst_slice": "slices",
+    "instant_id": "instants",
+    "flow_id": "flows",
+}

@@ -1,0 +1,35 @@
+"""Stats: facts noted while decoding, each declared with a severity before it can be counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanescope.trace.schema import SEVERITIES
+
+
+@dataclass(frozen=True, slots=True)
+class StatSpec:
+    """A fact that a decoder may note.
+
+    Attributes:
+        name: lower case; a family's own stats begin with its name (``aie_bad_header``).
+        severity: ``info`` (worth knowing), ``notice`` (unusual), ``data_loss`` (something is missing), ``error``
+            (something is contradictory).
+        doc: one line, what happened and what it means for the reader.
+    """
+
+    name: str
+    severity: str
+    doc: str
+
+    def __post_init__(self) -> None:
+        """Refuse a severity that no reader of the model would know."""
+        if self.severity not in SEVERITIES:
+            raise ValueError(f"stat {self.name}: unknown severity {self.severity!r}")
+
+
+#: Stats that any family may count.
+CORE_STATS: tuple[StatSpec, ...] = (
+    StatSpec("unconfirmed_row", "notice", "a format row that is published by others, never seen by us, was met"),
+    StatSpec("truncated", "data_loss", "the input ends inside a unit"),
+)

@@ -1,0 +1,158 @@
+"""Trace: one timeline as an immutable set of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lanescope.trace.schema import CORE_TABLES
+from lanescope.trace.table import Table
+
+EPOCH_KINDS = ("unix", "host_monotonic", "device", "first_event")
+TIME_UNITS = ("ns", "cycles")
+
+#: Tables that all batches of one decode share, complete so far; the last batch has them in full.
+SHARED = ("inputs", "tracks", "clocks", "anchors")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBase:
+    """What the timestamps of a trace count.
+
+    Attributes:
+        epoch_ns: the moment of ``ts == 0`` on the clock that ``epoch_kind`` names.
+        epoch_kind: ``unix``, ``host_monotonic``, ``device`` (the device counter's own zero) or ``first_event``.
+        time_unit: ``ns``; or ``cycles`` when the frequency is unknown (drawn as 1 cycle = 1 ns, labelled so).
+    """
+
+    epoch_ns: int = 0
+    epoch_kind: str = "device"
+    time_unit: str = "ns"
+
+    def __post_init__(self) -> None:
+        """Refuse words that no reader of the model would know."""
+        if self.epoch_kind not in EPOCH_KINDS or self.time_unit not in TIME_UNITS:
+            raise ValueError(f"unknown time base {self.epoch_kind!r}, {self.time_unit!r}")
+
+
+class Records(Mapping[str, Table]):
+    """Raw records by name, decoded when they are first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Table]] = {}) -> None:  # noqa: B006 (never written)
+        self._makers = dict(makers)
+        self._made: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+class Trace:
+    """A timeline: the core tables, the detail tables of its families, the raw records on request.
+
+    Attributes:
+        time: what its timestamps count.
+        details: detail tables by name (``aie_segments``), joined to a core table by their key.
+        records: raw records by name (``aie.frame``), decoded when first asked for.
+    """
+
+    __slots__ = ("_core", "details", "records", "time")
+
+    def __init__(
+        self,
+        time: TimeBase,
+        core: Mapping[str, Table],
+        details: Mapping[str, Table] | None = None,
+        records: Records | None = None,
+    ) -> None:
+        self.time = time
+        self._core = {spec.name: core.get(spec.name) or Table.empty(spec) for spec in CORE_TABLES}
+        self.details: Mapping[str, Table] = dict(details or {})
+        self.records = records or Records()
+
+    def __repr__(self) -> str:
+        return f"<Trace: {len(self.slices)} slices on {len(self.tracks)} tracks, in {self.time.time_unit}>"
+
+    def tables(self) -> dict[str, Table]:
+        """Return every table by name: core tables, then detail tables."""
+        return {**self._core, **self.details}
+
+    @property
+    def inputs(self) -> Table:
+        """The files it was decoded from."""
+        return self._core["inputs"]
+
+    @property
+    def tracks(self) -> Table:
+        """The tree of groups, lanes and counters."""
+        return self._core["tracks"]
+
+    @property
+    def slices(self) -> Table:
+        """Intervals on lanes."""
+        return self._core["slices"]
+
+    @property
+    def instants(self) -> Table:
+        """Points on lanes."""
+        return self._core["instants"]
+
+    @property
+    def counters(self) -> Table:
+        """Samples of counter tracks."""
+        return self._core["counters"]
+
+    @property
+    def flows(self) -> Table:
+        """Edges from causes to effects."""
+        return self._core["flows"]
+
+    @property
+    def gaps(self) -> Table:
+        """Times in which a lane's state is unknown."""
+        return self._core["gaps"]
+
+    @property
+    def coverage(self) -> Table:
+        """Times for which a lane was recorded."""
+        return self._core["coverage"]
+
+    @property
+    def clocks(self) -> Table:
+        """Counters behind the ticks."""
+        return self._core["clocks"]
+
+    @property
+    def anchors(self) -> Table:
+        """Counter readings with known trace times."""
+        return self._core["anchors"]
+
+    @property
+    def stats(self) -> Table:
+        """Facts noted while decoding."""
+        return self._core["stats"]
+
+    @property
+    def accounting(self) -> Table:
+        """What became of every byte."""
+        return self._core["accounting"]
+
+    @staticmethod
+    def concat(batches: Iterable[Trace]) -> Trace:
+        """Join the batches of one decode, in order; they share tracks, clocks and texts already."""
+        traces = list(batches)
+        last = traces[-1]
+        if len(traces) == 1:
+            return last
+        tables = {
+            name: table if name in SHARED else Table.concat([trace.tables()[name] for trace in traces])
+            for name, table in last.tables().items()
+        }
+        return Trace(last.time, tables, {name: tables[name] for name in last.details}, last.records)
