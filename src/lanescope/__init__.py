@@ -1,0 +1,91 @@
+"""lanescope: one checked timeline from the raw device-side traces of accelerators.
+
+Everything public stands in ``__all__``. Names are loaded when they are first used, so that ``import lanescope``
+costs next to nothing: it imports neither numpy nor any other package.
+
+Example:
+    >>> import lanescope
+    >>> trace = lanescope.open("run.bin")           # doctest: +SKIP
+    >>> trace.slices["dur"].sum()                   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from lanescope.errors import (
+        DataLossError,
+        InputError,
+        InternalError,
+        LanescopeError,
+        MergeError,
+        MissingToolError,
+        UsageError,
+    )
+    from lanescope.session import batches, merge, open, probe  # noqa: A004 - the verb that people expect
+    from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+
+#: The module that holds each public name.
+_HOME = {
+    "DataLossError": "errors",
+    "InputError": "errors",
+    "InternalError": "errors",
+    "LanescopeError": "errors",
+    "MergeError": "errors",
+    "MissingToolError": "errors",
+    "UsageError": "errors",
+    "batches": "session",
+    "merge": "session",
+    "open": "session",
+    "probe": "session",
+    "ColumnSpec": "trace",
+    "Flag": "trace",
+    "StatSpec": "trace",
+    "Table": "trace",
+    "TableSpec": "trace",
+    "TimeBase": "trace",
+    "Trace": "trace",
+    "TraceBuilder": "trace",
+}
+
+__all__ = [
+    "ColumnSpec",
+    "DataLossError",
+    "Flag",
+    "InputError",
+    "InternalError",
+    "LanescopeError",
+    "MergeError",
+    "MissingToolError",
+    "StatSpec",
+    "Table",
+    "TableSpec",
+    "TimeBase",
+    "Trace",
+    "TraceBuilder",
+    "UsageError",
+    "__version__",
+    "batches",
+    "merge",
+    "open",
+    "probe",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name at its first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted(__all__)
