@@ -1,0 +1,41 @@
+"""Device families. Those in the tree are listed here; strangers come by the entry-point group ``lanescope.devices``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, settle
+from lanescope.errors import UsageError
+
+#: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
+IN_TREE = ("aie",)
+
+
+@cache
+def family(name: str) -> Family:
+    """Return the family called ``name``; ``UsageError`` lists those there are."""
+    if name in IN_TREE:
+        found: Family = import_module(f"lanescope.devices.{name}.family").FAMILY
+        return found
+    for stranger in strangers():
+        if stranger.name == name:
+            return stranger
+    known = (*IN_TREE, *(stranger.name for stranger in strangers()))
+    raise UsageError(f"there is no device family {name!r}", hint="there are " + ", ".join(known))
+
+
+def in_tree() -> tuple[Family, ...]:
+    """Return the families of the tree, in order."""
+    return tuple(family(name) for name in IN_TREE)
+
+
+@cache
+def strangers() -> tuple[Family, ...]:
+    """Return the families that other packages registered; importlib.metadata is slow, so only on demand."""
+    from importlib.metadata import entry_points
+
+    return tuple(point.load() for point in sorted(entry_points(group="lanescope.devices"), key=lambda p: p.name))
+
+
+__all__ = ["IN_TREE", "STAGES", "Decoder", "Family", "Option", "Simulation", "family", "in_tree", "settle", "strangers"]

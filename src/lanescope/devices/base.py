@@ -1,0 +1,143 @@
+"""What a device family is: the seam between one vendor's bytes and the common timeline.
+
+A family's ``family.py`` imports nothing but the standard library and this module, so that all families can be listed,
+probed and shown in ``--help`` at no cost; the methods import what they need when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Head, Match
+    from lanescope.trace import StatSpec, TableSpec, Trace
+
+#: Stages that ``dump`` shows: the wire's units, decoded fields, rows of the trace.
+STAGES = ("packet", "record", "row")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a family: a keyword argument of ``lanescope.open``, a flag of the command line.
+
+    Attributes:
+        name: a Python name; the flag is ``--name`` with dashes.
+        parse: from the command line's text to the value; ``ValueError`` says what is wrong. ``bool`` makes a switch.
+        help: one line.
+        default: the value when it is not given.
+        metavar: what stands for the value in the help.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    help: str
+    default: Any = None
+    metavar: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The command line flag."""
+        return "--" + self.name.replace("_", "-")
+
+    def value(self, given: Any) -> Any:
+        """Return the option's value from text or from a Python value; ``UsageError`` if it cannot be."""
+        if not isinstance(given, str):
+            return given
+        if self.parse is bool:
+            if given.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+                return given.lower() in ("1", "true", "yes", "on")
+            raise UsageError(f"option {self.name}: {given!r} is neither yes nor no")
+        try:
+            return self.parse(given)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            raise UsageError(f"option {self.name}: {given!r} is not usable: {error}", hint=self.help) from None
+
+
+def settle(options: Sequence[Option], given: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """Return every option's value, defaults filled in.
+
+    Raises:
+        UsageError: a name in ``given`` is none of ``options``; the message lists those there are.
+    """
+    known = {option.name: option for option in options}
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{what} has no option {name!r}", hint="it knows " + (", ".join(known) or "none"))
+    return {name: option.value(given.get(name, option.default)) for name, option in known.items()}
+
+
+class Decoder(Protocol):
+    """Bytes in, trace batches out; how the input is cut never changes the rows."""
+
+    def feed(self, data: memoryview) -> list[Trace]:
+        """Take the next bytes of the main file; the view is only valid during the call."""
+
+    def finish(self) -> list[Trace]:
+        """End of input: return the rest, with stats and accounting in the last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A simulated capture and what really happened in it.
+
+    Attributes:
+        files: content by file name; the first is the main file.
+        truth: what a decoder must find, JSON-able, in the family's own terms.
+    """
+
+    files: Mapping[str, bytes]
+    truth: Mapping[str, Any]
+
+
+class Family:
+    """One device family. Subclass it in ``family.py`` and add the object to the entry-point group ``lanescope.devices``.
+
+    Attributes:
+        name: short, lower case, unique: ``aie``.
+        title: what a reader of ``--help`` sees.
+        options: decode options.
+        sim_options: options of the simulator.
+        streaming: False when the family must hold a whole capture in memory to decode it.
+        bytes_per_row: memory per row while decoding, for families that do not stream.
+        verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
+    """
+
+    name: str = ""
+    title: str = ""
+    options: tuple[Option, ...] = ()
+    sim_options: tuple[Option, ...] = ()
+    streaming: bool = True
+    bytes_per_row: int = 0
+    verbs: Mapping[str, str] = {}
+
+    def probe(self, head: Head) -> Match:
+        """Say how surely the input is this family's; random and all-zero heads score below 50."""
+        raise NotImplementedError
+
+    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return a decoder for the capture; neighbours are opened with ``capture.use``."""
+        raise NotImplementedError
+
+    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield one line per unit of a stage: offset, raw bytes, name, fields."""
+        raise UsageError(f"{self.name} has no dump of stage {stage!r}")
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Make a capture and its truth; the same options and seed give the same bytes."""
+        raise UsageError(f"{self.name} has no simulator")
+
+    def tables(self) -> Sequence[TableSpec]:
+        """Return the declarations of the family's detail tables."""
+        return ()
+
+    def stats(self) -> Sequence[StatSpec]:
+        """Return the declarations of the family's stats."""
+        return ()
+
+    def formats(self) -> Iterable[Any]:
+        """Return the family's wire formats (``lanescope.wire`` declarations) for the reference pages."""
+        return ()

@@ -1,0 +1,7 @@
+"""Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
+
+from lanescope.source.capture import Capture
+from lanescope.source.file import CHUNK_BYTES, Source
+from lanescope.source.sniff import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
+
+__all__ = ["CERTAIN", "CHUNK_BYTES", "HEAD_BYTES", "MINE", "TIE", "Capture", "Head", "Match", "Source"]

@@ -1,0 +1,46 @@
+"""Capture: everything saved from one run, found from the path of its main file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lanescope.source.file import Source
+
+
+class Capture:
+    """One run: the main file, and the neighbours that a family asks for.
+
+    Args:
+        path: path of the main file, or ``-``.
+
+    Attributes:
+        main: the main file.
+        parts: every file used, by what it is to the capture (``main``, ``deps``, ``names``, ...).
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.main = Source(path)
+        self.parts: dict[str, Source] = {"main": self.main}
+
+    @property
+    def name(self) -> str:
+        """Name of the run: the main file's name without its endings."""
+        return self.main.name.split(".")[0] or self.main.name
+
+    def find(self, pattern: str) -> list[Path]:
+        """Return the neighbours of the main file whose name matches the glob ``pattern``, sorted by name."""
+        if self.main.container == "pipe":
+            return []
+        return sorted(path for path in Path(self.main.path).parent.glob(pattern) if path.is_file())
+
+    def use(self, part: str, path: str | os.PathLike[str]) -> Source:
+        """Open a further file as ``part`` of this capture, and remember that it was used."""
+        source = Source(path)
+        self.parts[part] = source
+        return source
+
+    def close(self) -> None:
+        """Close all its files."""
+        for source in self.parts.values():
+            source.close()

@@ -1,0 +1,47 @@
+"""What a family sees of an input before anybody decodes it, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEAD_BYTES = 65536
+#: Scores: below 50 "not mine"; 90 and more: magic, or all checks hold on 8 or more units.
+MINE = 50
+CERTAIN = 90
+#: Two families within this many points are a tie: the user has to say which.
+TIE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of an input.
+
+    Attributes:
+        data: at most 64 KiB from its start, after decompression.
+        size: bytes of content in all.
+        name: file name without the folder; ``-`` for a pipe.
+    """
+
+    data: bytes
+    size: int
+    name: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether ``data`` is all there is."""
+        return len(self.data) == self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How surely a family recognises an input.
+
+    Attributes:
+        score: 0 to 100.
+        format: the family's name for the format; empty when it is not its own.
+        reason: one clause that a user can judge: what was checked and how it came out.
+    """
+
+    score: int
+    format: str = ""
+    reason: str = ""
