@@ -65,7 +65,7 @@ def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterat
         capture.close()
 
 
-def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:  # noqa: A001 (lanescope.open)
+def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
     """Decode a capture into one trace.
 
     Args:

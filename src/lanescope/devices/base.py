@@ -94,7 +94,7 @@ class Simulation:
 
 
 class Family:
-    """One device family. Subclass it in ``family.py`` and add the object to the entry-point group ``lanescope.devices``.
+    """One device family: subclass it in ``family.py``, register the object as ``lanescope.devices`` entry point.
 
     Attributes:
         name: short, lower case, unique: ``aie``.

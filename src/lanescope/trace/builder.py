@@ -47,9 +47,7 @@ class TraceBuilder:
         ['mma', 'mma']
     """
 
-    def __init__(
-        self, time: TimeBase, *, details: Sequence[TableSpec] = (), stats: Sequence[StatSpec] = ()
-    ) -> None:
+    def __init__(self, time: TimeBase, *, details: Sequence[TableSpec] = (), stats: Sequence[StatSpec] = ()) -> None:
         self.time = time
         self._specs = {spec.name: spec for spec in (*CORE_TABLES, *details)}
         self._details = tuple(spec.name for spec in details)
@@ -76,7 +74,7 @@ class TraceBuilder:
         size: int,
         sha256: str,
         family: str,
-        format: str,  # noqa: A002 (the column's name)
+        format: str,
         part: str = "main",
         options: Mapping[str, Any] | None = None,
     ) -> int:

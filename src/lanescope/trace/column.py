@@ -101,12 +101,12 @@ class Column:
         return column
 
     @classmethod
-    def constant(
-        cls, value: Any, length: int, dtype: npt.DTypeLike, *, dictionary: Dictionary | None = None
-    ) -> Column:
+    def constant(cls, value: Any, length: int, dtype: npt.DTypeLike, *, dictionary: Dictionary | None = None) -> Column:
         """One value for all rows, stored once."""
         return cls(
-            length, lambda: np.broadcast_to(np.asarray(value, dtype), (length,)), dictionary=dictionary,
+            length,
+            lambda: np.broadcast_to(np.asarray(value, dtype), (length,)),
+            dictionary=dictionary,
             constant_value=value,
         )
 
@@ -140,7 +140,7 @@ class Column:
 
     @property
     def valid(self) -> Mask | None:
-        """bool [n], False where unknown; None when every value is known."""
+        """Bool [n], False where unknown; None when every value is known."""
         return self._valid
 
     @property
@@ -156,9 +156,7 @@ class Column:
         """Return the rows at ``indices`` (int64 [m])."""
         valid = None if self._valid is None else self._valid[indices]
         if self.constant_value is not None:
-            column = Column.constant(
-                self.constant_value, len(indices), self.values.dtype, dictionary=self.dictionary
-            )
+            column = Column.constant(self.constant_value, len(indices), self.values.dtype, dictionary=self.dictionary)
             column._valid = valid
             return column
         return Column.array(self.values[indices], valid=valid, dictionary=self.dictionary)
@@ -166,6 +164,7 @@ class Column:
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:
         """Join columns of one type end to end; dictionaries that differ are united, in order of first sight."""
+        columns = [column for column in columns if len(column)] or columns[:1]
         if len(columns) == 1:
             return columns[0]
         length = sum(len(column) for column in columns)
@@ -179,7 +178,7 @@ class Column:
         dictionary = first.dictionary
         if dictionary is not None and any(column.dictionary is not dictionary for column in columns):
             return Column._concat_texts(columns, valid)
-        constants = {repr(column.constant_value) for column in columns if len(column)}
+        constants = {repr(column.constant_value) for column in columns}
         if first.constant_value is not None and len(constants) == 1:
             column = Column.constant(first.constant_value, length, first.values.dtype, dictionary=dictionary)
             column._valid = valid

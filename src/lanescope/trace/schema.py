@@ -229,7 +229,9 @@ CLOCKS = TableSpec(
         ColumnSpec("ticks_per_second_num", "int64", "frequency, numerator of an exact ratio", nullable=True, unit="Hz"),
         ColumnSpec("ticks_per_second_den", "int64", "frequency, denominator", nullable=True),
         ColumnSpec("counter_bits", "int64", "width of the counter as recorded", nullable=True),
-        ColumnSpec("tick_step", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"),
+        ColumnSpec(
+            "tick_step", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"
+        ),
     ),
 )
 ANCHORS = TableSpec(

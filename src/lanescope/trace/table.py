@@ -35,7 +35,7 @@ class Table:
     @classmethod
     def empty(cls, spec: TableSpec) -> Table:
         """Return a table of no rows."""
-        return cls.from_arrays(spec, {name: () for name in spec.names})
+        return cls.from_arrays(spec, dict.fromkeys(spec.names, ()))
 
     @classmethod
     def from_arrays(cls, spec: TableSpec, columns: Mapping[str, Any]) -> Table:
@@ -117,8 +117,7 @@ class Table:
     def concat(tables: Sequence[Table]) -> Table:
         """Join tables of one declaration end to end."""
         first = tables[0]
-        filled = [table for table in tables if len(table)] or [first]
-        return Table(first.spec, {n: Column.concat([t.column(n) for t in filled]) for n in first.spec.names})
+        return Table(first.spec, {n: Column.concat([t.column(n) for t in tables]) for n in first.spec.names})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export as an Arrow C stream (the PyCapsule protocol); the requested schema is a hint we may ignore."""

@@ -38,7 +38,7 @@ class TimeBase:
 class Records(Mapping[str, Table]):
     """Raw records by name, decoded when they are first asked for."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Table]] = {}) -> None:  # noqa: B006 (never written)
+    def __init__(self, makers: Mapping[str, Callable[[], Table]] = {}) -> None:
         self._makers = dict(makers)
         self._made: dict[str, Table] = {}
 

@@ -1,0 +1,197 @@
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.errors import InternalError, UsageError
+from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, REFERENCES, Flag
+
+TASKS = TableSpec(
+    "toy_tasks",
+    "one task of the toy",
+    (
+        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("task", "uint64", "task id", is_argument=True),
+        ColumnSpec("wait_ns", "int64", "time in the queue", nullable=True, unit="ns", is_argument=True),
+        ColumnSpec("is_cold", "bool", "first task of its core"),
+    ),
+    key="slice_id",
+)
+STATS = (StatSpec("toy_dropped", "data_loss", "the toy dropped a record"),)
+
+
+def builder():
+    return TraceBuilder(TimeBase(), details=(TASKS,), stats=STATS)
+
+
+def with_input(size=100, **account):
+    made = builder()
+    input_id = made.input(capture="run", path="run.bin", size=size, sha256="00", family="toy", format="v1")
+    if account:
+        made.account(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=size, **account)
+    return made, input_id
+
+
+def test_every_table_of_an_empty_trace_is_there():
+    trace = builder().finish()
+    assert set(trace.tables()) == {spec.name for spec in CORE_TABLES} | {"toy_tasks"}
+    assert all(len(table) == 0 for table in trace.tables().values())
+
+
+def test_rows_come_back_with_nulls_texts_and_defaults():
+    made = builder()
+    lane = made.track("core 0", kind="lane", role="core")
+    first = made.append(
+        "slices",
+        track_id=lane,
+        ts=[0, 10],
+        dur=[5, 99],
+        dur_valid=[True, False],
+        name=["a", "b"],
+        flags=[0, 1],
+        last_seen_ts=[0, 12],
+        last_seen_ts_valid=[False, True],
+    )
+    made.append("toy_tasks", slice_id=np.array([first, first + 1]), task=[1, 2**64 - 1], is_cold=[True, False])
+    trace = made.finish()
+    rows = list(trace.slices.rows())
+    assert [row["dur"] for row in rows] == [5, None]
+    assert trace.slices["dur"].tolist() == [5, 0], "the value under a null is 0"
+    assert [row["last_seen_ts"] for row in rows] == [None, 12]
+    assert {row["quality"] for row in rows} == {"exact"}
+    assert [row["task"] for row in trace.details["toy_tasks"].rows()] == [1, 2**64 - 1]
+    assert [row["wait_ns"] for row in trace.details["toy_tasks"].rows()] == [None, None]
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=4), min_size=1, max_size=6), st.data())
+def test_batches_joined_equal_one_batch(parts, data):
+    whole, pieces, batches = builder(), builder(), []
+    for part in parts:
+        for made in (whole, pieces):
+            made.append("slices", track_id=0, ts=np.arange(len(part)), dur=1, name=part)
+        if data.draw(st.booleans()):
+            batches.append(pieces.batch())
+    batches.append(pieces.finish())
+    joined, expected = Trace.concat(batches), whole.finish()
+    assert list(joined.slices.rows()) == list(expected.slices.rows())
+    assert joined.slices["id"].tolist() == list(range(sum(map(len, parts))))
+
+
+def test_a_clock_keeps_its_exact_ratio():
+    made = builder()
+    made.clock(name="timer", device="npu 0", frequency=Fraction(10**9, 3), counter_bits=56)
+    row = next(made.finish().clocks.rows())
+    assert Fraction(row["ticks_per_second_num"], row["ticks_per_second_den"]) == Fraction(10**9, 3)
+    assert row["tick_step"] is None
+
+
+def test_stats_add_up_and_keep_the_first_place():
+    made = builder()
+    made.stat("toy_dropped", 2, first_offset=7)
+    made.stat("toy_dropped", 3, first_offset=9)
+    made.stat("toy_dropped", 0, first_offset=1)
+    made.stat("truncated")
+    rows = list(made.finish().stats.rows())
+    assert [(r["name"], r["severity"], r["count"], r["first_offset"]) for r in rows] == [
+        ("toy_dropped", "data_loss", 5, 7),
+        ("truncated", "data_loss", 1, None),
+    ]
+
+
+def test_an_undeclared_stat_is_refused():
+    with pytest.raises(InternalError, match="not declared"):
+        builder().stat("surprise")
+
+
+@pytest.mark.parametrize("columns", [{"colour": 3}, {"ts": [1, 2], "dur": [1]}])
+def test_columns_that_do_not_fit_are_refused(columns):
+    with pytest.raises(InternalError):
+        builder().append("slices", **{"track_id": 0, "ts": 0, "dur": 1, "name": "x", **columns})
+
+
+def test_a_missing_column_that_may_not_be_null_is_refused():
+    with pytest.raises(InternalError, match=re.escape("slices.ts is missing")):
+        builder().append("slices", track_id=0, name="x")
+
+
+def test_bytes_without_an_account_are_refused():
+    made, _ = with_input()
+    with pytest.raises(InternalError, match="layers"):
+        made.finish()
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        ({"decoded": 90, "filler": 5, "lost": 4}, "100 bytes are not"),
+        ({"decoded": 110, "filler": 0, "lost": -10}, "100 bytes are not"),
+    ],
+)
+def test_sums_that_do_not_hold_are_refused(account, message):
+    made, _ = with_input(**account)
+    with pytest.raises(InternalError, match=message):
+        made.finish()
+
+
+def test_total_must_be_the_file():
+    made, input_id = with_input()
+    made.account(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=99, decoded=99)
+    with pytest.raises(InternalError, match="99 of 100 bytes"):
+        made.finish()
+
+
+@pytest.mark.parametrize(("total", "holds"), [(10, True), (9, False)])
+def test_the_next_layer_divides_what_was_decoded(total, holds):
+    made, input_id = with_input(decoded=80, filler=20)
+    made.account(input_id=input_id, layer=1, unit="record", unit_bytes=8, total=total, decoded=total)
+    if holds:
+        assert len(made.finish().accounting) == 2
+    else:
+        with pytest.raises(InternalError, match="records of 8 bytes"):
+            made.finish()
+
+
+def test_a_third_layer_is_refused():
+    made, input_id = with_input(decoded=100)
+    for layer in (1, 2):
+        made.account(input_id=input_id, layer=layer, unit="byte", unit_bytes=1, total=100, decoded=100)
+    with pytest.raises(InternalError, match="layers"):
+        made.finish()
+
+
+def test_producer_losses_stand_outside_the_layers():
+    made, input_id = with_input(decoded=100)
+    made.account(input_id=input_id, layer=0, scope="producer", unit="record", unit_bytes=32, total=7, decoded=4, lost=3)
+    assert made.finish().accounting["lost"].tolist() == [0, 3]
+
+
+def test_raw_records_are_decoded_when_asked_for():
+    made, asked = builder(), []
+    other = builder().finish().slices
+    made.records("toy.frame", lambda: asked.append(1) or other)
+    trace = made.finish()
+    assert list(trace.records) == ["toy.frame"]
+    assert not asked
+    assert trace.records["toy.frame"] is other
+    assert trace.records["toy.frame"] is other
+    assert len(asked) == 1
+
+
+def test_an_unknown_column_names_those_there_are():
+    with pytest.raises(UsageError, match="track_id"):
+        builder().finish().slices["colour"]
+
+
+def test_every_flag_is_documented():
+    assert set(FLAG_DOCS) == set(Flag)
+
+
+def test_every_reference_of_the_model_is_declared():
+    tables = {spec.name for spec in CORE_TABLES}
+    found = {c.name for spec in CORE_TABLES for c in spec.columns if c.type == "int64" and c.name.endswith("_id")}
+    assert found <= set(REFERENCES)
+    assert set(REFERENCES.values()) <= tables

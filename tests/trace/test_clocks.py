@@ -1,0 +1,30 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.trace import ticks_to_ns
+
+frequencies = st.one_of(
+    st.sampled_from([Fraction(50_000_000), Fraction(19_200_000), Fraction(1_800_000_000), Fraction(10**9)]),
+    st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(10**11)),
+)
+
+
+@given(st.lists(st.integers(-(2**56), 2**56), max_size=20), frequencies)
+def test_equals_exact_arithmetic(ticks, frequency):
+    exact = [tick * 10**9 * frequency.denominator // frequency.numerator for tick in ticks]
+    array = np.array(ticks, np.int64)
+    if any(abs(value) >= 2**63 for value in exact):
+        with pytest.raises(OverflowError):
+            ticks_to_ns(array, frequency)
+    else:
+        assert ticks_to_ns(array, frequency).tolist() == exact
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=2, max_size=20), frequencies.filter(lambda f: f > 1_000_000))
+def test_is_monotone_so_nesting_survives(ticks, frequency):
+    times = ticks_to_ns(np.array(sorted(ticks), np.int64), frequency)
+    assert (np.diff(times) >= 0).all()

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.trace import Column, Dictionary
+
+
+def test_dictionary_keeps_order_of_first_sight():
+    names = Dictionary()
+    assert names.codes(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
+    assert names.texts == ["b", "a", "c"]
+
+
+def test_constant_is_stored_once():
+    column = Column.constant(7, 1_000_000, np.int64)
+    assert len(column) == 1_000_000
+    assert column.values.strides == (0,)
+    assert column.take(np.array([3, 5])).values.tolist() == [7, 7]
+
+
+def test_derived_is_made_at_the_first_read_only():
+    calls = []
+    column = Column.derived(3, lambda: calls.append(1) or np.arange(3))
+    assert not calls
+    assert column.values.tolist() == [0, 1, 2]
+    assert column.values.tolist() == [0, 1, 2]
+    assert len(calls) == 1
+
+
+def test_derived_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="2 rows, expected 3"):
+        _ = Column.derived(3, lambda: np.arange(2)).values
+
+
+def test_mask_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="mask"):
+        Column.array(np.arange(3), valid=np.ones(2, np.bool_))
+
+
+texts = st.lists(st.sampled_from(["load", "mma", "store", "", "é"]), max_size=5)
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+def test_concat_unites_dictionaries(parts):
+    columns = []
+    for part in parts:
+        dictionary = Dictionary()
+        columns.append(Column.array(dictionary.codes(part), dictionary=dictionary))
+    joined = Column.concat(columns)
+    assert joined.texts.tolist() == [text for part in parts for text in part]
+
+
+@st.composite
+def int_columns(draw):
+    """A column of any kind and the list it means (None: unknown)."""
+    length = draw(st.integers(0, 6))
+    kind = draw(st.sampled_from(["array", "constant", "null", "derived"]))
+    if kind == "constant":
+        value = draw(st.integers(-5, 5))
+        return Column.constant(value, length, np.int64), [value] * length
+    if kind == "null":
+        return Column.null(length, np.int64), [None] * length
+    values = np.array(draw(st.lists(st.integers(-5, 5), min_size=length, max_size=length)), np.int64)
+    known = draw(st.lists(st.booleans(), min_size=length, max_size=length))
+    valid = np.array(known, np.bool_) if draw(st.booleans()) else None
+    column = (
+        Column.array(values, valid=valid) if kind == "array" else Column.derived(length, lambda: values, valid=valid)
+    )
+    expected = [v if valid is None or k else None for v, k in zip(values.tolist(), known, strict=True)]
+    return column, expected
+
+
+def meaning(column):
+    valid = column.valid if column.valid is not None else np.ones(len(column), np.bool_)
+    return [v if k else None for v, k in zip(column.values.tolist(), valid.tolist(), strict=True)]
+
+
+@given(st.lists(int_columns(), min_size=1, max_size=5))
+def test_concat_and_take_mean_what_lists_mean(parts):
+    joined = Column.concat([column for column, _ in parts])
+    expected = [value for _, values in parts for value in values]
+    assert meaning(joined) == expected
+    backwards = np.arange(len(expected))[::-1]
+    assert meaning(joined.take(backwards)) == expected[::-1]
