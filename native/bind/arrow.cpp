@@ -54,5 +54,5 @@ void lanescope::bind::arrow(nb::module_& m) {
             lanescope::arrow::make_stream(std::move(columns), length, stream);
             return nb::steal<nb::object>(PyCapsule_New(stream, "arrow_array_stream", release_capsule));
         },
-        "columns"_a, "length"_a, "Return an Arrow C stream capsule that yields the columns as one batch.");
+        "columns"_a, "length"_a, "Return an Arrow C stream capsule that yields the columns in batches.");
 }

@@ -1,11 +1,16 @@
 #include "core/arrow/stream.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace lanescope::arrow {
 namespace {
 
 constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
+
+// Readers work on batches side by side: several of them keep all their threads busy. A multiple of 8, so that
+// validity bitmaps are cut at whole bytes.
+constexpr int64_t kBatchRows = 1 << 18;
 
 // Each exported struct owns its children through this; release() frees them, so a reader may also move a child out
 // and release it on its own, as the interface allows.
@@ -53,18 +58,21 @@ void export_schema(const Column& column, ArrowSchema* out) {
     }
 }
 
-ArrayNode* start(ArrowArray* out, int64_t length, int64_t nulls, std::vector<const void*> buffers,
+ArrayNode* start(ArrowArray* out, int64_t offset, int64_t length, int64_t nulls, std::vector<const void*> buffers,
                  std::shared_ptr<void> owner) {
     auto* node = new ArrayNode{std::move(buffers), {}, {}, {}, std::move(owner)};
-    *out = ArrowArray{length, nulls, 0, static_cast<int64_t>(node->buffers.size()), 0, node->buffers.data(), nullptr,
-                      nullptr, release<ArrowArray, ArrayNode>, node};
+    *out = ArrowArray{length, nulls, offset, static_cast<int64_t>(node->buffers.size()), 0, node->buffers.data(),
+                      nullptr, nullptr, release<ArrowArray, ArrayNode>, node};
     return node;
 }
 
-void export_array(const Column& column, ArrowArray* out) {
-    ArrayNode* node = start(out, column.length, column.null_count, column.buffers, column.owner);
+// Rows [offset, offset + length) of a column, over the same buffers.
+void export_array(const Column& column, int64_t offset, int64_t length, ArrowArray* out) {
+    // Of a part of the rows the number of nulls is not known (-1), unless there are none at all.
+    const int64_t nulls = length == column.length || column.null_count == 0 ? column.null_count : -1;
+    ArrayNode* node = start(out, offset, length, nulls, column.buffers, column.owner);
     if (column.dictionary) {
-        export_array(*column.dictionary, &node->dictionary);
+        export_array(*column.dictionary, 0, column.dictionary->length, &node->dictionary);
         out->dictionary = &node->dictionary;
     }
 }
@@ -79,7 +87,7 @@ void adopt_children(Struct* out, Node* node) {
 struct Stream {
     std::vector<Column> columns;
     int64_t length;
-    bool done = false;
+    int64_t given = 0;  // rows handed out so far
 };
 
 Stream* self_of(ArrowArrayStream* stream) { return static_cast<Stream*>(stream->private_data); }
@@ -95,14 +103,18 @@ int get_schema(ArrowArrayStream* stream, ArrowSchema* out) {
 
 int get_next(ArrowArrayStream* stream, ArrowArray* out) {
     Stream* self = self_of(stream);
-    if (std::exchange(self->done, true)) {
+    if (self->given == self->length) {
         *out = ArrowArray{};  // a released array is the end of the stream
         return 0;
     }
-    ArrayNode* node = start(out, self->length, 0, {nullptr}, nullptr);
+    const int64_t length = std::min(kBatchRows, self->length - self->given);
+    ArrayNode* node = start(out, 0, length, 0, {nullptr}, nullptr);
     node->children.resize(self->columns.size());
-    for (size_t i = 0; i < self->columns.size(); ++i) export_array(self->columns[i], &node->children[i]);
+    for (size_t i = 0; i < self->columns.size(); ++i) {
+        export_array(self->columns[i], self->given, length, &node->children[i]);
+    }
     adopt_children(out, node);
+    self->given += length;
     return 0;
 }
 

@@ -56,7 +56,7 @@ struct Column {
     std::shared_ptr<void> owner;
 };
 
-// Fill `out` with a stream that yields one batch of `length` rows. The caller owns `out` and must call its release.
+// Fill `out` with a stream of `length` rows in batches. The caller owns `out` and must call its release.
 void make_stream(std::vector<Column> columns, int64_t length, ArrowArrayStream* out);
 
 }  // namespace lanescope::arrow

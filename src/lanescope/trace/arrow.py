@@ -32,7 +32,7 @@ _FORMATS = {
 
 
 def stream(table: Table) -> object:
-    """Return a capsule named ``arrow_array_stream`` that yields ``table`` as one record batch."""
+    """Return a capsule named ``arrow_array_stream`` that yields ``table`` in record batches."""
     return core.arrow_stream(
         [_column(spec.name, spec.type, spec.nullable, table.column(spec.name)) for spec in table.spec.columns],
         len(table),

@@ -152,6 +152,11 @@ class Column:
             return np.full(self._length, "", dtype=object)
         return np.array(self.dictionary.texts, dtype=object)[self.values]
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the column was made by ``null``: no value of it is known, and nothing is stored."""
+        return self._valid is not None and self._valid.strides == (0,) and self._length > 0 and not self._valid[0]
+
     def take(self, indices: Array) -> Column:
         """Return the rows at ``indices`` (int64 [m])."""
         valid = None if self._valid is None else self._valid[indices]

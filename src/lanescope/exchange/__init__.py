@@ -1,0 +1,1 @@
+"""Everybody's formats: what other tools read and write."""

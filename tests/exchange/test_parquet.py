@@ -1,0 +1,120 @@
+import json
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lanescope.errors import InputError
+from lanescope.exchange import parquet
+from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
+
+TASKS = TableSpec(
+    "toy_tasks",
+    "one task",
+    (
+        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("task", "uint64", "task id", is_argument=True),
+        ColumnSpec("note", "utf8", "free text", nullable=True),
+        ColumnSpec("share", "float64", "share", nullable=True),
+        ColumnSpec("is_cold", "bool", "cold"),
+    ),
+    key="slice_id",
+)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@st.composite
+def builders(draw):
+    """A builder and the sizes of the batches to cut it into."""
+    builder = TraceBuilder(TimeBase(5, "unix", "ns"), details=(TASKS,))
+    builder.track(draw(texts), kind="lane", role="core")
+    builder.clock(name="c", device="d", frequency=None)
+    parts = draw(st.lists(st.integers(0, 4), max_size=4))
+    batches = []
+    for n in parts:
+        known = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), np.bool_)
+        names = draw(st.one_of(texts, st.lists(texts, min_size=n, max_size=n)))
+        ts = np.array(draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)), np.int64)
+        first = builder.append("slices", track_id=0, ts=ts, dur=np.arange(n), dur_valid=known, name=names)
+        builder.append(
+            "toy_tasks",
+            slice_id=np.arange(first, first + n),
+            task=np.array(draw(st.lists(st.integers(0, 2**64 - 1), min_size=n, max_size=n)), np.uint64),
+            share=draw(st.none() | st.just(0.25)),
+            is_cold=draw(st.booleans()),
+        )
+        if draw(st.booleans()):
+            batches.append(builder.batch())
+    return [*batches, builder.finish()]
+
+
+def rows(trace):
+    return {name: list(table.rows()) for name, table in trace.tables().items()}
+
+
+@given(builders())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_trace_comes_back_as_it_was(tmp_path_factory, batches):
+    out = tmp_path_factory.mktemp("it's") / "out.parquet"
+    report = parquet.write(iter(batches), out)
+    read = parquet.read(out)
+    assert read.time == batches[-1].time
+    whole = batches[0].concat(batches)
+    assert rows(read) == rows(whole)
+    assert {name: table.spec for name, table in read.tables().items()} == {
+        name: table.spec for name, table in whole.tables().items()
+    }
+    assert report.rows["slices"] == len(whole.slices)
+
+
+@pytest.fixture
+def written(tmp_path):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=np.arange(5), dur=[1, 1, 2, 0, 1], dur_valid=[1, 1, 1, 0, 1], name="mma")
+    parquet.write(builder.finish(), tmp_path / "out.parquet")
+    return tmp_path / "out.parquet"
+
+
+def test_others_read_the_files(written):
+    part = written / "slices" / "part-00000.parquet"
+    assert pq.read_table(part)["dur"].to_pylist() == [1, 1, 2, None, 1]
+    with duckdb.connect() as connection:
+        query = f"select name, quality, count(*), sum(dur) from '{written}/slices/*.parquet' group by all"
+        assert connection.execute(query).fetchall() == [("mma", "exact", 5, 5)]
+
+
+def test_nothing_is_left_behind_when_writing_fails(tmp_path):
+    def broken():
+        yield TraceBuilder(TimeBase()).finish()
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        parquet.write(broken(), tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_part_is_noticed(written):
+    (written / "slices" / "part-00000.parquet").unlink()
+    with pytest.raises(InputError, match="slices"):
+        parquet.read(written)
+
+
+def test_a_broken_part_is_one_line(written):
+    (written / "slices" / "part-00000.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        parquet.read(written)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change", [{"schema": "lanescope.parquet/99"}, {"time": {"epoch_kind": "moon"}}, {"tables": 3}, {"time": {"x": 1}}]
+)
+def test_metadata_of_another_kind_is_refused(written, change):
+    path = written / parquet.METADATA
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError):
+        parquet.read(written)
