@@ -60,6 +60,8 @@ class Viewer:
         prefix = f"/{token}/"
         name = quote(title or trace.name, safe="")
         files = {prefix + path.relative_to(ui).as_posix(): path for path in ui.rglob("*") if path.is_file()}
+        # It would keep a copy of the UI in the browser for an address that is gone when we end.
+        files.pop(prefix + "service_worker.js", None)
         index = (ui / "index.html").read_bytes()
         files[prefix] = ui / "index.html"
         files[f"{prefix}trace/{name}"] = trace
@@ -171,6 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(status, "text/plain")
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what the base class refuses (methods, malformed requests) like everything else: our head, no body."""
+        self.close_connection = True
+        self._refuse(HTTPStatus(code))
 
     def log_message(self, format: str, *args: object) -> None:
         """Stay silent: the terminal belongs to the user."""
