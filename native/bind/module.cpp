@@ -6,4 +6,6 @@
 NB_MODULE(core, m) {
     m.doc() = "lanescope's native core: codecs, writers and Arrow export.";
     lanescope::bind::arrow(m);
+    lanescope::bind::layout(m);
+    lanescope::bind::perfetto(m);
 }

@@ -3,4 +3,6 @@
 
 namespace lanescope::bind {
 void arrow(nanobind::module_& m);
+void layout(nanobind::module_& m);
+void perfetto(nanobind::module_& m);
 }  // namespace lanescope::bind

@@ -1,0 +1,86 @@
+// Drawing rows: numpy arrays in, numpy arrays out.
+#include "core/layout/place.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <string>
+
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+namespace layout = lanescope::layout;
+
+namespace {
+
+template <class T>
+using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+auto span_of(const Array& array) {
+    return std::span(array.data(), array.size());
+}
+
+layout::Intervals intervals(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
+                            const Input<uint8_t>& known) {
+    const size_t n = track.size();
+    if (begin.size() != n || length.size() != n || (known.size() != 0 && known.size() != n)) {
+        throw nb::value_error("columns of different lengths");
+    }
+    return {span_of(track), span_of(begin), span_of(length), span_of(known)};
+}
+
+nb::object to_numpy(std::vector<int64_t> values) {
+    auto* kept = new std::vector<int64_t>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+nb::object place(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
+                 const Input<uint8_t>& known, const Input<uint8_t>& nested, const Output<int64_t>& order,
+                 const Output<int32_t>& row, const Output<int32_t>& rows) {
+    const layout::Intervals items = intervals(track, begin, length, known);
+    if (order.size() != track.size() || row.size() != track.size() || rows.size() != nested.size()) {
+        throw nb::value_error("outputs of wrong length");
+    }
+    std::vector<int64_t> row_start;
+    layout::Outcome outcome;
+    {
+        nb::gil_scoped_release release;
+        outcome = layout::place(items, span_of(nested), span_of(order), span_of(row), span_of(rows), row_start);
+    }
+    if (outcome.status != layout::Status::ok) {
+        const std::string what = outcome.status == layout::Status::bad_track
+                                     ? "lies on no known track"
+                                     : "ends before it begins, or after the last time that there is";
+        throw nb::value_error(("interval " + std::to_string(outcome.where) + " " + what).c_str());
+    }
+    return to_numpy(std::move(row_start));
+}
+
+void depths(const Input<int64_t>& begin, const Input<int64_t>& length, const Input<uint8_t>& known,
+            const Input<int64_t>& order, const Input<int64_t>& row_start, const Output<int32_t>& depth) {
+    const layout::Intervals items = intervals(begin, begin, length, known);
+    const auto n = static_cast<int64_t>(begin.size());
+    if (order.size() != begin.size() || depth.size() != begin.size()) throw nb::value_error("arrays of wrong length");
+    for (size_t r = 0; r < row_start.size(); ++r) {
+        if (row_start.data()[r] < 0 || row_start.data()[r] > n) throw nb::value_error("a row lies outside");
+    }
+    nb::gil_scoped_release release;
+    layout::depths(items, span_of(order), span_of(row_start), span_of(depth));
+}
+
+}  // namespace
+
+void lanescope::bind::layout(nb::module_& m) {
+    m.def("layout_place", place, "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(),
+          "known"_a.noconvert(), "nested"_a.noconvert(), "order"_a.noconvert(), "row"_a.noconvert(),
+          "rows"_a.noconvert(),
+          "Fill order, row (by interval) and rows (by lane); return where each row begins in order, int64 [rows + 1].");
+    m.def("layout_depths", depths, "begin"_a.noconvert(), "length"_a.noconvert(), "known"_a.noconvert(),
+          "order"_a.noconvert(), "row_start"_a.noconvert(), "depth"_a.noconvert(),
+          "Fill depth, the number of intervals that are open around each on its row.");
+}

@@ -1,0 +1,577 @@
+#include "core/perfetto/encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/perfetto/wire.hpp"
+
+namespace lanescope::perfetto {
+namespace {
+
+using layout::kForever;
+
+// Trace
+constexpr uint32_t kPacket = 1;
+// TracePacket
+constexpr uint32_t kClockSnapshot = 6;
+constexpr uint32_t kTimestamp = 8;
+constexpr uint32_t kSequenceId = 10;
+constexpr uint32_t kTrackEvent = 11;
+constexpr uint32_t kInternedData = 12;
+constexpr uint32_t kSequenceFlags = 13;
+constexpr uint32_t kDefaults = 59;
+constexpr uint32_t kFirstPacketOnSequence = 87;
+// TracePacketDefaults
+constexpr uint32_t kDefaultEvent = 11;
+constexpr uint32_t kDefaultClock = 58;
+// InternedData, and the messages in it
+constexpr uint32_t kCategories = 1;
+constexpr uint32_t kNames = 2;
+constexpr uint32_t kArgumentNames = 3;
+constexpr uint32_t kArgumentTexts = 29;
+constexpr uint32_t kIid = 1;
+constexpr uint32_t kText = 2;
+// TrackEvent
+constexpr uint32_t kCategoryIid = 3;
+constexpr uint32_t kArgument = 4;
+constexpr uint32_t kType = 9;
+constexpr uint32_t kNameIid = 10;
+constexpr uint32_t kTrackUuid = 11;
+constexpr uint32_t kCounterInteger = 30;
+constexpr uint32_t kCounterDouble = 44;
+constexpr uint32_t kFlow = 47;
+constexpr uint32_t kTerminatingFlow = 48;
+constexpr uint8_t kSliceBegin = 1;
+constexpr uint8_t kSliceEnd = 2;
+constexpr uint8_t kInstant = 3;
+constexpr uint8_t kCounter = 4;
+// DebugAnnotation
+constexpr uint32_t kArgumentNameIid = 1;
+constexpr uint32_t kBool = 2;
+constexpr uint32_t kUnsigned = 3;
+constexpr uint32_t kSigned = 4;
+constexpr uint32_t kDouble = 5;
+constexpr uint32_t kString = 6;
+constexpr uint32_t kArray = 12;
+constexpr uint32_t kStringIid = 17;
+
+// Clock ids 64 to 127 belong to their sequence; 6 is BOOTTIME, the clock that readers fall back to.
+constexpr uint32_t kFirstClock = 64;
+constexpr uint32_t kClocks = 64;
+constexpr uint64_t kTraceClock = 6;
+
+// Sequence 1 carries the descriptors. Ids below 128 take one byte in every packet.
+constexpr uint32_t kFirstSequence = 2;
+constexpr size_t kShortSequences = 126;
+
+constexpr uint8_t kPacketTag = tag(kPacket, Wire::bytes);
+constexpr uint8_t kTimestampTag = tag(kTimestamp, Wire::varint);
+
+// One slice that opens ends at most every slice below it.
+constexpr size_t kMaxPlainPacket = 64;
+constexpr size_t kSlack = (layout::kMaxDepth + 2) * kMaxPlainPacket;
+
+// Instants of one moment stack in the viewer; a crowd would pass its limit of depth, so the rest lies side by side.
+constexpr int64_t kMaxStackedInstants = 16;
+
+// What the next slices hold is fetched this far ahead: the slices of a lane lie scattered over the table.
+constexpr int64_t kAhead = 24;
+
+bool outside(int64_t index, size_t size) { return static_cast<uint64_t>(index) >= size; }
+
+bool valid_range(int64_t from, int64_t to, size_t size) {
+    return from >= 0 && from <= to && static_cast<uint64_t>(to) <= size;
+}
+
+// A plain packet: time since the last one, then a tail that is known already. Touches kMaxPlainPacket bytes.
+template <size_t kTailRoom>
+uint8_t* put_plain(uint8_t* p, uint64_t delta, const uint8_t* tail, size_t tail_size) {
+    uint8_t* const behind_time = put_varint(p + 3, delta);
+    p[0] = kPacketTag;
+    p[1] = static_cast<uint8_t>(static_cast<size_t>(behind_time - p) - 2 + tail_size);
+    p[2] = kTimestampTag;
+    std::memcpy(behind_time, tail, kTailRoom);
+    return behind_time + tail_size;
+}
+
+}  // namespace
+
+Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories,
+                 std::vector<Lane> lanes)
+    : slices_(std::move(slices)),
+      instants_(std::move(instants)),
+      samples_(samples),
+      names_(names),
+      categories_(categories),
+      lanes_(std::move(lanes)),
+      open_(static_cast<size_t>(layout::kMaxDepth) + 1),
+      tails_(names.size()),
+      interned_names_(names.size()),
+      interned_categories_(categories.size()) {
+    for (const Events* events : {&slices_, &instants_}) {
+        for (const Argument& argument : events->arguments) {
+            interned_arguments_.emplace_back();
+            interned_values_.emplace_back(argument.type == ValueType::text ? argument.texts.size() : 0);
+        }
+    }
+    for (const Lane& lane : lanes_) {
+        if (!valid_range(lane.slices_from, lane.slices_to, slices_.order.size()) ||
+            !valid_range(lane.instants_from, lane.instants_to, instants_.order.size()) ||
+            !valid_range(lane.samples_from, lane.samples_to, samples_.order.size())) {
+            fail(Status::bad_index);
+        }
+    }
+    const size_t shared = (lanes_.size() + kShortSequences - 1) / kShortSequences;
+    lanes_a_sequence_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
+}
+
+std::span<const uint8_t> Encoder::fill(size_t target) {
+    if (out_.size() < target + kSlack) out_.resize(target + kSlack);
+    at_ = out_.data();
+    while (status_ == Status::ok && lane_ < lanes_.size() && used() < target) {
+        const Lane& lane = lanes_[lane_];
+        if (!std::exchange(inside_, true)) start_lane(lane);
+        if (!run_lane(lane, target) || !run_samples(lane, target)) break;
+        ++lane_;
+        inside_ = false;
+    }
+    if (status_ != Status::ok) return {};
+    return {out_.data(), used()};
+}
+
+void Encoder::ensure(size_t bytes) {
+    const size_t have = used();
+    if (out_.size() - have < bytes + kSlack) {
+        out_.resize(have + bytes + kSlack);
+        at_ = out_.data() + have;
+    }
+}
+
+// The packet in front of a lane: its track and its clock become the defaults of the sequence.
+void Encoder::start_lane(const Lane& lane) {
+    next_slice_ = lane.slices_from;
+    next_instant_ = lane.instants_from;
+    next_sample_ = lane.samples_from;
+    depth_ = 0;
+    last_instant_ts_ = -1;
+    instants_at_once_ = 0;
+
+    int64_t start = kForever;
+    const auto first = [&](int64_t from, int64_t to, std::span<const int64_t> order, std::span<const int64_t> ts) {
+        if (from == to) return;
+        const int64_t index = order[static_cast<size_t>(from)];
+        if (outside(index, ts.size())) return fail(Status::bad_index);
+        start = std::min(start, ts[static_cast<size_t>(index)]);
+    };
+    first(lane.slices_from, lane.slices_to, slices_.order, slices_.begin);
+    first(lane.instants_from, lane.instants_to, instants_.order, instants_.begin);
+    first(lane.samples_from, lane.samples_to, samples_.order, samples_.ts);
+    if (start < 0) fail(Status::bad_time);
+    if (status_ != Status::ok) return;
+    last_ts_ = start;
+
+    const auto in_sequence = static_cast<uint32_t>(lane_ % lanes_a_sequence_);
+    const uint64_t clock = kFirstClock + in_sequence;
+    sequence_ = kFirstSequence + static_cast<uint32_t>(lane_ / lanes_a_sequence_);
+
+    uint8_t* p = end_tail_;
+    *p++ = tag(kSequenceId, Wire::varint);
+    uint8_t varint[kVarintRoom];
+    const uint8_t* const behind = put_varint(varint, sequence_);
+    p = std::copy(static_cast<const uint8_t*>(varint), behind, p);
+    for (const uint8_t byte : {uint8_t{tag(kTrackEvent, Wire::bytes)}, uint8_t{2}, uint8_t{tag(kType, Wire::varint)}, kSliceEnd}) {
+        *p++ = byte;
+    }
+    end_tail_size_ = static_cast<size_t>(p - end_tail_);
+
+    Bytes& packet = event_;
+    packet.clear();
+    add_varint_field(packet, kSequenceId, sequence_);
+    if (in_sequence == 0) {
+        std::fill(std::begin(next_iid_), std::end(next_iid_), 0);
+        add_varint_field(packet, kSequenceFlags, 1);  // no earlier state is needed to read on from here
+        add_varint_field(packet, kFirstPacketOnSequence, 1);
+    }
+    Bytes& message = argument_;
+    Bytes& part = element_;
+    part.clear();
+    add_varint_field(part, kTrackUuid, lane.uuid);
+    message.clear();
+    add_varint_field(message, kDefaultClock, clock);
+    add_bytes_field(message, kDefaultEvent, part);
+    add_bytes_field(packet, kDefaults, message);
+
+    message.clear();
+    part.clear();
+    add_varint_field(part, 1, clock);
+    add_varint_field(part, 2, static_cast<uint64_t>(start));
+    add_varint_field(part, 3, 1);  // incremental
+    add_bytes_field(message, 1, part);
+    part.clear();
+    add_varint_field(part, 1, kTraceClock);
+    add_varint_field(part, 2, static_cast<uint64_t>(start));
+    add_bytes_field(message, 1, part);
+    add_bytes_field(packet, kClockSnapshot, message);
+
+    ensure(packet.size() + kMaxPlainPacket);
+    *at_++ = kPacketTag;
+    at_ = put_varint(at_, packet.size());
+    at_ = std::copy(packet.begin(), packet.end(), at_);
+}
+
+bool Encoder::run_lane(const Lane& lane, size_t target) {
+    while (status_ == Status::ok && next_slice_ < lane.slices_to) {
+        if (used() >= target) return false;
+        run_plain(lane, target);
+        if (status_ != Status::ok || next_slice_ == lane.slices_to || used() >= target) continue;
+        // What stopped it: an instant, arguments or flows, or a text that this sequence has not seen yet.
+        const int64_t index = slices_.order[static_cast<size_t>(next_slice_)];
+        const int64_t ts = slices_.begin[static_cast<size_t>(index)];
+        while (depth_ > 0 && open_[depth_ - 1].end <= ts) end_slice(lane);
+        instants_before(lane, ts);
+        begin_slice(index);
+        ++next_slice_;
+    }
+    while (status_ == Status::ok && depth_ > 0 && open_[depth_ - 1].end != kForever) {
+        if (used() >= target) return false;
+        end_slice(lane);
+    }
+    while (status_ == Status::ok && next_instant_ < lane.instants_to) {
+        if (used() >= target) return false;
+        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
+        if (outside(index, instants_.begin.size())) {
+            fail(Status::bad_index);
+            break;
+        }
+        instants_before(lane, instants_.begin[static_cast<size_t>(index)] + 1);
+    }
+    return status_ == Status::ok;
+}
+
+// Slices that carry nothing but a name and a category, with all state in registers; stops at the first that is not so.
+void Encoder::run_plain(const Lane& lane, size_t target) {
+    const bool all_plain = slices_.arguments.empty() && slices_.flow_first.empty();
+    const bool has_category = !slices_.category.empty();
+    const bool has_known = !slices_.known.empty();
+    const int64_t* const order = slices_.order.data();
+    const int64_t* const begins = slices_.begin.data();
+    const int64_t* const lengths = slices_.length.data();
+    const int32_t* const names = slices_.name.data();
+    const Tail* const tails = tails_.data();
+    const size_t count = slices_.begin.size();
+    const size_t name_count = tails_.size();
+    const uint8_t* const stop = out_.data() + target;
+    const int64_t last_slice = lane.slices_to - 1;
+    const uint32_t sequence = sequence_;
+    const size_t end_tail_size = end_tail_size_;
+    uint8_t end_tail[16];
+    std::memcpy(end_tail, end_tail_, sizeof end_tail);
+
+    int64_t instant = kForever;
+    if (next_instant_ < lane.instants_to) {
+        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
+        if (outside(index, instants_.begin.size())) return fail(Status::bad_index);
+        instant = instants_.begin[static_cast<size_t>(index)];
+    }
+
+    Open* const open = open_.data();
+    size_t depth = depth_;
+    int64_t last = last_ts_;
+    int64_t k = next_slice_;
+    uint8_t* p = at_;
+    for (; k <= last_slice && p < stop; ++k) {
+        const int64_t ahead = order[std::min(k + kAhead, last_slice)];
+        if (!outside(ahead, count)) {
+            __builtin_prefetch(begins + ahead);
+            __builtin_prefetch(lengths + ahead);
+            __builtin_prefetch(names + ahead);
+        }
+        const int64_t index = order[k];
+        if (outside(index, count)) [[unlikely]] {
+            fail(Status::bad_index);
+            break;
+        }
+        const int64_t ts = begins[index];
+        bool blocked = false;
+        while (depth > 0 && open[depth - 1].end <= ts) {
+            const Open& top = open[depth - 1];
+            if (top.end > instant || (!all_plain && !is_plain(slices_, top.index))) {
+                blocked = true;
+                break;
+            }
+            if (top.end < last) [[unlikely]] {
+                fail(Status::bad_nesting);
+                break;
+            }
+            p = put_plain<16>(p, static_cast<uint64_t>(top.end - last), end_tail, end_tail_size);
+            last = top.end;
+            --depth;
+        }
+        if (blocked || ts > instant || status_ != Status::ok) break;
+        int64_t end = kForever;
+        if (!has_known || slices_.known[static_cast<size_t>(index)] != 0) {
+            if (lengths[index] < 0 || __builtin_add_overflow(ts, lengths[index], &end)) [[unlikely]] {
+                fail(Status::bad_time);
+                break;
+            }
+        }
+        if (ts < last || depth >= static_cast<size_t>(layout::kMaxDepth) || (depth > 0 && end > open[depth - 1].end)) [[unlikely]] {
+            fail(Status::bad_nesting);
+            break;
+        }
+        const auto name = static_cast<uint32_t>(names[index]);
+        if (name >= name_count) [[unlikely]] {
+            fail(Status::bad_index);
+            break;
+        }
+        const Tail& tail = tails[name];
+        if (tail.owner != sequence || (has_category && tail.category != slices_.category[static_cast<size_t>(index)]) ||
+            (!all_plain && !is_plain(slices_, index))) {
+            break;
+        }
+        p = put_plain<sizeof tail.bytes>(p, static_cast<uint64_t>(ts - last), tail.bytes, tail.size);
+        last = ts;
+        open[depth++] = {end, index};
+    }
+    at_ = p;
+    last_ts_ = last;
+    depth_ = depth;
+    next_slice_ = k;
+}
+
+bool Encoder::run_samples(const Lane& lane, size_t target) {
+    for (; next_sample_ < lane.samples_to && status_ == Status::ok; ++next_sample_) {
+        if (used() >= target) return false;
+        const int64_t index = samples_.order[static_cast<size_t>(next_sample_)];
+        if (outside(index, samples_.ts.size())) {
+            fail(Status::bad_index);
+            break;
+        }
+        event_.clear();
+        interned_.clear();
+        add_varint_field(event_, kType, kCounter);
+        const double value = samples_.value[static_cast<size_t>(index)];
+        // An integer is shorter as a varint, and reads back as the same double below 2^53.
+        if (std::fabs(value) < 0x1p53 && value == std::trunc(value) && !(value == 0 && std::signbit(value))) {
+            add_varint_field(event_, kCounterInteger, static_cast<uint64_t>(static_cast<int64_t>(value)));
+        } else {
+            add_fixed64_field(event_, kCounterDouble, std::bit_cast<uint64_t>(value));
+        }
+        packet(samples_.ts[static_cast<size_t>(index)], event_);
+    }
+    return status_ == Status::ok;
+}
+
+void Encoder::begin_slice(int64_t index) {
+    const auto i = static_cast<size_t>(index);
+    int64_t end = kForever;
+    if (slices_.known.empty() || slices_.known[i] != 0) {
+        if (slices_.length[i] < 0 || __builtin_add_overflow(slices_.begin[i], slices_.length[i], &end)) {
+            return fail(Status::bad_time);
+        }
+    }
+    if (depth_ >= static_cast<size_t>(layout::kMaxDepth) || (depth_ > 0 && end > open_[depth_ - 1].end)) {
+        return fail(Status::bad_nesting);
+    }
+    event(slices_, index, kSliceBegin);
+    open_[depth_++] = {end, index};
+}
+
+void Encoder::end_slice(const Lane& lane) {
+    const Open top = open_[--depth_];
+    instants_before(lane, top.end);
+    interned_.clear();
+    event_.clear();
+    add_varint_field(event_, kType, kSliceEnd);
+    add_flows(slices_, top.index, true);
+    packet(top.end, event_);
+}
+
+void Encoder::instants_before(const Lane& lane, int64_t ts) {
+    for (; next_instant_ < lane.instants_to && status_ == Status::ok; ++next_instant_) {
+        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
+        if (outside(index, instants_.begin.size())) return fail(Status::bad_index);
+        const int64_t at = instants_.begin[static_cast<size_t>(index)];
+        if (at >= ts) return;
+        instants_at_once_ = at == std::exchange(last_instant_ts_, at) ? instants_at_once_ + 1 : 0;
+        if (instants_at_once_ < kMaxStackedInstants) {
+            event(instants_, index, kInstant);
+            continue;
+        }
+        event(instants_, index, kSliceBegin);
+        interned_.clear();
+        event_.clear();
+        add_varint_field(event_, kType, kSliceEnd);
+        packet(at, event_);
+    }
+}
+
+bool Encoder::is_plain(const Events& events, int64_t index) const {
+    const auto i = static_cast<size_t>(index);
+    if (!events.flow_first.empty() && events.flow_first[i] != events.flow_first[i + 1]) return false;
+    for (const Argument& argument : events.arguments) {
+        const int64_t k = index - argument.base;
+        if (k < 0 || k >= argument.count) continue;
+        const auto at = static_cast<size_t>(k);
+        if (argument.first.empty() ? argument.known.empty() || argument.known[at] != 0
+                                   : argument.first[at] != argument.first[at + 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// A BEGIN or INSTANT packet with all that belongs to it.
+void Encoder::event(const Events& events, int64_t index, uint8_t type) {
+    const auto i = static_cast<size_t>(index);
+    const auto name = static_cast<size_t>(events.name[i]);
+    if (name >= names_.size()) return fail(Status::bad_index);
+    interned_.clear();
+    event_.clear();
+    add_varint_field(event_, kType, type);
+    add_varint_field(event_, kNameIid, intern(interned_names_[name], kNames, names_[name]));
+    int32_t category = -1;
+    if (!events.category.empty()) {
+        category = events.category[i];
+        if (static_cast<size_t>(category) >= categories_.size()) return fail(Status::bad_index);
+        const auto code = static_cast<size_t>(category);
+        if (const auto text = categories_[code]; !text.empty()) {
+            add_varint_field(event_, kCategoryIid, intern(interned_categories_[code], kCategories, text));
+        }
+    }
+    if (type == kSliceBegin && &events == &slices_) remember_tail(name, category, event_);
+    const size_t first = &events == &slices_ ? 0 : slices_.arguments.size();
+    for (size_t a = 0; a < events.arguments.size(); ++a) {
+        add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
+    }
+    add_flows(events, index, false);
+    packet(events.begin[i], event_);
+}
+
+void Encoder::remember_tail(size_t name, int32_t category, std::span<const uint8_t> event) {
+    Tail& tail = tails_[name];
+    uint8_t* p = tail.bytes;
+    *p++ = tag(kSequenceId, Wire::varint);
+    uint8_t varint[kVarintRoom];
+    p = std::copy(varint, put_varint(varint, sequence_), p);
+    *p++ = tag(kTrackEvent, Wire::bytes);
+    *p++ = static_cast<uint8_t>(event.size());  // a type and two ids
+    p = std::copy(event.begin(), event.end(), p);
+    tail.size = static_cast<uint32_t>(p - tail.bytes);
+    tail.owner = sequence_;
+    tail.category = category;
+}
+
+void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
+    if (ts < last_ts_) return fail(Status::bad_nesting);
+    const auto delta = static_cast<uint64_t>(ts - last_ts_);
+    last_ts_ = ts;
+    size_t size = 1 + varint_size(delta) + 1 + varint_size(sequence_) + 1 + varint_size(event.size()) + event.size();
+    if (!interned_.empty()) size += 1 + varint_size(interned_.size()) + interned_.size();
+    ensure(size + kMaxPlainPacket);
+    uint8_t* p = at_;
+    *p++ = kPacketTag;
+    p = put_varint(p, size);
+    *p++ = kTimestampTag;
+    p = put_varint(p, delta);
+    *p++ = tag(kSequenceId, Wire::varint);
+    p = put_varint(p, sequence_);
+    if (!interned_.empty()) {
+        *p++ = tag(kInternedData, Wire::bytes);
+        p = put_varint(p, interned_.size());
+        p = std::copy(interned_.begin(), interned_.end(), p);
+    }
+    *p++ = tag(kTrackEvent, Wire::bytes);
+    p = put_varint(p, event.size());
+    at_ = std::copy(event.begin(), event.end(), p);
+}
+
+void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
+    if (events.flow_first.empty()) return;
+    const auto i = static_cast<size_t>(index);
+    const int64_t from = events.flow_first[i];
+    const int64_t to = events.flow_first[i + 1];
+    if (!valid_range(from, to, events.flow_id.size())) return fail(Status::bad_index);
+    for (auto f = static_cast<size_t>(from); f < static_cast<size_t>(to); ++f) {
+        const auto role = static_cast<FlowEnd>(events.flow_end[f]);
+        if ((role == FlowEnd::enters_end) != at_end) continue;
+        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow, events.flow_id[f]);
+    }
+}
+
+void Encoder::add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index) {
+    const int64_t k = index - argument.base;
+    if (k < 0 || k >= argument.count) return;
+    int64_t from = k;
+    int64_t to = k + 1;
+    if (!argument.first.empty()) {
+        from = argument.first[static_cast<size_t>(k)];
+        to = argument.first[static_cast<size_t>(k) + 1];
+        if (!valid_range(from, to, argument.row.empty() ? argument.rows : argument.row.size())) return fail(Status::bad_index);
+    }
+    argument_.clear();
+    if (to - from == 1) {
+        if (!add_value(argument, texts, from, argument_)) return;
+    } else {  // readers keep one value a name, so several rows of a table become an array
+        for (int64_t position = from; position < to; ++position) {
+            element_.clear();
+            if (add_value(argument, texts, position, element_)) add_bytes_field(argument_, kArray, element_);
+        }
+        if (argument_.empty()) return;
+    }
+    element_.clear();
+    add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
+    add_varint(event_, tag(kArgument, Wire::bytes));
+    add_varint(event_, element_.size() + argument_.size());
+    event_.insert(event_.end(), element_.begin(), element_.end());
+    event_.insert(event_.end(), argument_.begin(), argument_.end());
+}
+
+bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out) {
+    const int64_t row = argument.row.empty() ? position : argument.row[static_cast<size_t>(position)];
+    if (outside(row, argument.rows)) {
+        fail(Status::bad_index);
+        return false;
+    }
+    const auto i = static_cast<size_t>(row);
+    if (!argument.known.empty() && argument.known[i] == 0) return false;
+    const auto read = [&]<class T>(T) { return static_cast<const T*>(argument.values)[i]; };
+    const auto as_signed = [&](int64_t value) { add_varint_field(out, kSigned, static_cast<uint64_t>(value)); };
+    const auto as_unsigned = [&](uint64_t value) { add_varint_field(out, kUnsigned, value); };
+    switch (argument.type) {
+        case ValueType::i64: as_signed(read(int64_t{})); break;
+        case ValueType::i32: as_signed(read(int32_t{})); break;
+        case ValueType::u64: as_unsigned(read(uint64_t{})); break;
+        case ValueType::u32: as_unsigned(read(uint32_t{})); break;
+        case ValueType::u16: as_unsigned(read(uint16_t{})); break;
+        case ValueType::u8: as_unsigned(read(uint8_t{})); break;
+        case ValueType::f64: add_fixed64_field(out, kDouble, std::bit_cast<uint64_t>(read(double{}))); break;
+        case ValueType::boolean: add_varint_field(out, kBool, read(uint8_t{}) != 0 ? 1 : 0); break;
+        case ValueType::text: {
+            const auto code = static_cast<size_t>(read(int32_t{}));
+            if (code >= argument.texts.size()) {
+                fail(Status::bad_index);
+                return false;
+            }
+            add_varint_field(out, kStringIid, intern(texts[code], kArgumentTexts, argument.texts[code]));
+            break;
+        }
+        case ValueType::utf8: add_bytes_field(out, kString, argument.texts[i]); break;
+    }
+    return true;
+}
+
+// Return the id of a text on this sequence; the first time it goes out with the packet that uses it.
+uint32_t Encoder::intern(Interned& entry, uint32_t field, std::span<const uint8_t> text) {
+    if (entry.owner == sequence_) return entry.iid;
+    uint32_t& next = next_iid_[field == kArgumentTexts ? 0 : field];
+    entry = {sequence_, ++next};
+    entry_.clear();
+    add_varint_field(entry_, kIid, entry.iid);
+    add_bytes_field(entry_, kText, text);
+    add_bytes_field(interned_, field, entry_);
+    return entry.iid;
+}
+
+}  // namespace lanescope::perfetto
