@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 from lanescope.errors import InternalError
@@ -10,8 +12,23 @@ from lanescope.trace.table import Table
 MAX_LAYERS = 2
 
 
-def verify(accounting: Table, inputs: Table) -> None:
-    """Raise ``InternalError`` unless every input is accounted for.
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A sum that is not kept.
+
+    Attributes:
+        text: one line, what is wrong.
+        input_id: the input.
+        rows: ids of the accounting rows concerned.
+    """
+
+    text: str
+    input_id: int
+    rows: tuple[int, ...] = ()
+
+
+def faults(accounting: Table, inputs: Table) -> Iterator[Fault]:
+    """Yield every way in which the accounting of the inputs does not add up.
 
     Each row: ``total == decoded + filler + lost``, none negative. Each input: layer 0 counts its bytes; layer n + 1's
     ``total * unit_bytes`` is layer n's ``decoded``; two layers at most. Rows of scope ``producer`` count what never
@@ -20,20 +37,34 @@ def verify(accounting: Table, inputs: Table) -> None:
     sizes = dict(zip(inputs["id"].tolist(), inputs["size"].tolist(), strict=True))
     layers: dict[int, list[dict[str, int]]] = {input_id: [] for input_id in sizes}
     for row in accounting.rows():
-        parts = (row["decoded"], row["filler"], row["lost"])
+        input_id, parts = row["input_id"], (row["decoded"], row["filler"], row["lost"])
+        where = f"accounting of input {input_id}"
         if min(parts) < 0 or sum(parts) != row["total"]:
-            raise InternalError(f"accounting of input {row['input_id']}: {row['total']} {row['unit']}s are not {parts}")
-        if row["scope"] == "input":
-            layers[row["input_id"]].append(row)
+            yield Fault(f"{where}: {row['total']} {row['unit']}s are not {parts}", input_id, (row["id"],))
+        if input_id not in layers:
+            yield Fault(f"{where}: there is no such input", input_id, (row["id"],))
+        elif row["scope"] == "input":
+            layers[input_id].append(row)
     for input_id, rows in layers.items():
         rows.sort(key=lambda row: row["layer"])
+        ids = tuple(row["id"] for row in rows)
+        where = f"accounting of input {input_id}"
         if [row["layer"] for row in rows] != list(range(len(rows))) or not 1 <= len(rows) <= MAX_LAYERS:
-            raise InternalError(f"accounting of input {input_id}: layers {[row['layer'] for row in rows]}")
+            yield Fault(f"{where}: layers {[row['layer'] for row in rows]}", input_id, ids)
+            continue
         if rows[0]["total"] * rows[0]["unit_bytes"] != sizes[input_id]:
-            raise InternalError(f"accounting of input {input_id}: {rows[0]['total']} of {sizes[input_id]} bytes")
+            yield Fault(f"{where}: {rows[0]['total']} of {sizes[input_id]} bytes", input_id, ids[:1])
         for below, above in pairwise(rows):
             if above["total"] * above["unit_bytes"] != below["decoded"] * below["unit_bytes"]:
-                raise InternalError(
-                    f"accounting of input {input_id}: {above['total']} {above['unit']}s of {above['unit_bytes']} bytes"
-                    f" are not the {below['decoded']} {below['unit']}s below"
+                yield Fault(
+                    f"{where}: {above['total']} {above['unit']}s of {above['unit_bytes']} bytes are not the"
+                    f" {below['decoded']} {below['unit']}s below",
+                    input_id,
+                    (below["id"], above["id"]),
                 )
+
+
+def verify(accounting: Table, inputs: Table) -> None:
+    """Raise ``InternalError`` unless every input is accounted for; see ``faults``."""
+    for fault in faults(accounting, inputs):
+        raise InternalError(fault.text)

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 from lanescope.trace.schema import SEVERITIES
 
+#: Endings of stats about who or what a record is; the rules LS401 and LS402 report them, whatever their severity.
+UNMATCHED = "_unmatched"
+DUPLICATE = "_duplicate"
+
 
 @dataclass(frozen=True, slots=True)
 class StatSpec:
     """A fact that a decoder may note.
 
     Attributes:
-        name: lower case; a family's own stats begin with its name (``aie_bad_header``).
+        name: lower case; a family's own stats begin with its name (``aie_bad_header``). Those that count records
+            without a partner (an end without a begin, a row of no known task) end in ``_unmatched``, those that count
+            identities met twice in ``_duplicate``: the checks know them by it.
         severity: ``info`` (worth knowing), ``notice`` (unusual), ``data_loss`` (something is missing), ``error``
             (something is contradictory).
         doc: one line, what happened and what it means for the reader.
