@@ -1,0 +1,224 @@
+"""Checks: rules that a sound trace keeps, and the findings where it does not.
+
+Example:
+    >>> from lanescope.trace import TimeBase, TraceBuilder
+    >>> builder = TraceBuilder(TimeBase())
+    >>> lane = builder.track("core 0", kind="lane", role="core")
+    >>> _ = builder.append("slices", track_id=lane, ts=[0, 20], dur=[30, 10], name=["load", "mma"])
+    >>> for finding in run(builder.finish()):
+    ...     print(finding.code, finding.severity, finding.place.track, finding.count, finding.detail)
+    LS101 warning core 0 2 mma begins 10 ns before load ends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanescope.analysis.check import attribution, causality, clock, file, lane
+from lanescope.analysis.check.model import SAMPLE, SEVERITIES, Evidence, Finding, Hit, Place, Rule, Subject
+from lanescope.analysis.intervals import Intervals, Ints, covered, extents, union
+from lanescope.errors import UsageError
+from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
+
+#: All rules, by code.
+RULES: tuple[Rule, ...] = (*file.RULES, *lane.RULES, *causality.RULES, *clock.RULES, *attribution.RULES)
+
+FINDINGS = TableSpec(
+    "findings",
+    "a judgement of a rule over the tables of a trace",
+    (
+        ColumnSpec("id", "int64", "dense, the worst first"),
+        ColumnSpec("code", "text", "the rule's code"),
+        ColumnSpec("severity", "text", "notice, warning, error"),
+        ColumnSpec("title", "text", "the rule's title"),
+        ColumnSpec("detail", "utf8", "what exactly is wrong here"),
+        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True),
+        ColumnSpec("track", "utf8", "path of that lane"),
+        ColumnSpec("ts", "int64", "the earliest time it concerns", nullable=True, unit="ns"),
+        ColumnSpec("input_id", "int64", "input it concerns", nullable=True),
+        ColumnSpec("input", "utf8", "path of that input"),
+        ColumnSpec("offset", "int64", "byte offset of the first fault in that input", nullable=True, unit="bytes"),
+        ColumnSpec("count", "int64", "how many faults"),
+        ColumnSpec("share_affected", "float64", "share of the trace's busy time", nullable=True, unit="1"),
+        ColumnSpec("share_of_lane", "float64", "share of the lane's busy time", nullable=True, unit="1"),
+        ColumnSpec("evidence_table", "text", "table of the evidence rows"),
+        ColumnSpec("evidence_id", "int64", "the first of them", nullable=True),
+        ColumnSpec("advice", "text", "what to do"),
+    ),
+)
+
+
+def rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """Return the rules that codes, or beginnings of codes (``LS1``), choose.
+
+    Args:
+        select: what to take; empty: all.
+        ignore: what to leave out of that.
+
+    Raises:
+        UsageError: a choice fits no rule.
+    """
+    wanted, unwanted = tuple(select), tuple(ignore)
+    for choice in (*wanted, *unwanted):
+        if not any(rule.code.startswith(choice) for rule in RULES):
+            known = ", ".join(rule.code for rule in RULES)
+            raise UsageError(f"there is no rule {choice!r}", hint=f"there are {known}, and beginnings such as LS1")
+    return tuple(
+        rule
+        for rule in RULES
+        if (not wanted or rule.code.startswith(wanted)) and not (unwanted and rule.code.startswith(unwanted))
+    )
+
+
+def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
+    """Examine a trace.
+
+    Args:
+        trace: the whole trace; a single batch lacks stats and accounting.
+        select: codes, or beginnings of codes, of the rules to apply; empty: all.
+        ignore: codes to leave out.
+
+    Returns:
+        The findings, the worst first, then by code, lane and time: one per rule and lane, or per stat or input.
+
+    Raises:
+        UsageError: a choice fits no rule.
+    """
+    subject = Subject(trace)
+    found = [finding for rule in rules(select, ignore) for finding in _examine(subject, rule)]
+    return sorted(found, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.code))
+
+
+def _examine(subject: Subject, rule: Rule) -> list[Finding]:
+    hits = list(rule.function(subject))
+    inputs = subject.trace.inputs["path"]
+    times = _affected(subject, hits)
+    lanes = subject.covered
+    total = int(lanes.sum())
+    found = []
+    for hit, time in zip(hits, times.tolist(), strict=True):
+        is_time = hit.table == "slices"
+        lane_time = int(lanes[hit.track_id]) if hit.track_id is not None and 0 <= hit.track_id < len(lanes) else 0
+        share_of_lane = time / lane_time if is_time and lane_time else None
+        found.append(
+            Finding(
+                code=rule.code,
+                severity=hit.severity or rule.severity,
+                title=rule.title,
+                detail=hit.detail,
+                place=Place(
+                    track_id=hit.track_id,
+                    track="" if hit.track_id is None else subject.tree.path(hit.track_id),
+                    ts=hit.ts,
+                    input_id=hit.input_id,
+                    input=str(inputs[hit.input_id]) if hit.input_id is not None and hit.input_id < len(inputs) else "",
+                    offset=hit.offset,
+                ),
+                count=len(hit.rows) if hit.count is None else hit.count,
+                share_affected=time / total if is_time and total else None,
+                share_of_lane=share_of_lane,
+                evidence=Evidence(hit.table, hit.rows),
+                advice=rule.advice,
+            )
+        )
+    return found
+
+
+def _affected(subject: Subject, hits: Sequence[Hit]) -> Ints:
+    """Return the time that each hit's slices cover, int64 [hits]; 0 without slices."""
+    mine = [(number, hit.rows) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
+    if not mine:
+        return np.zeros(len(hits), np.int64)
+    rows = np.concatenate([rows for _, rows in mine])
+    _, begin, end = subject.extents.take(rows)
+    number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
+    return covered(Intervals(number, begin, end), len(hits))
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over slices.
+
+    Attributes:
+        slices: how many, open ones included.
+        open: how many have no known end.
+        total: sum of the known lengths, in the trace's unit.
+        covered: time that slices cover, lane by lane, what several share counted once.
+    """
+
+    slices: int
+    open: int
+    total: int
+    covered: int
+
+
+def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
+    """Return the sums over all slices, or over those that are no evidence of the findings.
+
+    Both together bound what is true: ``totals(trace)`` believes everything, ``totals(trace, findings)`` nothing that
+    is in doubt.
+    """
+    slices = trace.slices
+    sound = np.ones(len(slices), np.bool_)
+    for finding in without:
+        if finding.evidence.table == "slices":
+            sound[finding.evidence.ids] = False
+    closed = sound & slices.valid("dur")
+    time = union(extents(slices).take(sound))
+    return Totals(
+        slices=int(np.count_nonzero(sound)),
+        open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
+        total=int(slices["dur"][closed].sum()),
+        covered=int((time.end - time.begin).sum()),
+    )
+
+
+def to_table(findings: Sequence[Finding]) -> Table:
+    """Return findings as a table, in their order; what exporters draw."""
+    return Table.from_arrays(
+        FINDINGS,
+        {
+            "id": range(len(findings)),
+            **{
+                name: [getattr(finding, name) for finding in findings]
+                for name in (
+                    "code",
+                    "severity",
+                    "title",
+                    "detail",
+                    "count",
+                    "share_affected",
+                    "share_of_lane",
+                    "advice",
+                )
+            },
+            **{
+                name: [getattr(finding.place, name) for finding in findings]
+                for name in ("track_id", "track", "ts", "input_id", "input", "offset")
+            },
+            "evidence_table": [finding.evidence.table for finding in findings],
+            "evidence_id": [next(iter(finding.evidence.sample), None) for finding in findings],
+        },
+    )
+
+
+__all__ = [
+    "FINDINGS",
+    "RULES",
+    "SAMPLE",
+    "SEVERITIES",
+    "Evidence",
+    "Finding",
+    "Hit",
+    "Place",
+    "Rule",
+    "Subject",
+    "Totals",
+    "rules",
+    "run",
+    "to_table",
+    "totals",
+]

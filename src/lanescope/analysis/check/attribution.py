@@ -1,0 +1,63 @@
+"""LS4xx: who or what a record is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lanescope.analysis.check.file import stat_hit
+from lanescope.analysis.check.model import Hit, Rule, Subject
+from lanescope.trace.stats import DUPLICATE, UNMATCHED
+
+#: How a stat's severity weighs in a finding about attribution.
+_WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
+
+
+def _stats(subject: Subject, ending: str) -> Iterator[Hit]:
+    for row in subject.trace.stats.rows():
+        if row["name"].endswith(ending):
+            yield stat_hit(row, _WEIGHTS[row["severity"]])
+
+
+def _unmatched(subject: Subject) -> Iterator[Hit]:
+    yield from _stats(subject, UNMATCHED)
+
+
+def _duplicates(subject: Subject) -> Iterator[Hit]:
+    yield from _stats(subject, DUPLICATE)
+    tracks = subject.trace.tracks
+    inputs = np.where(tracks.valid("input_id"), tracks["input_id"], -1).tolist()
+    seen: dict[tuple[object, ...], int] = {}
+    for track, key in enumerate(zip(subject.tree.parents, tracks["kind"], tracks["name"], inputs, strict=True)):
+        first = seen.setdefault(key, track)
+        if first != track:
+            yield Hit(
+                detail="two tracks have this path",
+                table="tracks",
+                rows=np.array([first, track], np.int64),
+                count=1,
+                track_id=track,
+            )
+
+
+RULES = (
+    Rule(
+        "LS401",
+        "unmatched records",
+        "warning",
+        "The decoder found records without their partner: an end without a begin, a row of no known task. They stand "
+        "in no slice, or in one whose identity is incomplete. A notice or an error where the decoder weighs it so.",
+        "Look for lost records around the place. Were all files of the capture given, and of the same run?",
+        _unmatched,
+    ),
+    Rule(
+        "LS402",
+        "duplicate identities",
+        "warning",
+        "One identity was met more than once where it must be unique, so what belongs to which is a guess; or two "
+        "tracks have the same path, so that nobody can tell them apart by name.",
+        "Look for ids that are reused across launches, and for a file that was given twice.",
+        _duplicates,
+    ),
+)

@@ -1,0 +1,69 @@
+"""LS2xx: causes and effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from lanescope.analysis.check.model import Hit, Rule, Subject
+from lanescope.analysis.intervals import Ints, bounds, order
+from lanescope.trace import Table
+from lanescope.trace.column import Mask
+
+
+def _effect_first(subject: Subject) -> Iterator[Hit]:
+    """Flows whose effect comes before their cause, by the lane of the effect."""
+    flows = subject.trace.flows
+    rows = np.flatnonzero(flows["dst_ts"] < flows["src_ts"])
+    if not len(rows):
+        return
+    early = flows["src_ts"][rows] - flows["dst_ts"][rows]
+    excused = _excused(subject, flows.take(rows), early)
+    lanes = flows["dst_track"][rows]
+    unit = subject.trace.time.time_unit
+    for within in (False, True):
+        mine = np.flatnonzero(excused == within)
+        mine = mine[order(lanes[mine], flows["dst_ts"][rows[mine]])]
+        for first, last in pairwise(bounds(lanes[mine])):
+            some = mine[first:last]
+            worst = int(early[some].max())
+            yield Hit(
+                detail=f"by up to {worst} {unit}" + (", within the stated error of their clocks" if within else ""),
+                table="flows",
+                rows=rows[some],
+                severity="notice" if within else None,
+                track_id=int(lanes[some[0]]),
+                ts=int(flows["dst_ts"][rows[some[0]]]),
+            )
+
+
+def _excused(subject: Subject, flows: Table, early: Ints) -> Mask:
+    """Return which flows join two clocks whose stated errors together allow for ``early``, bool [n]."""
+    trace = subject.trace
+    error = np.zeros(len(trace.clocks) + 1, np.int64)
+    anchors = trace.anchors
+    known = anchors.valid("error_ns") & (anchors["clock_id"] >= 0) & (anchors["clock_id"] < len(trace.clocks))
+    np.maximum.at(error, anchors["clock_id"][known], anchors["error_ns"][known])
+    no_clock = len(trace.clocks)
+    tracks = trace.tracks
+    clock = np.append(np.where(tracks.valid("clock_id"), tracks["clock_id"], no_clock), no_clock)
+    src, dst = (clock[np.clip(flows[end], -1, len(tracks))] for end in ("src_track", "dst_track"))
+    found: Mask = (src != dst) & (early <= error[src] + error[dst])
+    return found
+
+
+RULES = (
+    Rule(
+        "LS201",
+        "effects before their causes",
+        "warning",
+        "A flow ends before it begins: work ran before it was dispatched, a wait ended before its signal. One of the "
+        "two times is wrong, most often because two clocks are not aligned. A notice where the two lanes have "
+        "different clocks whose anchors state an error as large as that.",
+        "Do not compare times across these lanes more finely than that. Align their clocks, or record anchors closer "
+        "to the run.",
+        _effect_first,
+    ),
+)

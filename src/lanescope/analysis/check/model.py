@@ -1,0 +1,208 @@
+"""What a rule is, what it finds, and what rules look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lanescope.analysis.intervals import Ints, bounds, measure
+from lanescope.analysis.lanes import LaneTime
+from lanescope.trace.column import Mask
+
+#: From the least to the worst.
+SEVERITIES = ("notice", "warning", "error")
+#: How many evidence rows a report names; the count is always of all.
+SAMPLE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A promise that a sound trace keeps.
+
+    Attributes:
+        code: ``LS`` and three digits; the first says what it is about: 0 file and accounting, 1 lane, 2 causality,
+            3 clock, 4 attribution.
+        title: a few words that name the fault.
+        severity: ``notice`` (know it), ``warning`` (numbers may be wrong), ``error`` (something is contradictory);
+            what the rule finds may be marked down or up where it says so in ``doc``.
+        doc: what a finding means.
+        advice: what to do about it.
+        function: finds the faults.
+    """
+
+    code: str
+    title: str
+    severity: str
+    doc: str
+    advice: str
+    function: Callable[[Subject], Iterable[Hit]]
+
+    def __post_init__(self) -> None:
+        """Refuse a code or a severity that no reader of a report would know."""
+        if not re.fullmatch(r"LS[0-4][0-9]{2}", self.code) or self.severity not in SEVERITIES:
+            raise ValueError(f"rule {self.code!r} of severity {self.severity!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What a rule function reports: faults of one kind at one place.
+
+    Attributes:
+        detail: one line, what exactly is wrong here; empty where the rule's title says it all.
+        table: the table whose rows are the evidence.
+        rows: their ids, int64 [n], all of them; slices of one hit lie on one lane.
+        count: how many faults; None: as many as rows.
+        severity: where it differs from the rule's.
+        track_id: lane concerned.
+        ts: the earliest time concerned.
+        input_id: input concerned.
+        offset: byte offset of the first fault in that input.
+    """
+
+    detail: str = ""
+    table: str = "slices"
+    rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    count: int | None = None
+    severity: str | None = None
+    track_id: int | None = None
+    ts: int | None = None
+    input_id: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fault is, as far as it is known.
+
+    Attributes:
+        track_id: the lane.
+        track: its path as text; empty without a lane.
+        ts: the earliest time, in the trace's unit.
+        input_id: the input.
+        input: its path; empty without an input.
+        offset: byte offset of the first fault in the input.
+    """
+
+    track_id: int | None = None
+    track: str = ""
+    ts: int | None = None
+    input_id: int | None = None
+    input: str = ""
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """The rows that prove a finding.
+
+    Attributes:
+        table: name of their table.
+        ids: int64 [n], all of them, the earliest first.
+    """
+
+    table: str
+    ids: Ints
+
+    @property
+    def sample(self) -> list[int]:
+        """The first ``SAMPLE`` ids."""
+        return [int(row) for row in self.ids[:SAMPLE]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """A judgement of a rule: computed from the tables, never stored in the trace.
+
+    Attributes:
+        code: the rule's code.
+        severity: ``notice``, ``warning`` or ``error``.
+        title: the rule's title.
+        detail: one line, what exactly is wrong here; may be empty.
+        place: where.
+        count: how many faults.
+        share_affected: time that the evidence covers, as a share of the time that all slices of the trace cover; None
+            where the evidence is no slices.
+        share_of_lane: the same, as a share of the time that the slices of its lane cover.
+        evidence: the rows.
+        advice: what to do.
+    """
+
+    code: str
+    severity: str
+    title: str
+    detail: str
+    place: Place
+    count: int
+    share_affected: float | None
+    share_of_lane: float | None
+    evidence: Evidence
+    advice: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-able values; the evidence rows are a sample, ``count`` counts all."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "title": self.title,
+            "detail": self.detail,
+            "place": {name: getattr(self.place, name) for name in Place.__slots__},
+            "count": self.count,
+            "share_affected": self.share_affected,
+            "share_of_lane": self.share_of_lane,
+            "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
+            "advice": self.advice,
+        }
+
+
+class Subject(LaneTime):
+    """A trace under examination, with what several rules need made once."""
+
+    def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
+        """Yield (track id, its rows by time) for rows of ``slices``, ``instants`` or ``gaps``, lanes by id.
+
+        Args:
+            table: name of the table.
+            rows: ids, int64 [n].
+        """
+        tracks = self._column(table, "track_id")[rows]
+        sort = np.lexsort((rows, self._column(table, "ts")[rows], tracks))
+        rows, tracks = rows[sort], tracks[sort]
+        for first, last in pairwise(bounds(tracks)):
+            yield int(tracks[first]), rows[first:last]
+
+    def hits(self, table: str, rows: Ints, detail: Callable[[Ints], str] = lambda _: "") -> Iterator[Hit]:
+        """Yield a hit for each lane that the rows lie on; ``detail`` words it from the rows of the lane."""
+        ts = self._column(table, "ts")
+        for track, mine in self.by_lane(table, rows):
+            yield Hit(detail=detail(mine), table=table, rows=mine, track_id=track, ts=int(ts[mine[0]]))
+
+    def flagged(self, table: str, flag: int) -> Ints:
+        """Return the ids of the slices or instants that carry a flag, int64."""
+        return np.flatnonzero(self._column(table, "flags") & np.uint32(flag))
+
+    def name(self, row: int) -> str:
+        """Return the name of a slice."""
+        names = self.trace.slices.column("name")
+        return str(names.dictionary.texts[int(names.values[row])]) if names.dictionary else ""
+
+    @cached_property
+    def covered(self) -> Ints:
+        """Time that the slices of each track cover, int64 [tracks]."""
+        return measure(self.slice_union, len(self.tree))
+
+    @cached_property
+    def disciplines(self) -> dict[str, Mask]:
+        """For each discipline, bool [tracks]: the lanes that have it."""
+        tracks = self.trace.tracks
+        is_lane = tracks["kind"] == "lane"
+        return {word: is_lane & (tracks["discipline"] == word) for word in ("disjoint", "nested", "free")}
+
+    def _column(self, table: str, name: str) -> Ints:
+        values: Ints = self.trace.tables()[table][name]
+        return values

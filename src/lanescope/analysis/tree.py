@@ -1,0 +1,140 @@
+"""The tree of tracks: order for drawing, paths as text, the device that a lane belongs to."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from lanescope.trace import Column, Table
+from lanescope.trace.column import Array, Mask
+
+SEPARATOR = "/"
+
+
+class Tree:
+    """The groups, lanes and counters of a trace as a tree.
+
+    A parent that does not exist, or that would close a ring, is no parent: the track stands at the top.
+
+    Attributes:
+        tracks: the table; a track's id is its row.
+    """
+
+    def __init__(self, tracks: Table) -> None:
+        self.tracks = tracks
+        self.names: list[str] = tracks["name"].tolist()
+        self.parents = _parents(tracks)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @cached_property
+    def lanes(self) -> Array:
+        """Ids of the lanes, int64, in drawing order."""
+        is_lane = self.tracks["kind"] == "lane"
+        return self.order[is_lane[self.order]] if len(self) else np.empty(0, np.int64)
+
+    @cached_property
+    def order(self) -> Array:
+        """All track ids, int64 [n]: depth first, siblings by ``sort_key`` and then by id."""
+        children: dict[int, list[int]] = {}
+        for track, parent in enumerate(self.parents):
+            children.setdefault(parent, []).append(track)
+        keys = self.tracks["sort_key"].tolist()
+        for siblings in children.values():
+            siblings.sort(key=lambda track: (-keys[track], -track))
+        stack, found = children.get(-1, []), []
+        while stack:
+            track = stack.pop()
+            found.append(track)
+            stack.extend(children.get(track, ()))
+        return np.array(found, np.int64)
+
+    @cached_property
+    def depths(self) -> list[int]:
+        """How many groups stand above each track."""
+        return [len(self.ancestors(track)) - 1 for track in range(len(self))]
+
+    def ancestors(self, track: int) -> list[int]:
+        """Return the track and the groups above it, from the top down."""
+        chain = []
+        while track >= 0:
+            chain.append(track)
+            track = self.parents[track]
+        return chain[::-1]
+
+    def path(self, track: int) -> str:
+        """Return the names from the top down to the track: ``npu 0/core 3/aic``; empty for a track that is none."""
+        if not 0 <= track < len(self):
+            return ""
+        return SEPARATOR.join(self.names[step] for step in self.ancestors(track))
+
+    def device(self, track: int) -> int:
+        """Return the nearest track of role ``device`` at or above ``track``, else the topmost."""
+        chain = self.ancestors(track)
+        for step in reversed(chain):
+            if self._is_device[step]:
+                return step
+        return chain[0]
+
+    @cached_property
+    def _is_device(self) -> Mask:
+        found: Mask = self.tracks["role"] == "device"
+        return found
+
+    def spread(self, wanted: Array) -> tuple[Array, Array]:
+        """Hand what is said of groups down to their lanes.
+
+        Args:
+            wanted: int64 [n], the track of each row.
+
+        Returns:
+            rows (int64 [m]) and the track of each (int64 [m]): a row on a lane once, a row on a group once for each
+            lane beneath it; rows on unknown tracks not at all.
+        """
+        known = np.flatnonzero((wanted >= 0) & (wanted < len(self)))
+        tracks = wanted[known]
+        if not len(known):
+            return known, tracks
+        is_group = (self.tracks["kind"] == "group")[tracks]
+        if not is_group.any():
+            return known, tracks
+        below: dict[int, list[int]] = {group: [] for group in np.unique(tracks[is_group]).tolist()}
+        for lane in self.lanes.tolist():
+            for step in self.ancestors(lane)[:-1]:
+                if step in below:
+                    below[step].append(lane)
+        rows, lanes = [known[~is_group]], [tracks[~is_group]]
+        for row in known[is_group].tolist():
+            under = below[int(wanted[row])]
+            rows.append(np.full(len(under), row, np.int64))
+            lanes.append(np.array(under, np.int64))
+        return np.concatenate(rows), np.concatenate(lanes)
+
+
+def _parents(tracks: Table) -> list[int]:
+    """Return the parent of each track, -1 at the top, rings cut."""
+    known = tracks.valid("parent_id") & (tracks["parent_id"] >= 0) & (tracks["parent_id"] < len(tracks))
+    parents: list[int] = np.where(known, tracks["parent_id"], -1).tolist()
+    if all(parent < track for track, parent in enumerate(parents)):
+        return parents
+    settled = [False] * len(parents)
+    for track in range(len(parents)):
+        chain: dict[int, None] = {}  # a set that keeps its order
+        while track >= 0 and not settled[track]:
+            if track in chain:
+                parents[track] = -1
+                break
+            chain[track] = None
+            track = parents[track]
+        for step in chain:
+            settled[step] = True
+    return parents
+
+
+def text_column(texts: list[str]) -> Column:
+    """Return ``texts`` as a utf8 column."""
+    column = np.empty(len(texts), object)
+    column[:] = texts
+    return Column.array(column)
