@@ -1,0 +1,89 @@
+"""The recipe "add a device", worked out as a package from outside the tree and used as its user would."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "blinker"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of a machine on which the package is installed."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "--no-build-isolation", "--target", str(site), str(EXAMPLE)], check=True, timeout=120)
+    return {**os.environ, "PYTHONPATH": str(site)}
+
+
+@pytest.fixture(scope="module")
+def lanescope(environment):
+    def run(*arguments, cwd, status=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "lanescope", *map(str, arguments)],
+            env=environment,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_its_own_tests_pass(environment, tmp_path):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")]
+    done = subprocess.run(
+        [*command, "-c", os.devnull, "--rootdir", str(EXAMPLE)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_recipe_is_short():
+    lines = sum(len(path.read_text().splitlines()) for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml"))
+    assert lines < 400
+
+
+def test_converted_checked_and_drawn_by_the_same_commands(lanescope, tmp_path, trace_processor):
+    lanescope("sim", "blinker", "--changes", 300, "--seed", 3, "-o", tmp_path / "run.blink", cwd=tmp_path)
+    truth = json.loads((tmp_path / "run.blink.truth.json").read_text())
+
+    info = json.loads(lanescope("info", "--json", "run.blink", cwd=tmp_path))
+    assert info["family"] == "blinker"
+    lanescope("check", "--select", "LS001,LS002,LS101,LS102", "run.blink", cwd=tmp_path)
+    count, busy = json.loads(
+        lanescope("sql", "--json", "run.blink", "select count(dur) n, sum(dur)::bigint busy from slices", cwd=tmp_path)
+    )["rows"][0]
+    assert count == len(truth["spans"])
+    assert busy == sum(end - begin for _, begin, end in truth["spans"])
+
+    lanescope("convert", "run.blink", "-o", "out.pftrace", "--lamps", "red,green,blue,white", cwd=tmp_path)
+    names, faults = trace_processor(
+        tmp_path / "out.pftrace",
+        "select distinct name from track where name in ('red', 'green', 'blue', 'white') order by 1",
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    assert [row[0] for row in names["rows"]] == ["blue", "green", "red", "white"]
+    assert faults["rows"] == []
+
+
+def test_its_losses_are_found(lanescope, tmp_path):
+    lanescope("sim", "blinker", "--drop", 0.1, "--seed", 3, "-o", tmp_path / "run.blink", cwd=tmp_path)
+    truth = json.loads((tmp_path / "run.blink.truth.json").read_text())
+    query = "select sum(count)::bigint from stats where name = 'blinker_lost'"
+    assert json.loads(lanescope("sql", "--json", "run.blink", query, cwd=tmp_path))["rows"] == [[truth["lost"]]]
+    lanescope("check", "run.blink", cwd=tmp_path, status=1)
+    lanescope("check", "--strict", "run.blink", cwd=tmp_path, status=4)
