@@ -1,18 +1,35 @@
-"""Open a capture: what is it, which family reads it, and its trace."""
+"""Open a capture: what is it, which family reads it, its trace; and several traces as one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
-from lanescope.source import MINE, TIE, Capture, Match
+from lanescope.source import MINE, TIE, Capture, Head, Match
 from lanescope.trace import Trace
+from lanescope.trace import merge as _merge
 
 PathLike = str | os.PathLike[str]
+
+
+class Candidate(NamedTuple):
+    """How surely one family recognises a capture.
+
+    Attributes:
+        family: name of the family.
+        score: 0 to 100; below 50 means no.
+        format: the family's name for the format.
+        reason: what was checked and how it came out.
+    """
+
+    family: str
+    score: int
+    format: str
+    reason: str
 
 
 def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Match]:
@@ -23,20 +40,22 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
         family: name of the family, when the user says it; its own probe still gives the format.
 
     Raises:
-        InputError: no family recognises it.
+        InputError: it is empty, or no family recognises it.
         UsageError: two families recognise it about equally; or ``family`` is unknown.
     """
     head = capture.main.head()
-    if family is not None:
-        chosen = devices.family(family)
-        return chosen, chosen.probe(head)
+    chosen = None if family is None else devices.family(family)
     if not head.size:
         raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
+    if chosen is not None:
+        return chosen, chosen.probe(head)
     matches = _matches(devices.in_tree(), head)
     if not matches:
         matches = _matches(devices.strangers(), head)
     if not matches:
-        what = "holds only zeros" if not any(head.data) else "is not a capture of any known device family"
+        what = "is not a capture of any known device family"
+        if not any(head.data):
+            what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
         raise InputError(f"{capture.main.path} {what}", hint="if you know its family, say --family NAME")
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
@@ -44,9 +63,55 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
     return matches[0]
 
 
-def _matches(families: tuple[Family, ...], head: Any) -> list[tuple[Family, Match]]:
+def _matches(families: Iterable[Family], head: Head, least: int = MINE) -> list[tuple[Family, Match]]:
     found = [(family, family.probe(head)) for family in families]
-    return sorted((pair for pair in found if pair[1].score >= MINE), key=lambda pair: -pair[1].score)
+    return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
+
+
+def probe(path: PathLike) -> list[Candidate]:
+    """Ask every device family whether a capture is its own, the surest first.
+
+    Args:
+        path: the capture's main file, or ``-``.
+
+    Returns:
+        One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
+        comes within 10 points.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with Capture(path) as capture:
+        matches = _matches((*devices.in_tree(), *devices.strangers()), capture.main.head(), least=1)
+    return [Candidate(family.name, match.score, match.format, match.reason) for family, match in matches]
+
+
+def decode(
+    capture: Capture,
+    family: Family,
+    options: Mapping[str, Any],
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> Iterator[Trace]:
+    """Decode an opened capture piece by piece.
+
+    Args:
+        capture: the opened capture; the caller closes it.
+        family: the family that reads it.
+        options: decode options as given; they are checked and completed here.
+        progress: is told how many bytes of the main file have been fed so far.
+
+    Raises:
+        UsageError: an unknown option.
+    """
+    decoder = family.decode(capture, devices.settle(family.options, options, what=f"family {family.name}"))
+    fed = 0
+    for chunk in capture.main.chunks():
+        yield from decoder.feed(chunk)
+        fed += len(chunk)
+        if progress is not None:
+            progress(fed)
+    yield from decoder.finish()
 
 
 def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
@@ -54,15 +119,9 @@ def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterat
 
     Args and errors as ``open``.
     """
-    capture = Capture(path)
-    try:
+    with Capture(path) as capture:
         chosen, _ = recognise(capture, family)
-        decoder = chosen.decode(capture, devices.settle(chosen.options, options, what=f"family {chosen.name}"))
-        for chunk in capture.main.chunks():
-            yield from decoder.feed(chunk)
-        yield from decoder.finish()
-    finally:
-        capture.close()
+        yield from decode(capture, chosen, options)
 
 
 def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
@@ -81,3 +140,17 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
     return Trace.concat(batches(path, family, **options))
+
+
+def merge(traces: Iterable[Trace]) -> Trace:
+    """Put several traces on one timeline, each capture in a group of its own.
+
+    Times are shifted by what the traces themselves say about their clocks: a common epoch, or clocks that they share.
+
+    Args:
+        traces: two or more traces; one comes back as it is.
+
+    Raises:
+        MergeError: no common clock, different time units, or the same capture twice; the hint says the way out.
+    """
+    return _merge.merge(list(traces))

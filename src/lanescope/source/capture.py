@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Self
 
 from lanescope.source.file import Source
 
 
 class Capture:
-    """One run: the main file, and the neighbours that a family asks for.
+    """One run: the main file, and the neighbours that a family asks for. Closes its files at the end of a ``with``.
 
     Args:
         path: path of the main file, or ``-``.
@@ -29,14 +30,20 @@ class Capture:
         return self.main.name.split(".")[0] or self.main.name
 
     def find(self, pattern: str) -> list[Path]:
-        """Return the neighbours of the main file whose name matches the glob ``pattern``, sorted by name."""
+        """Return the neighbours of the main file whose name matches the glob ``pattern``, sorted by name.
+
+        A part of the pattern that comes from a file's name has to go through ``glob.escape``.
+        """
         if self.main.container == "pipe":
             return []
-        return sorted(path for path in Path(self.main.path).parent.glob(pattern) if path.is_file())
+        folder, main = os.path.split(self.main.path)
+        return sorted(path for path in Path(folder).glob(pattern) if path.name != main and path.is_file())
 
     def use(self, part: str, path: str | os.PathLike[str]) -> Source:
         """Open a further file as ``part`` of this capture, and remember that it was used."""
         source = Source(path)
+        if part in self.parts:
+            self.parts[part].close()
         self.parts[part] = source
         return source
 
@@ -44,3 +51,9 @@ class Capture:
         """Close all its files."""
         for source in self.parts.values():
             source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

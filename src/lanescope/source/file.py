@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from lanescope.errors import InputError
 from lanescope.source.sniff import HEAD_BYTES, Head
 
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+    import numpy as np
+    import numpy.typing as npt
+
 #: Small enough to stay in the processor's caches next to what is decoded from it.
 CHUNK_BYTES = 1 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
+
+#: ID1, ID2 and the only compression method there is. Source: RFC 1952, section 2.3.
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+#: Bounds what a hostile gzip file can cost: it unpacks to one GiB, or to so many times its own size.
+_UNPACKED_BYTES = 1 << 30
+_UNPACKED_RATIO = 200
+#: Unpacking stops while this share of the temporary folder's disk is still free, so that it never fills up.
+_FREE_SHARE = 0.02
+_CHECK_BYTES = 64 << 20
+#: How long a named pipe may have no writer.
+_PATIENCE_MS = 5000
 
 
 class Source:
@@ -32,57 +41,88 @@ class Source:
         path: as the user gave it.
 
     Raises:
-        InputError: there is no such file, it is a folder, it may not be read, or its compression is broken.
+        InputError: there is no such file, it is a folder or a device, it may not be read, nobody writes to the pipe, or
+            its compression is broken or hostile.
 
     Attributes:
         path: as the user gave it.
-        container: ``raw``, ``gzip`` or ``pipe``.
-        size: bytes of content, after decompression.
+        container: ``raw``, ``gzip`` or ``pipe`` (where the bytes lay; a packed pipe is a ``pipe``).
+        size: bytes of content, after decompression, when it was opened; what a writer adds later is not read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self.container = "raw"
         self._sha256 = ""
-        self._file = _open(self.path)
-        if self.path == "-" or not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            self.container = "pipe"
-            self._file = _spool(self._file, self.path)
-        if self._file.read(2) == _GZIP_MAGIC:
-            self.container = "gzip"
-            self._file.seek(0)
-            self._file = _gunzip(self._file, self.path)
-        self.size = self._file.seek(0, os.SEEK_END)
+        self._file, begin = _open(self.path)
+        try:
+            if begin is not None:
+                self.container = "pipe"
+                self._replace(_copy(self._file, self.path, begin=begin))
+            if self._file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                self.container = "gzip" if begin is None else "pipe"
+                self._replace(_gunzip(self._file, self.path))
+            self.size = self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            self.close()
+            _fail(self.path, error)
+        except BaseException:
+            self.close()
+            raise
+
+    def _replace(self, file: BinaryIO) -> None:
+        if self.path != "-" or self.container != "pipe" or not _is_stdin(self._file):
+            self._file.close()
+        self._file = file
 
     @property
     def name(self) -> str:
         """File name without the folder."""
-        return Path(self.path).name or self.path
+        return os.path.basename(self.path) or self.path  # noqa: PTH119 (pathlib would turn "run/" into "run")
 
     def head(self, size: int = HEAD_BYTES) -> Head:
         """Return at most ``size`` bytes from the start."""
-        self._file.seek(0)
-        return Head(self._file.read(size), self.size, self.name)
+        wanted = min(size, self.size)
+        content = bytearray(wanted)
+        self._seek()
+        self._fill(memoryview(content), wanted)
+        return Head(bytes(content), self.size, self.name)
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[memoryview]:
-        """Yield the content in pieces of ``size`` bytes; a piece is valid until the next one is asked for."""
-        digest = hashlib.sha256()
+        """Yield the content in pieces of ``size`` bytes; a piece is valid until the next one is asked for.
+
+        Raises:
+            InputError: reading fails, or the file has become shorter.
+        """
+        digest = None if self._sha256 else _sha256()
         buffer = memoryview(bytearray(min(size, self.size) or 1))
-        self._file.seek(0)
-        while count := self._file.readinto(buffer):  # type: ignore[attr-defined]
-            piece = buffer[:count]
-            digest.update(piece)
+        self._seek()
+        left = self.size
+        while left:
+            piece = buffer[: min(len(buffer), left)]
+            self._fill(piece, left)
+            if digest is not None:
+                digest.update(piece)
+            left -= len(piece)
             yield piece
-        self._sha256 = digest.hexdigest()
+        if digest is not None:
+            self._sha256 = digest.hexdigest()
 
     def read(self) -> npt.NDArray[np.uint8]:
-        """Return the whole content, uint8 [size], in memory."""
+        """Return the whole content, uint8 [size], in memory.
+
+        Raises:
+            InputError: reading fails, or the file has become shorter.
+        """
+        import numpy as np
+
         content = np.empty(self.size, np.uint8)
-        self._file.seek(0)
-        count = self._file.readinto(memoryview(content))  # type: ignore[attr-defined]
-        if count != self.size:
-            raise InputError(f"{self.path} changed while it was read", hint="read it again when its writer is done")
-        self._sha256 = hashlib.sha256(content).hexdigest()
+        self._seek()
+        self._fill(memoryview(content.data), self.size)
+        if not self._sha256:
+            digest = _sha256()
+            digest.update(content.data)
+            self._sha256 = digest.hexdigest()
         return content
 
     @property
@@ -97,40 +137,168 @@ class Source:
         """Close the file."""
         self._file.close()
 
+    def _seek(self) -> None:
+        try:
+            self._file.seek(0)
+        except OSError as error:
+            _fail(self.path, error)
 
-def _open(path: str) -> BinaryIO:
+    def _fill(self, buffer: memoryview, left: int) -> None:
+        """Fill ``buffer`` from the file, however small the pieces that the system gives (2 GiB at most)."""
+        done = 0
+        while done < len(buffer):
+            try:
+                count = self._file.readinto(buffer[done:])  # type: ignore[attr-defined]
+            except OSError as error:
+                _fail(self.path, error)
+            if not count:
+                raise InputError(
+                    f"{self.path} has become shorter while it was read: {left - done} bytes are missing",
+                    hint="read it again when its writer is done",
+                )
+            done += count
+
+
+def _sha256() -> _Hash:
+    from hashlib import sha256
+
+    return sha256(usedforsecurity=False)
+
+
+def _fail(path: str, error: OSError) -> NoReturn:
+    raise InputError(f"{path} cannot be read: {error.strerror or error}", hint="check the path") from None
+
+
+def _open(path: str) -> tuple[BinaryIO, bytes | None]:
+    """Open a file for reading without buffers.
+
+    Devices are refused: some never end, and opening others has effects.
+
+    Returns:
+        The file; and for a pipe the bytes that were read from it already, None for a file that can be read twice.
+    """
     if path == "-":
-        return sys.stdin.buffer
+        return _stdin(), b""
     try:
-        return Path(path).open("rb", buffering=0)  # type: ignore[return-value]
+        mode = os.stat(path).st_mode  # noqa: PTH116 (pathlib costs more to import than all of this module)
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path} is a folder", hint="name a file inside it")
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise InputError(f"{path} is a device", hint="copy what you need from it into a file")
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if stat.S_ISFIFO(mode) else 0))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file", hint="check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder", hint="name a file inside it") from None
     except PermissionError:
         raise InputError(f"{path} may not be read", hint="check its permissions") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be opened: {error}", hint="check the path") from None
-
-
-def _spool(file: BinaryIO, path: str) -> BinaryIO:
-    spool = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115 (lives as long as the source)
-    try:
-        shutil.copyfileobj(file, spool, CHUNK_BYTES)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}", hint="check what it is") from None
-    spool.seek(0)
-    return spool  # type: ignore[return-value]
+        _fail(path, error)
+    except ValueError as error:  # a NUL in the name, characters that no file name can hold
+        raise InputError(f"{path} cannot be opened: {error}", hint="check the path") from None
+    file: BinaryIO = open(descriptor, "rb", buffering=0)  # noqa: SIM115, PTH123
+    if stat.S_ISREG(mode):
+        return file, None
+    try:
+        return file, _await_writer(descriptor, path)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _is_stdin(file: BinaryIO) -> bool:
+    return sys.stdin is not None and file is sys.stdin.buffer
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError("standard input is closed", hint="name a file, or pipe one in")
+    file = sys.stdin.buffer
+    try:
+        descriptor = file.fileno()
+    except OSError:  # not a file of the system's: a test or a notebook put it there
+        return file
+    status = os.fstat(descriptor)
+    null = os.stat(os.devnull)  # noqa: PTH116
+    is_harmless = status.st_rdev == null.st_rdev or os.isatty(descriptor)
+    if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not is_harmless):
+        raise InputError("standard input is a device", hint="copy what you need from it into a file")
+    return file
+
+
+def _await_writer(descriptor: int, path: str) -> bytes:
+    """Wait until somebody has opened a named pipe for writing; return what had to be read to know."""
+    import select
+
+    begin = b""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not poll.poll(_PATIENCE_MS):
+        try:
+            begin = os.read(descriptor, 1)
+        except BlockingIOError:
+            pass  # a writer that has written nothing yet
+        else:
+            if not begin:
+                raise InputError(f"{path} is a pipe that nobody writes to", hint="start its writer first")
+    os.set_blocking(descriptor, True)
+    return begin
 
 
 def _gunzip(file: BinaryIO, path: str) -> BinaryIO:
-    from isal import igzip
+    from isal import igzip, igzip_lib
 
-    spool = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115 (lives as long as the source)
+    packed = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    broken: tuple[type[Exception], ...] = (EOFError, ValueError, igzip.BadGzipFile, igzip_lib.error)  # type: ignore[assignment]
+    unpacked = igzip.open(file, "rb")  # type: ignore[no-untyped-call]
     try:
-        with igzip.open(file, "rb") as unpacked:
-            shutil.copyfileobj(unpacked, spool, CHUNK_BYTES)
-    except (OSError, EOFError, ValueError) as error:
+        return _copy(unpacked, path, limit=max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed))
+    except broken as error:
         raise InputError(f"{path}: broken gzip data: {error}", hint="unpack it by hand to see what is left") from None
-    spool.seek(0)
-    return spool  # type: ignore[return-value]
+    finally:
+        unpacked.close()
+
+
+def _copy(file: BinaryIO, path: str, *, begin: bytes = b"", limit: int | None = None) -> BinaryIO:
+    """Copy ``begin`` and the file into an unnamed temporary file.
+
+    Raises:
+        InputError: it is longer than ``limit``, or the temporary folder's disk fills up.
+    """
+    import tempfile
+
+    spool: BinaryIO = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115
+    done = 0
+    try:
+        _write(spool, begin)
+        while (piece := file.read(CHUNK_BYTES)) != b"":
+            if piece is None:  # somebody has told standard input not to wait
+                os.set_blocking(file.fileno(), True)
+                continue
+            _check_room(spool, path, done, len(piece), limit)
+            _write(spool, piece)
+            done += len(piece)
+        spool.seek(0)
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+def _check_room(spool: BinaryIO, path: str, done: int, more: int, limit: int | None) -> None:
+    if limit is not None and done + more > limit:
+        raise InputError(
+            f"{path} unpacks to more than {_UNPACKED_RATIO} times its size", hint="unpack it by hand first"
+        )
+    if done // _CHECK_BYTES != (done + more) // _CHECK_BYTES:
+        disk = os.fstatvfs(spool.fileno())
+        if disk.f_bavail < disk.f_blocks * _FREE_SHARE:
+            raise InputError(
+                f"{path} needs more temporary space than the {done >> 20} MiB taken so far",
+                hint="set TMPDIR to a folder on a larger disk",
+            )
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]

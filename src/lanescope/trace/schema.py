@@ -305,3 +305,8 @@ REFERENCES: dict[str, str] = {
     "instant_id": "instants",
     "flow_id": "flows",
 }
+
+
+def is_time(column: str) -> bool:
+    """Return whether a column, in any table, holds a moment on the trace's time axis: what a merge has to shift."""
+    return column == "ts" or column.endswith("_ts")

@@ -1,0 +1,365 @@
+"""Several traces on one timeline: ids and texts joined, times shifted by what the traces say about their clocks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lanescope.errors import MergeError
+from lanescope.trace.column import Column
+from lanescope.trace.schema import REFERENCES, is_time
+from lanescope.trace.table import Table
+from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
+
+#: Role of the group that holds the tracks of one capture in a merged trace.
+RUN_ROLE = "run"
+
+_NS = 1_000_000_000
+_INT64_MAX = (1 << 63) - 1
+#: A counter that wraps sooner may have wrapped between two captures any number of times, so it places nothing.
+_LEAST_PERIOD_S = 365 * 24 * 3600
+#: Assumed only to judge how soon a counter of unknown frequency wraps.
+_FAST_HZ = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one trace lies on the common timeline.
+
+    Attributes:
+        shift: added to all its times, in the common time unit; >= 0, and 0 for the trace that begins first.
+        clock: the clock that it shares with a trace that was placed before; empty for the first.
+        error_ns: bound of the error of ``shift`` against the first trace; None when nobody stated one.
+    """
+
+    shift: int
+    clock: str = ""
+    error_ns: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """What makes two counters the same one."""
+
+    name: str
+    device: str
+    frequency: Fraction | None
+    bits: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The clock showed ``ticks`` at the trace's time ``ts``."""
+
+    ticks: int
+    ts: int
+    error_ns: int | None
+
+
+def merge(traces: Sequence[Trace]) -> Trace:
+    """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
+
+    Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
+    what merging all at once would have given.
+
+    Args:
+        traces: one or more; one comes back as it is.
+
+    Raises:
+        MergeError: see ``align``.
+    """
+    if len(traces) == 1:
+        return traces[0]
+    placements = align(traces)
+    parts = [trace if _is_merged(trace) else _grouped(trace) for trace in traces]
+    names = list(dict.fromkeys(name for part in parts for name in part.tables()))
+    pieces: dict[str, list[Table]] = {name: [] for name in names}
+    offsets = dict.fromkeys(names, 0)
+    makers: dict[str, list[Callable[[], Table]]] = {}
+    for part, placement in zip(parts, placements, strict=True):
+        before = dict(offsets)
+        for name, table in part.tables().items():
+            pieces[name].append(_moved(table, before, placement.shift))
+            offsets[name] += len(table)
+        for name in part.records:
+            makers.setdefault(name, []).append(_record_maker(part, name, before))
+    tables = {name: Table.concat(pieces[name]) for name in names}
+    tables["tracks"] = _distinct_runs(tables["tracks"])
+    details = {name: tables[name] for name in names if tables[name].spec.key}
+    return Trace(_time(traces, placements), tables, details, Records({n: _joined(m) for n, m in makers.items()}))
+
+
+def align(traces: Sequence[Trace]) -> list[Placement]:
+    """Find where each trace lies on a common timeline.
+
+    Two traces share a clock when both count from the same epoch (the Unix epoch; a host's monotonic clock; the zero of
+    the only counter of a device), or when both have anchors on a clock of the same name, device, width and frequency.
+    Traces that share none may still be joined over others. Of a clock with many anchors the two readings that lie
+    closest to each other are used. Nothing in a trace can tell whether a device was reset between two captures.
+
+    Raises:
+        MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
+    """
+    if not traces:
+        raise MergeError("there is nothing to merge", hint="name at least one capture")
+    _refuse_mixed_units(traces)
+    _refuse_twins(traces)
+    clocks = [_readings(trace) for trace in traces]
+    found: dict[int, Placement] = {0: Placement(0)}
+    queue = deque([0])
+    while queue:
+        known = queue.popleft()
+        for other in range(len(traces)):
+            if other in found:
+                continue
+            link = _link(clocks[known], clocks[other], traces[known].time.time_unit)
+            if link is None:
+                continue
+            start = found[known]
+            error = None if None in (start.error_ns, link.error_ns) else (start.error_ns or 0) + (link.error_ns or 0)
+            found[other] = Placement(start.shift + link.shift, link.clock, error)
+            queue.append(other)
+    for index, trace in enumerate(traces):
+        if index not in found:
+            raise MergeError(
+                f"{_name(traces[0])} ({_counts_from(traces[0])}) and {_name(trace)} ({_counts_from(trace)})"
+                " have no common clock and no path of anchors between them",
+                hint="convert each on its own, or record both with anchors on one clock",
+            )
+    earliest = min(placement.shift for placement in found.values())
+    placed = [replace(found[index], shift=found[index].shift - earliest) for index in range(len(traces))]
+    for trace, placement in zip(traces, placed, strict=True):
+        if placement.shift > _INT64_MAX - _latest(trace):
+            raise MergeError(
+                f"{_name(trace)} begins {placement.shift / _NS / 86400:.0f} days after the first of the captures",
+                hint="one of their clocks is wrong; convert each on its own",
+            )
+    return placed
+
+
+# --- clocks -------------------------------------------------------------------------------------------------------
+
+
+def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
+    by_unit = {trace.time.time_unit: trace for trace in reversed(traces)}
+    if len(by_unit) > 1:
+        raise MergeError(
+            f"{_name(by_unit['cycles'])} counts cycles of unknown length, {_name(by_unit['ns'])} nanoseconds",
+            hint=f"give the frequency of {_name(by_unit['cycles'])} when it is decoded, or convert each on its own",
+        )
+
+
+def _refuse_twins(traces: Sequence[Trace]) -> None:
+    seen: dict[str, str] = {}
+    for trace in traces:
+        for row in trace.inputs.rows():
+            if row["part"] != "main":
+                continue  # captures may share a file of names
+            if row["sha256"] in seen:
+                raise MergeError(
+                    f"{row['path']} and {seen[row['sha256']]} are the same capture", hint="name each capture once"
+                )
+            seen[row["sha256"]] = row["path"]
+
+
+def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
+    """Return what a trace knows of the clocks that could place it, its epoch's first."""
+    time = trace.time
+    rows = list(trace.clocks.rows())
+    found: dict[_Clock, list[_Reading]] = {}
+    if time.epoch_kind in ("unix", "host_monotonic"):
+        # Hosts are told apart where the producer names them.
+        host = next((row["device"] for row in rows if row["name"] == time.epoch_kind), "")
+        clock = _Clock(time.epoch_kind, "" if time.epoch_kind == "unix" else host, Fraction(_NS), None)
+        found[clock] = [_Reading(time.epoch_ns, 0, 0)]
+    identities = [_identity(row) for row in rows]
+    if time.epoch_kind == "device" and len(identities) == 1 and identities[0].device:
+        found[identities[0]] = [_Reading(0, -time.epoch_ns, 0)]
+    for row in trace.anchors.rows():
+        clock = identities[row["clock_id"]]
+        if clock.device and (clock.frequency or time.time_unit == "cycles") and _is_wide(clock):
+            found.setdefault(clock, []).append(_Reading(row["ticks"], row["ts"], row["error_ns"]))
+    return found
+
+
+def _identity(row: dict[str, Any]) -> _Clock:
+    num, den = row["ticks_per_second_num"], row["ticks_per_second_den"]
+    return _Clock(row["name"], row["device"], Fraction(num, den) if num and den else None, row["counter_bits"])
+
+
+def _is_wide(clock: _Clock) -> bool:
+    return clock.bits is None or (1 << clock.bits) / (clock.frequency or _FAST_HZ) >= _LEAST_PERIOD_S
+
+
+def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str) -> Placement | None:
+    """Return where ``other`` lies as seen from ``known``, by the shared clock with the smallest stated error."""
+    links = [_between(clock, readings, other[clock], time_unit) for clock, readings in known.items() if clock in other]
+    return min(links, key=lambda link: (link.error_ns is None, link.error_ns), default=None)
+
+
+def _between(clock: _Clock, known: list[_Reading], other: list[_Reading], time_unit: str) -> Placement:
+    a, b = _closest(known, other)
+    ticks = b.ticks - a.ticks
+    distance = ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency
+    error = None if a.error_ns is None or b.error_ns is None else a.error_ns + b.error_ns
+    return Placement(a.ts + int(distance) - b.ts, f"{clock.name} of {clock.device}".removesuffix(" of "), error)
+
+
+def _closest(known: list[_Reading], other: list[_Reading]) -> tuple[_Reading, _Reading]:
+    """Return the two readings whose ticks differ least; O((m + n) log(m + n))."""
+    tagged = sorted([(r.ticks, 0, i) for i, r in enumerate(known)] + [(r.ticks, 1, i) for i, r in enumerate(other)])
+    best: tuple[int, int, int] | None = None
+    latest: list[tuple[int, int] | None] = [None, None]
+    for ticks, side, index in tagged:
+        facing = latest[1 - side]
+        if facing is not None and (best is None or ticks - facing[0] < best[0]):
+            pair = (facing[1], index) if side else (index, facing[1])
+            best = (ticks - facing[0], *pair)
+        latest[side] = (ticks, index)
+    assert best is not None
+    return known[best[1]], other[best[2]]
+
+
+def _time(traces: Sequence[Trace], placements: Sequence[Placement]) -> TimeBase:
+    """Return the common time base, on the clock that says most."""
+    at, placement = min(
+        zip((trace.time for trace in traces), placements, strict=True),
+        key=lambda pair: (EPOCH_KINDS.index(pair[0].epoch_kind), pair[1].shift),
+    )
+    return replace(at, epoch_ns=at.epoch_ns - placement.shift)
+
+
+def _latest(trace: Trace) -> int:
+    return max(
+        (
+            int(table[spec.name].max())
+            for table in trace.tables().values()
+            if len(table)
+            for spec in table.spec.columns
+            if is_time(spec.name)
+        ),
+        default=0,
+    )
+
+
+def _name(trace: Trace) -> str:
+    return next((row["path"] for row in trace.inputs.rows() if row["part"] == "main"), "a trace without inputs")
+
+
+def _counts_from(trace: Trace) -> str:
+    return {
+        "unix": "counts from the Unix epoch",
+        "host_monotonic": "counts on a host's monotonic clock",
+        "device": "counts on its device's own clock",
+        "first_event": "counts from its first event",
+    }[trace.time.epoch_kind]
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
+    """Return ``table`` with its ids and references counted on and its times shifted."""
+    columns = {}
+    for spec in table.spec.columns:
+        column = table.column(spec.name)
+        if is_time(spec.name):
+            column = _plus(column, shift)
+        elif spec.name == "id":
+            column = _plus(column, offsets.get(table.spec.name, 0))
+        elif spec.name in REFERENCES:
+            column = _plus(column, offsets[REFERENCES[spec.name]])
+        columns[spec.name] = column
+    return Table(table.spec, columns)
+
+
+def _plus(column: Column, delta: int) -> Column:
+    """Return a column of ``values + delta``, made when it is read; nulls stay 0."""
+    valid = column.valid
+    if not delta or (valid is not None and not valid.any()):
+        return column
+    if column.constant_value is not None and valid is None:
+        return Column.constant(column.constant_value + delta, len(column), np.int64)
+    if valid is None:
+        return Column.derived(len(column), lambda: column.values + delta)
+    return Column.derived(len(column), lambda: np.where(valid, column.values + delta, 0), valid=valid)
+
+
+def _record_maker(part: Trace, name: str, offsets: dict[str, int]) -> Callable[[], Table]:
+    # Raw records keep the device's own times; what they say of tracks and inputs moves along.
+    return lambda: _moved_references(part.records[name], offsets)
+
+
+def _moved_references(table: Table, offsets: dict[str, int]) -> Table:
+    columns = {
+        spec.name: _plus(table.column(spec.name), offsets[REFERENCES[spec.name]])
+        if spec.name in REFERENCES
+        else table.column(spec.name)
+        for spec in table.spec.columns
+    }
+    return Table(table.spec, columns)
+
+
+def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
+    return lambda: Table.concat([make() for make in makers])
+
+
+def _is_merged(trace: Trace) -> bool:
+    tracks = trace.tracks
+    roots = ~tracks.valid("parent_id")
+    return bool(roots.any()) and bool((tracks["role"][roots] == RUN_ROLE).all())
+
+
+def _grouped(trace: Trace) -> Trace:
+    """Return ``trace`` with one more group, of id 0, above all its roots."""
+    tracks = trace.tracks
+    mains = [row for row in trace.inputs.rows() if row["part"] == "main"]
+    group = Table.from_arrays(
+        tracks.spec,
+        {
+            "id": [0],
+            "parent_id": [None],
+            "input_id": [mains[0]["id"] if mains else None],
+            "kind": ["group"],
+            "role": [RUN_ROLE],
+            "name": [mains[0]["capture"] if mains else RUN_ROLE],
+            "sort_key": [0],
+            "discipline": ["disjoint"],
+            "clock_id": [None],
+            "unit": [""],
+        },
+    )
+    one_more = {**dict.fromkeys(trace.tables(), 0), "tracks": 1}
+    tables = {name: _moved(table, one_more, 0) for name, table in trace.tables().items()}
+    below = tables["tracks"]
+    columns = {name: below.column(name) for name in below.spec.names}
+    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below["parent_id"], 0))
+    tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
+    makers = {name: _record_maker(trace, name, one_more) for name in trace.records}
+    return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
+
+
+def _distinct_runs(tracks: Table) -> Table:
+    """Number the groups of the captures in order, and tell those of one name apart."""
+    names, order = tracks["name"].copy(), tracks["sort_key"].copy()
+    taken: set[str] = set()
+    for ordinal, root in enumerate(np.flatnonzero(~tracks.valid("parent_id")).tolist()):
+        names[root] = next(name for name in _variants(names[root]) if name not in taken)
+        order[root] = ordinal
+        taken.add(names[root])
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    columns["name"], columns["sort_key"] = Column.array(names), Column.array(order)
+    return Table(tracks.spec, columns)
+
+
+def _variants(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} ({number})"
+        number += 1

@@ -1,0 +1,321 @@
+import gzip
+import hashlib
+import io
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.errors import InputError
+from lanescope.source import Capture, Source
+from lanescope.source import file as file_module
+
+CONTENT = bytes(range(256)) * 700
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "run.bin"
+    file.write_bytes(CONTENT)
+    return file
+
+
+def content(source):
+    return b"".join(bytes(piece) for piece in source.chunks())
+
+
+@given(st.binary(max_size=300).filter(lambda data: not data.startswith(b"\x1f\x8b\x08")), st.integers(1, 400))
+def test_chunks_are_the_content_however_they_are_cut(tmp_path_factory, data, size):
+    file = tmp_path_factory.mktemp("chunks") / "f"
+    file.write_bytes(data)
+    source = Source(file)
+    pieces = [bytes(piece) for piece in source.chunks(size)]
+    assert b"".join(pieces) == data
+    assert all(len(piece) == size for piece in pieces[:-1])
+    assert source.sha256 == hashlib.sha256(data).hexdigest()
+    assert source.read().tobytes() == data
+    source.close()
+
+
+def test_head_size_name_and_digest(path):
+    source = Source(path)
+    head = source.head()
+    assert (head.data, head.size, head.name, head.is_whole) == (CONTENT[:65536], len(CONTENT), "run.bin", False)
+    assert source.head(10**9).is_whole
+    assert source.sha256 == hashlib.sha256(CONTENT).hexdigest()
+    source.close()
+
+
+def test_reading_goes_on_where_the_system_gives_less_than_asked(path):
+    class Reluctant(io.FileIO):
+        def readinto(self, buffer):
+            return super().readinto(memoryview(buffer)[:1000])
+
+    source = Source(path)
+    source._file.close()
+    source._file = Reluctant(path)
+    assert source.read().tobytes() == CONTENT
+    assert source.head().data == CONTENT[:65536]
+    assert content(source) == CONTENT
+    source.close()
+
+
+def test_what_a_writer_adds_later_is_not_read(path):
+    source = Source(path)
+    with path.open("ab") as writer:
+        writer.write(b"more")
+    assert content(source) == CONTENT
+    assert source.read().tobytes() == CONTENT
+    source.close()
+
+
+@pytest.mark.parametrize("read", [content, Source.read, Source.head, lambda source: source.sha256])
+def test_a_file_that_becomes_shorter_is_an_error(path, read):
+    source = Source(path)
+    os.truncate(path, 100)
+    with pytest.raises(InputError, match=r"has become shorter while it was read: [0-9]+ bytes are missing"):
+        read(source)
+    source.close()
+
+
+# --- packed files -------------------------------------------------------------------------------------------------
+
+
+def packed(tmp_path, data):
+    file = tmp_path / "run.bin.gz"
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gzip.compress(CONTENT),
+        gzip.compress(CONTENT[:99]) + gzip.compress(CONTENT[99:]),
+        gzip.compress(CONTENT) + b"\0" * 9,
+    ],
+    ids=["one member", "two members", "zeros after it"],
+)
+def test_gzip_is_unpacked(tmp_path, data):
+    source = Source(packed(tmp_path, data))
+    assert (source.container, source.size, content(source)) == ("gzip", len(CONTENT), CONTENT)
+    source.close()
+
+
+def test_broken_gzip_is_an_error_wherever_it_is_cut(tmp_path):
+    data = gzip.compress(os.urandom(50))
+    for cut in range(3, len(data)):
+        with pytest.raises(InputError, match="broken gzip data"):
+            Source(packed(tmp_path, data[:cut]))
+
+
+@given(st.integers(3, 10**6), st.integers(1, 255))
+def test_gzip_with_a_wrong_byte_is_content_or_an_error(tmp_path_factory, place, change):
+    data = bytearray(gzip.compress(CONTENT[:1000]))
+    data[place % (len(data) - 3) + 3] ^= change
+    try:
+        source = Source(packed(tmp_path_factory.mktemp("gz"), data))
+    except InputError:
+        return
+    assert content(source) == CONTENT[:1000]  # what changed was not content: a time, a name
+    source.close()
+
+
+def test_a_gzip_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_module, "_UNPACKED_BYTES", 1 << 20)
+    bomb = packed(tmp_path, gzip.compress(bytes(100 << 20)))
+    with pytest.raises(InputError, match="unpacks to more than 200 times its size; unpack it by hand first"):
+        Source(bomb)
+    honest = packed(tmp_path, gzip.compress(os.urandom(2 << 20)))
+    Source(honest).close()
+
+
+def test_unpacking_stops_while_the_disk_has_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_module, "_CHECK_BYTES", 1 << 20)
+    monkeypatch.setattr(file_module, "_FREE_SHARE", 1.0)
+    with pytest.raises(InputError, match=r"needs more temporary space than the [0-9]+ MiB taken so far; set TMPDIR"):
+        Source(packed(tmp_path, gzip.compress(os.urandom(3 << 20))))
+
+
+def test_two_magic_bytes_do_not_make_a_gzip_file(tmp_path):
+    source = Source(packed(tmp_path, b"\x1f\x8b\x00 device words"))
+    assert source.container == "raw"
+    source.close()
+
+
+# --- what is not a plain file -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere.bin", "nowhere.bin: no such file"),
+        (".", ". is a folder; name a file inside it"),
+        ("/dev/zero", "/dev/zero is a device"),
+        ("/dev/null", "/dev/null is a device"),
+        ("nul\0l", "cannot be opened"),
+        ("x" * 5000, "cannot be read: File name too long"),
+        ("/proc/self/mem", "cannot be read: Input/output error"),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_error(path, message):
+    with pytest.raises(InputError) as caught:
+        Source(path)
+    assert message in str(caught.value)
+
+
+def test_a_socket_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        with pytest.raises(InputError, match="s cannot be read"):
+            Source("s")
+
+
+def test_a_named_pipe_is_read_to_its_end(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(CONTENT,))
+    writer.start()
+    source = Source(pipe)
+    writer.join()
+    assert (source.container, content(source), content(source)) == ("pipe", CONTENT, CONTENT)
+    source.close()
+
+
+def test_a_named_pipe_without_a_writer_does_not_hang(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_module, "_PATIENCE_MS", 50)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe that nobody writes to; start its writer first"):
+        Source(tmp_path / "pipe")
+
+
+def test_a_writer_that_takes_its_time_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_module, "_PATIENCE_MS", 1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+    begun = threading.Event()
+
+    def write():
+        begun.wait(10)
+        os.write(writer, CONTENT[:1000])
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    wait = file_module._await_writer
+    monkeypatch.setattr(file_module, "_await_writer", lambda *given: (wait(*given), begun.set())[0])
+    source = Source(pipe)
+    thread.join()
+    os.close(reader)
+    assert content(source) == CONTENT[:1000]
+    source.close()
+
+
+def spooled(stdin, **options):
+    """What a process finds on its standard input."""
+    program = (
+        "import sys\nfrom lanescope.source import Source\nfrom lanescope.errors import LanescopeError\n"
+        "try:\n    s = Source('-'); print(s.container, s.size, s.sha256)\nexcept LanescopeError as e: print(e)\n"
+        "print(sys.stdin.buffer.closed)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdin=stdin, capture_output=True, text=True, timeout=60, check=True, **options
+    )
+    return done.stdout.splitlines()
+
+
+def test_standard_input_may_be_a_file_or_a_pipe(path):
+    expected = [f"pipe {len(CONTENT)} {hashlib.sha256(CONTENT).hexdigest()}", "False"]
+    with path.open("rb") as stdin:
+        assert spooled(stdin) == expected
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as cat:
+        assert spooled(cat.stdout) == expected
+
+
+def test_standard_input_may_be_packed(tmp_path):
+    with packed(tmp_path, gzip.compress(CONTENT)).open("rb") as stdin:
+        assert spooled(stdin)[0] == f"pipe {len(CONTENT)} {hashlib.sha256(CONTENT).hexdigest()}"
+
+
+def test_standard_input_that_never_ends_is_refused():
+    with Path("/dev/zero").open("rb") as stdin:
+        assert spooled(stdin)[0] == "standard input is a device; copy what you need from it into a file"
+
+
+def test_standard_input_may_be_empty_or_closed():
+    assert spooled(subprocess.DEVNULL)[0].startswith("pipe 0 ")
+    closed = subprocess.run(
+        [sys.executable, "-c", "import sys, lanescope\nassert sys.stdin is None\nlanescope.open('-')"],
+        preexec_fn=lambda: os.close(0),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert closed.stderr.endswith("InputError: standard input is closed; name a file, or pipe one in\n")
+
+
+def test_standard_input_that_does_not_wait_is_read_to_its_end():
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+
+    def write():
+        for start in range(0, len(CONTENT), 10_000):
+            os.write(writer, CONTENT[start : start + 10_000])
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert spooled(reader)[0] == f"pipe {len(CONTENT)} {hashlib.sha256(CONTENT).hexdigest()}"
+    thread.join()
+    os.close(reader)
+
+
+# --- captures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_capture_finds_its_neighbours_but_not_itself(tmp_path):
+    for name in ("run.json", "deps.json", "names [1].json", "other.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "folder.json").mkdir()
+    with Capture(tmp_path / "run.json") as capture:
+        assert [path.name for path in capture.find("*.json")] == ["deps.json", "names [1].json"]
+        assert capture.name == "run"
+        deps = capture.use("deps", tmp_path / "deps.json")
+        assert set(capture.parts) == {"main", "deps"}
+        assert content(deps) == b"deps.json"
+    with pytest.raises(ValueError, match="closed"):
+        deps.head()
+
+
+def test_neighbours_are_found_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("run.bin", "run.mlir"):
+        (tmp_path / name).write_text(name)
+    with Capture("run.bin") as capture:
+        assert [str(path) for path in capture.find("*")] == ["run.mlir"]
+
+
+def test_a_pipe_has_no_neighbours(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deps.json").write_text("{}")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"words"))))
+    with Capture("-") as capture:
+        assert capture.find("*.json") == []
+        assert (capture.main.container, content(capture.main)) == ("pipe", b"words")
+
+
+def test_a_name_that_is_no_text_is_kept(tmp_path):
+    name = os.fsdecode(b"r\xffn.bin")
+    (tmp_path / name).write_bytes(b"x")
+    with Capture(tmp_path / name) as capture:
+        assert capture.main.name == name

@@ -1,0 +1,294 @@
+import hashlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.errors import MergeError
+from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
+from lanescope.trace.merge import RUN_ROLE, align, merge
+from lanescope.trace.schema import REFERENCES, is_time
+
+TASKS = TableSpec(
+    "toy_tasks",
+    "one task of the toy",
+    (
+        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("task", "uint64", "task id"),
+        ColumnSpec("sent_ts", "int64", "when it was sent", nullable=True, unit="ns"),
+        ColumnSpec("wait_ns", "int64", "time in the queue", unit="ns"),
+    ),
+    key="slice_id",
+)
+WORDS = TableSpec(
+    "toy_words",
+    "one word of the toy",
+    (ColumnSpec("input_id", "int64", "the input"), ColumnSpec("ts", "int64", "raw device time", unit="ticks")),
+)
+STATS = (StatSpec("toy_dropped", "data_loss", "the toy dropped a record"),)
+UNIX = TimeBase(epoch_ns=1_700_000_000_000_000_000, epoch_kind="unix")
+
+
+def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=(), detail=True):
+    """A trace of one group, one lane, and one of everything that a merge has to move."""
+    made = TraceBuilder(time, details=(TASKS,) if detail else (), stats=STATS)
+    digest = hashlib.sha256(repr((capture, time, slices)).encode()).hexdigest()
+    main = made.input(capture=capture, path=f"{capture}.bin", size=8, sha256=digest, family="toy", format="v1")
+    names = made.input(
+        capture=capture, part="names", path="names.txt", size=1, sha256="shared", family="toy", format="names"
+    )
+    made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=8, decoded=6, lost=2)
+    made.account(input_id=names, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+    clock_ids = [made.clock(**clock) for clock in clocks]
+    for clock, ticks, ts, error in anchors:
+        made.anchor(clock_id=clock_ids[clock], ticks=ticks, ts=ts, error_ns=error)
+    group = made.track("device 0", kind="group", role="device")
+    lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main)
+    made.stat("toy_dropped", 3, track_id=lane, input_id=main, first_offset=4, first_ts=2)
+    if slices:
+        ts, dur, name = zip(*slices, strict=True)
+        first = made.append(
+            "slices",
+            track_id=lane,
+            ts=list(ts),
+            dur=[value or 0 for value in dur],
+            dur_valid=[value is not None for value in dur],
+            name=list(name),
+            last_seen_ts=list(ts),
+            last_seen_ts_valid=[value is None for value in dur],
+        )
+        ids = np.arange(first, first + len(slices))
+        if detail:
+            made.append("toy_tasks", slice_id=ids, task=ids, sent_ts=list(ts), wait_ns=5)
+        made.append(
+            "flows", kind="dispatch", src_track=lane, src_ts=ts[0], dst_track=lane, dst_ts=ts[-1], src_slice=first
+        )
+    made.append("instants", track_id=lane, ts=1, name="mark")
+    made.append("counters", track_id=lane, ts=1, value=0.5)
+    made.append("gaps", track_id=lane, ts=3, dur=1, cause="overrun", input_id=main)
+    made.append("coverage", track_id=lane, ts=0, dur=20)
+    made.records("toy.word", lambda: Table.from_arrays(WORDS, {"input_id": [main], "ts": [77]}))
+    return made.finish()
+
+
+def at(epoch_ns, capture="run", **rest):
+    return toy(capture, time=TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"), **rest)
+
+
+def rows(table, *names):
+    return [tuple(row[name] for name in names) for row in table.rows()]
+
+
+def test_one_trace_comes_back_as_it_is():
+    trace = toy()
+    assert merge([trace]) is trace
+
+
+def test_nothing_to_merge():
+    with pytest.raises(MergeError, match="nothing to merge"):
+        merge([])
+
+
+def test_times_move_to_the_earliest_epoch():
+    a = at(1000, "a", slices=((0, 10, "x"), (20, None, "y")))
+    b = at(400, "b", slices=((5, 10, "y"),))
+    merged = merge([a, b])
+    assert merged.time == TimeBase(epoch_ns=400, epoch_kind="unix")
+    assert rows(merged.slices, "id", "track_id", "ts", "dur", "name", "last_seen_ts") == [
+        (0, 2, 600, 10, "x", None),
+        (1, 2, 620, None, "y", 620),
+        (2, 5, 5, 10, "y", None),
+    ]
+    assert rows(merged.details["toy_tasks"], "slice_id", "sent_ts", "wait_ns") == [(0, 600, 5), (1, 620, 5), (2, 5, 5)]
+    assert rows(merged.flows, "src_track", "src_ts", "dst_ts", "src_slice", "dst_slice") == [
+        (2, 600, 620, 0, None),
+        (5, 5, 5, 2, None),
+    ]
+    assert rows(merged.stats, "track_id", "input_id", "first_ts", "first_offset") == [(2, 0, 602, 4), (5, 2, 2, 4)]
+    assert rows(merged.gaps, "ts", "input_id") == [(603, 0), (3, 2)]
+
+
+def test_each_capture_has_a_group_of_its_own():
+    merged = merge([at(0, "run"), at(1, "run", slices=()), at(2, "other")])
+    tracks = rows(merged.tracks, "id", "parent_id", "name", "role", "input_id")
+    assert tracks == [
+        (0, None, "run", RUN_ROLE, 0),
+        (1, 0, "device 0", "device", None),
+        (2, 1, "core 0", "core", 0),
+        (3, None, "run (2)", RUN_ROLE, 2),
+        (4, 3, "device 0", "device", None),
+        (5, 4, "core 0", "core", 2),
+        (6, None, "other", RUN_ROLE, 4),
+        (7, 6, "device 0", "device", None),
+        (8, 7, "core 0", "core", 4),
+    ]
+    assert rows(merged.tracks.where(~merged.tracks.valid("parent_id")), "sort_key") == [(0,), (1,), (2,)]
+
+
+def test_accounting_still_adds_up():
+    merged = merge([at(0, "a"), at(1, "b")])
+    accounting.verify(merged.accounting, merged.inputs)
+    assert rows(merged.accounting, "input_id", "lost") == [(0, 2), (1, 0), (2, 2), (3, 0)]
+
+
+def test_detail_tables_and_records_of_one_family_only():
+    merged = merge([at(0, "a", detail=False), at(1, "b", slices=((0, 1, "x"), (2, 1, "x")))])
+    assert rows(merged.details["toy_tasks"], "slice_id") == [(1,), (2,)]
+    assert rows(merged.records["toy.word"], "input_id", "ts") == [(0, 77), (2, 77)]
+
+
+def test_the_same_capture_twice_is_refused():
+    trace, other = at(0, "a"), at(0, "b")
+    with pytest.raises(MergeError, match=r"a\.bin and a\.bin are the same capture; name each capture once"):
+        merge([trace, other, at(0, "a")])
+    with pytest.raises(MergeError, match="same capture"):
+        merge([merge([trace, other]), trace])
+
+
+def test_cycles_and_nanoseconds_are_refused():
+    cycles = toy("c", time=TimeBase(time_unit="cycles"))
+    with pytest.raises(MergeError, match=r"c\.bin counts cycles of unknown length, a\.bin nanoseconds; give the freq"):
+        merge([at(0, "a"), cycles])
+
+
+@pytest.mark.parametrize("kind", ["device", "first_event", "host_monotonic"])
+def test_different_epochs_without_anchors_are_refused(kind):
+    other = toy("b", time=TimeBase(epoch_kind=kind))
+    with pytest.raises(MergeError, match="no common clock and no path of anchors") as caught:
+        merge([at(0, "a"), other])
+    assert "convert each on its own" in caught.value.hint
+
+
+def test_two_captures_that_count_from_their_first_events_are_refused():
+    first = TimeBase(epoch_kind="first_event")
+    with pytest.raises(MergeError, match="no common clock"):
+        merge([toy("a", time=first), toy("b", time=first)])
+
+
+GPU = {"name": "globaltimer", "device": "GPU 0", "frequency": 10**9, "counter_bits": 64}
+MONOTONIC = {"name": "host_monotonic", "device": "host a", "frequency": 10**9, "counter_bits": 64}
+FIRST = TimeBase(epoch_kind="first_event")
+
+
+def test_a_shared_clock_with_anchors_places_them():
+    a = toy("a", time=FIRST, clocks=(GPU,), anchors=((0, 5000, 0, 3),))
+    b = toy("b", time=FIRST, clocks=(GPU,), anchors=((0, 4000, 100, 4),))
+    assert [(p.shift, p.clock, p.error_ns) for p in align([a, b])] == [
+        (1100, "", 0),
+        (0, "globaltimer of GPU 0", 7),
+    ]
+    assert merge([a, b]).slices["ts"].tolist() == [1100, 0]
+
+
+def test_a_path_over_a_third_capture_places_them():
+    a = at(10_000, "a")
+    bridge = toy(
+        "bridge", time=TimeBase(epoch_ns=20_000, epoch_kind="unix"), clocks=(GPU,), anchors=((0, 500, 50, None),)
+    )
+    b = toy("b", time=FIRST, clocks=(GPU,), anchors=((0, 450, 0, 1),))
+    assert [(p.shift, p.error_ns) for p in align([a, b, bridge])] == [(0, 0), (10_000, None), (10_000, 0)]
+    with pytest.raises(MergeError, match="no common clock"):
+        align([a, b])
+
+
+def test_the_closest_readings_of_a_clock_count():
+    slow = {**GPU, "frequency": Fraction(10**9, 3)}
+    a = toy("a", time=FIRST, clocks=(slow,), anchors=((0, 0, 7, 0), (0, 1000, 3000, 0)))
+    b = toy("b", time=FIRST, clocks=(slow,), anchors=((0, 1010, 5, 0), (0, 9000, 20_000, 0)))
+    # 1010 ticks are 5 on b's axis; on a's axis they are 10 ticks of 3 ns after 3000.
+    assert [p.shift for p in align([a, b])] == [0, 3025]
+
+
+def test_a_counter_that_wraps_soon_places_nothing():
+    narrow = {**GPU, "counter_bits": 32}
+    made = [toy(n, time=FIRST, clocks=(narrow,), anchors=((0, 10, 0, 0),)) for n in "ab"]
+    with pytest.raises(MergeError, match="no common clock"):
+        merge(made)
+
+
+def test_the_zero_of_the_only_counter_of_a_named_device_is_common():
+    made = [
+        toy(n, time=TimeBase(epoch_ns=epoch, epoch_kind="device"), clocks=(GPU,)) for n, epoch in (("a", 70), ("b", 50))
+    ]
+    assert [p.shift for p in align(made)] == [20, 0]
+    nameless = [toy(n, time=TimeBase(), clocks=({**GPU, "device": ""},)) for n in "ab"]
+    with pytest.raises(MergeError, match="no common clock"):
+        align(nameless)
+
+
+def test_cycles_merge_on_a_common_counter():
+    unknown = {**GPU, "frequency": None}
+    time = TimeBase(time_unit="cycles", epoch_kind="first_event")
+    a = toy("a", time=time, clocks=(unknown,), anchors=((0, 100, 0, 0),))
+    b = toy("b", time=time, clocks=(unknown,), anchors=((0, 130, 0, 0),))
+    assert [p.shift for p in align([a, b])] == [0, 30]
+    assert merge([a, b]).time.time_unit == "cycles"
+
+
+def test_monotonic_clocks_of_two_hosts_are_not_one():
+    time = TimeBase(epoch_ns=5, epoch_kind="host_monotonic")
+    other = {**MONOTONIC, "device": "host b"}
+    a, b, c = (toy(n, time=time, clocks=(clock,)) for n, clock in (("a", MONOTONIC), ("b", other), ("c", MONOTONIC)))
+    assert [p.shift for p in align([a, c])] == [0, 0]
+    with pytest.raises(MergeError, match="no common clock"):
+        align([a, b])
+
+
+def test_captures_too_far_apart_for_63_bits_are_refused():
+    late = 2**62 + 10 * 86400 * 10**9
+    with pytest.raises(MergeError, match=r"b\.bin begins 53386 days after the first"):
+        merge([at(0, "a"), at(late, "b", slices=((2**62, 1, "x"),))])
+
+
+@st.composite
+def traces(draw):
+    count = draw(st.integers(1, 4))
+    return [
+        at(
+            draw(st.integers(-(10**12), 10**12)),
+            f"run{number}",
+            slices=tuple(
+                draw(
+                    st.lists(
+                        st.tuples(st.integers(0, 10**12), st.none() | st.integers(0, 99), st.sampled_from("abc")),
+                        max_size=4,
+                    )
+                )
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+@given(traces())
+def test_a_merge_keeps_every_row_at_its_moment(made):
+    merged = merge(made)
+    base = merged.time.epoch_ns
+    for name, table in merged.tables().items():
+        parts = [trace.tables()[name] for trace in made if name in trace.tables()]
+        assert len(table) == sum(map(len, parts)) + (len(made) if name == "tracks" and len(made) > 1 else 0)
+        if "id" in table.spec.names:
+            assert table["id"].tolist() == list(range(len(table)))
+        for spec in table.spec.columns:
+            if is_time(spec.name):
+                moments = [value + base for value in table[spec.name][table.valid(spec.name)].tolist()]
+                assert moments == [
+                    value + trace.time.epoch_ns
+                    for trace in made
+                    for value in trace.tables()[name][spec.name][trace.tables()[name].valid(spec.name)].tolist()
+                ]
+                assert not table[spec.name][~table.valid(spec.name)].any()
+            if spec.name in REFERENCES:
+                values = table[spec.name][table.valid(spec.name)]
+                assert ((values >= 0) & (values < len(merged.tables()[REFERENCES[spec.name]]))).all()
+
+
+@given(traces(), st.integers(1, 3))
+def test_merging_in_steps_is_merging_at_once(made, cut):
+    at_once = merge(made)
+    in_steps = merge([merge(made[:cut]), *made[cut:]])
+    assert in_steps.time == at_once.time
+    for name, table in at_once.tables().items():
+        assert list(in_steps.tables()[name].rows()) == list(table.rows())
