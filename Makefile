@@ -6,7 +6,6 @@ SHELL := bash
 
 PYTHON ?= python3
 BIN := .venv/bin
-TOOLS := .tools
 
 # A virtual environment knows where it was made. Moved or copied, it would go on running the old checkout's code.
 $(shell [ ! -e .venv/made-at ] || [ "$$(cat .venv/made-at)" = "$$PWD" ] || rm -rf .venv build)
@@ -36,8 +35,14 @@ $(READY): .venv/venv.stamp .venv/modules.txt $(NATIVE)
 demo: $(READY) ## run lanescope on a simulated capture
 	@$(BIN)/lanescope demo
 
-test: $(READY) ## run all tests, list all skips
+test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captures; PYTEST adds arguments
 	@$(BIN)/python -m pytest $(PYTEST)
+
+test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
+	@tools/fetch_tools node valgrind babeltrace2 levelzero
+
+browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
+	@tools/fetch_tools node chromium
 
 lint: .venv/venv.stamp ## ruff, mypy, import-linter
 	@$(BIN)/ruff check
@@ -45,9 +50,22 @@ lint: .venv/venv.stamp ## ruff, mypy, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+docs: $(READY) ## build the documentation into docs/_build/html
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+
+bench: $(READY) ## measure; BENCH adds arguments, such as --only startup
+	@$(BIN)/python benchmarks/run.py $(BENCH)
+
+bench-check: $(READY) ## measure, and fail where a goal is missed
+	@$(BIN)/python benchmarks/run.py --check $(BENCH)
+
+wheel: .venv/venv.stamp ## build a wheel into dist
+	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	    --config-settings build-dir=build/wheel --wheel-dir dist .
+
 clean: ## remove everything that is made here
 	rm -rf .venv .tools build dist out docs/_build docs/reference/generated .mypy_cache .ruff_cache .pytest_cache \
 	    .import_linter_cache .hypothesis
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test lint clean
+.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check wheel clean
