@@ -1,0 +1,48 @@
+"""Helpers for tests of anything that makes or reads traces: of lanescope, of a device family, of your own analysis.
+
+* ``traces()`` and ``batches()``: hypothesis strategies of traces with every feature of the model, sound or not;
+  ``sound_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(discipline)``: one lane's times.
+* ``large_trace(...)``: a million slices in a moment, for benchmarks.
+* ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
+
+The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
+
+Example::
+
+    from hypothesis import given
+    from lanescope import testing
+
+    @given(testing.traces())
+    def test_my_writer(trace):
+        assert count_of(write(trace)) == len(trace.slices)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
+from lanescope.testing.large import large_trace
+
+if TYPE_CHECKING:
+    from lanescope.testing.strategies import batches, intervals, sound_traces, traces
+
+__all__ = [
+    "assert_accounted",
+    "assert_consistent",
+    "assert_same",
+    "batches",
+    "intervals",
+    "large_trace",
+    "sound_traces",
+    "traces",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a strategy, and with it hypothesis, at its first use (PEP 562)."""
+    if name not in ("batches", "intervals", "sound_traces", "traces"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lanescope.testing import strategies
+
+    return getattr(strategies, name)
