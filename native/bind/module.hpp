@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 namespace lanescope::bind {
+void aie(nanobind::module_& m);
 void arrow(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void perfetto(nanobind::module_& m);

@@ -1,0 +1,159 @@
+// Packets -> slices: the event state of every tile over time. Mode 0; other modes are recognised and counted as lost.
+//
+// Meaning of mode 0: a frame (mask, c) says "c cycles in which nothing was asserted, then one cycle in which exactly
+// the events of the mask were"; Repeat(n) says "the last frame n more times"; Sync adds 2^18 idle cycles. An event is
+// active over each maximal run of consecutive cycles in which its bit is set.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/aie/packets.hpp"
+
+namespace lanescope::aie {
+
+// One slice has three numbers. The tag holds slot (bits 0-2), kTruncated, kAfterGap, quality (bits 5-6: exact,
+// estimated, inferred) and segment (bits 7-31).
+inline constexpr uint32_t kTruncated = 1 << 3;
+inline constexpr uint32_t kAfterGap = 1 << 4;
+inline constexpr uint32_t kQualityShift = 5;
+inline constexpr uint32_t kSegmentShift = 7;
+struct Slices {
+    std::span<int64_t> begin;
+    std::span<int64_t> duration;
+    std::span<uint32_t> tag;
+};
+
+// What the reader has to know besides slices, in the order of the stream.
+enum class What : int64_t {
+    segment,  // tick: where it begins; value: Start's timer; detail: source << 8 | mode << 1 | whether it is a restart
+    slot,     // value: slot that is asserted for the first time in the segment
+    restart,  // tick: where recording goes on; value: its timer
+    gap,      // tick: where it begins; value: where it ends; detail: cause; lost: slices known to be missing
+    open_gap, // the same, but the stream never resumed
+    end,      // tick: end of what is known; value: Stop's mask; detail: Ending
+};
+enum class Cause : int64_t { lost_packet, bad_bytes, overrun, start_lost, repeat_limit, truncated };
+enum class Ending : int64_t { stop, restarted, end_of_data, given_up };
+struct Event {
+    int64_t what, segment, tick, value, detail, lost, offset;
+};
+
+enum class Note {
+    unknown_code, zero_word, crosses_word, misaligned, truncated, lost_repeat, late_repeat, repeat_limit, after_stop,
+    restart, restart_timer, restart_ambiguous, other_mode, stop_mask, start_lost, given_up,
+};
+inline constexpr size_t kNotes = 16;
+
+struct Segment {
+    int64_t source, ordinal, mode, timer, offset, begin, packets = 0, frames = 0, restarts = 0;
+    int64_t end = -1;  // last known tick; -1 while it runs
+    int64_t ending = -1;
+    int64_t is_exact = 1;  // no loss between its begin and its end
+    std::array<Tally, kNotes> notes{};
+};
+
+class Timeline {
+  public:
+    static constexpr size_t kMaxSegments = 1 << 16;
+    // Room that one packet may need. Repeat after idle cycles would write up to 1023 * 8 slices: of such slices only
+    // so many are written as the stream has earned by its length.
+    static constexpr size_t kSliceRoom = 1 << 17;
+    static constexpr size_t kEventRoom = 256;
+
+    // Ticks stay below `tick_limit`, so that the caller can convert them without overflow.
+    explicit Timeline(int64_t tick_limit) : tick_limit_(tick_limit) {}
+
+    struct Progress {
+        size_t entries;  // consumed; fewer than given when room ran short: call again with fresh outputs
+        size_t slices;
+        size_t events;
+    };
+    Progress decode(std::span<const uint32_t> words, std::span<const Entry> entries, Offsets offsets, Slices slices,
+                    std::span<Event> events);
+    // The end of the stream; call again while `entries` is 0.
+    Progress finish(Slices slices, std::span<Event> events);
+
+    std::span<const Segment> segments() const { return segments_; }
+    // Words of payload by fate.
+    int64_t decoded() const { return decoded_; }
+    int64_t filler() const { return filler_; }
+    int64_t lost() const { return lost_; }
+    const Tally& over_limit() const { return over_limit_; }  // Starts for which no segment was left
+    bool has_flags() const { return has_flags_; }           // whether any tag so far has more than slot and segment
+
+  private:
+    enum class State : uint8_t { waiting, running, stopped, other_mode };
+
+    // What a frame needs, apart from the rest so that it can live in registers.
+    struct Hot {
+        int64_t t = 0;            // the last cycle that is known
+        uint32_t mask = 0;        // events asserted in cycle t
+        uint32_t last_mask = 0;   // of the last event frame
+        uint32_t last_idle = 0;
+        bool has_last = false;    // Repeat has something to repeat
+        bool is_edge = false;     // what was before cycle t + 1 is unknown: Start, restart, gap
+        bool is_gap = false;      // state and time are unknown since t
+        uint8_t after_gap = 0;    // slots not seen since the last gap
+        uint8_t used = 0;         // slots seen in the segment
+    };
+    struct Source {
+        Hot hot;
+        std::array<int64_t, 8> begin{};
+        std::array<uint32_t, 8> tag{};
+        State state = State::waiting;
+        bool has_start_word = false;  // Start's first word was the last of its packet
+        uint32_t start_word = 0;
+        int64_t start_offset = 0;
+        int32_t segment = -1;
+        uint32_t tag_base = 0;        // segment and quality
+        int64_t start_timer = 0;
+        int64_t ordinal = 0;
+        int64_t credit = 0;           // slices that Repeat may still write
+        int64_t gap_begin = 0;
+        int64_t gap_offset = 0;
+        Cause gap_cause = Cause::bad_bytes;
+        size_t breaks = 0;            // how many of the breaks that concern all it has seen
+    };
+    struct Output {
+        Slices slices;
+        std::span<Event> events;
+        size_t slice = 0;
+        size_t event = 0;
+        int64_t& emit(What what, const Source& s, int64_t tick, int64_t value, int64_t detail, int64_t offset) {
+            events[event] = {static_cast<int64_t>(what), s.segment, tick, value, detail, 0, offset};
+            return events[event++].lost;
+        }
+    };
+
+    void packet(Source& s, const uint32_t* payload, size_t first_word, Offsets offsets, Output& out);
+    size_t run(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out);
+    size_t start(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out);
+    void begin_segment(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out);
+    void restart(Source& s, int64_t timer, int64_t offset, Output& out);
+    void end_segment(Source& s, Ending ending, int64_t end, int64_t value, int64_t offset, Output& out);
+    void close(Source& s, uint32_t mask, uint32_t flags, Output& out);
+    void damage(Source& s, Cause cause, int64_t offset, Output& out);
+    void resume(Source& s, int64_t end, Output& out);
+    void replay(Source& s, uint32_t n, int64_t offset, Output& out);
+    void open_special(Source& s, uint32_t mask, bool is_contiguous);
+    void first_use(Source& s, uint32_t mask, int64_t offset, Output& out);
+    void set_quality(Source& s, uint32_t quality);
+    void catch_up(Source& s, Output& out);
+    void lose_start(Source& s);
+    void note(const Source& s, Note which, int64_t offset, int64_t n = 1) {
+        segments_[static_cast<size_t>(s.segment)].notes[static_cast<size_t>(which)].add(offset, n);
+    }
+
+    int64_t tick_limit_;
+    std::vector<Source> sources_;
+    std::vector<Segment> segments_;
+    std::vector<int64_t> breaks_;  // where packets of unknown sources were lost
+    size_t finished_ = 0;
+    int64_t decoded_ = 0;
+    int64_t filler_ = 0;
+    int64_t lost_ = 0;
+    Tally over_limit_;
+    bool has_flags_ = false;
+};
+
+}  // namespace lanescope::aie

@@ -1,0 +1,33 @@
+// Any bytes, cut anywhere: every word is accounted for and no output is overrun.
+#include <cstdlib>
+#include <cstring>
+
+#include "core/aie/timeline.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace lanescope::aie;
+    std::vector<uint32_t> words(size / 4);
+    if (!words.empty()) std::memcpy(words.data(), data, words.size() * 4);
+    std::vector<Entry> entries(64);
+    std::vector<int64_t> begin(Timeline::kSliceRoom), duration(begin.size());
+    std::vector<uint32_t> tag(begin.size());
+    std::vector<Event> events(Timeline::kEventRoom);
+    Scanner scanner;
+    Timeline timeline(int64_t{1} << 60);
+    int64_t outside = 0;
+    for (std::span<const uint32_t> rest = words; !rest.empty();) {
+        const auto scanned = scanner.scan(rest, true, {}, entries);
+        for (size_t done = 0; done < scanned.entries;) {
+            const std::span<const Entry> todo(entries.data() + done, scanned.entries - done);
+            done += timeline.decode(rest, todo, {}, {begin, duration, tag}, events).entries;
+        }
+        for (size_t i = 0; i < scanned.entries; ++i) {
+            if (entries[i].run != static_cast<int32_t>(Run::packet)) outside += entries[i].count;
+        }
+        rest = rest.subspan(scanned.words);
+    }
+    while (timeline.finish({begin, duration, tag}, events).entries == 0) {}
+    const int64_t inside = timeline.decoded() + timeline.filler() + timeline.lost();
+    if (inside + outside != static_cast<int64_t>(words.size())) std::abort();
+    return 0;
+}
