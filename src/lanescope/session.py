@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
+from lanescope.exchange import parquet
 from lanescope.source import MINE, TIE, Capture, Head, Match
 from lanescope.trace import Trace
 from lanescope.trace import merge as _merge
@@ -91,7 +92,7 @@ def decode(
     family: Family,
     options: Mapping[str, Any],
     *,
-    progress: Callable[[int], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Trace]:
     """Decode an opened capture piece by piece.
 
@@ -99,7 +100,7 @@ def decode(
         capture: the opened capture; the caller closes it.
         family: the family that reads it.
         options: decode options as given; they are checked and completed here.
-        progress: is told how many bytes of the main file have been fed so far.
+        progress: is told how many bytes of the main file have been fed so far, of how many.
 
     Raises:
         UsageError: an unknown option.
@@ -110,7 +111,7 @@ def decode(
         yield from decoder.feed(chunk)
         fed += len(chunk)
         if progress is not None:
-            progress(fed)
+            progress(fed, capture.main.size)
     yield from decoder.finish()
 
 
@@ -119,16 +120,33 @@ def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterat
 
     Args and errors as ``open``.
     """
+    return read(path, family, options)
+
+
+def read(
+    path: PathLike,
+    family: str | None,
+    options: Mapping[str, Any],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Trace]:
+    """Do what ``batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
+    if parquet.is_folder(path):
+        if family is not None or options:
+            raise UsageError(f"{os.fspath(path)} is decoded already: it takes neither family nor options")
+        yield parquet.read(path)
+        return
     with Capture(path) as capture:
         chosen, _ = recognise(capture, family)
-        yield from decode(capture, chosen, options)
+        yield from decode(capture, chosen, options, progress=progress)
 
 
 def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
     """Decode a capture into one trace.
 
     Args:
-        path: the capture's main file, or ``-``; its neighbours are found by the family.
+        path: the capture's main file, or ``-``; its neighbours are found by the family. A folder of Parquet files that
+            lanescope wrote is read back.
         family: device family; recognised from the bytes when not given.
         **options: decode options of the family.
 

@@ -14,7 +14,7 @@ from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, TableSpec, Trace
+    from lanescope.trace import StatSpec, Table, TableSpec, Trace
 
 #: Stages that ``dump`` shows: the wire's units, decoded fields, rows of the trace.
 STAGES = ("packet", "record", "row")
@@ -104,6 +104,9 @@ class Family:
         streaming: False when the family must hold a whole capture in memory to decode it.
         bytes_per_row: memory per row while decoding, for families that do not stream.
         verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
+        exports: formats that only users of this family's other tools need: ``convert --format NAME``.
+        summaries: groupings that only this family has: ``summary --by NAME``.
+        demo: simulator options that show the family well in ``lanescope demo``.
     """
 
     name: str = ""
@@ -113,6 +116,9 @@ class Family:
     streaming: bool = True
     bytes_per_row: int = 0
     verbs: Mapping[str, str] = {}
+    exports: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
+    demo: Mapping[str, Any] = {}
 
     def probe(self, head: Head) -> Match:
         """Say how surely the input is this family's; random and all-zero heads score below 50."""
@@ -129,6 +135,14 @@ class Family:
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Make a capture and its truth; the same options and seed give the same bytes."""
         raise UsageError(f"{self.name} has no simulator")
+
+    def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
+        """Return the writer of one of ``exports``: from a trace to the blocks of a file."""
+        raise UsageError(f"{self.name} has no export {format!r}")
+
+    def summarise(self, by: str, trace: Trace) -> Table:
+        """Return one of ``summaries``."""
+        raise UsageError(f"{self.name} has no summary by {by!r}")
 
     def tables(self) -> Sequence[TableSpec]:
         """Return the declarations of the family's detail tables."""

@@ -18,9 +18,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 
 from lanescope.errors import InputError
@@ -28,6 +27,9 @@ from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Ti
 from lanescope.trace.column import DTYPES
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.trace import SHARED
+
+if TYPE_CHECKING:
+    import duckdb
 
 SCHEMA = "lanescope.parquet/1"
 METADATA = "metadata.json"
@@ -66,6 +68,8 @@ def write(trace: Trace | Iterable[Trace], out: str | os.PathLike[str]) -> WriteR
 def _write_folder(batches: Iterable[Trace], folder: Path) -> WriteReport:
     rows: dict[str, int] = {}
     last: Trace | None = None
+    import duckdb
+
     with duckdb.connect() as connection:
         for part, batch in enumerate(batches):
             for name, table in batch.tables().items():
@@ -169,6 +173,8 @@ def _spec(entry: Mapping[str, Any]) -> TableSpec:
 
 
 def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
+    import duckdb
+
     parts = sorted(folder.glob("part-*.parquet"))
     if not parts and not rows:
         return Table.empty(spec)

