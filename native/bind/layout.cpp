@@ -41,16 +41,19 @@ nb::object to_numpy(std::vector<int64_t> values) {
 
 nb::object place(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
                  const Input<uint8_t>& known, const Input<uint8_t>& nested, const Output<int64_t>& order,
-                 const Output<int32_t>& row, const Output<int32_t>& rows) {
+                 const Output<int32_t>& row, const Output<int64_t>& begins, const Output<int64_t>& ends,
+                 const Output<int32_t>& rows) {
     const layout::Intervals items = intervals(track, begin, length, known);
-    if (order.size() != track.size() || row.size() != track.size() || rows.size() != nested.size()) {
+    const size_t n = track.size();
+    if (order.size() != n || row.size() != n || begins.size() != n || ends.size() != n || rows.size() != nested.size()) {
         throw nb::value_error("outputs of wrong length");
     }
     std::vector<int64_t> row_start;
     layout::Outcome outcome;
     {
         nb::gil_scoped_release release;
-        outcome = layout::place(items, span_of(nested), span_of(order), span_of(row), span_of(rows), row_start);
+        outcome = layout::place(items, span_of(nested),
+                                {span_of(order), span_of(row), span_of(begins), span_of(ends), span_of(rows)}, row_start);
     }
     if (outcome.status != layout::Status::ok) {
         const std::string what = outcome.status == layout::Status::bad_track
@@ -61,16 +64,18 @@ nb::object place(const Input<int64_t>& track, const Input<int64_t>& begin, const
     return to_numpy(std::move(row_start));
 }
 
-void depths(const Input<int64_t>& begin, const Input<int64_t>& length, const Input<uint8_t>& known,
-            const Input<int64_t>& order, const Input<int64_t>& row_start, const Output<int32_t>& depth) {
-    const layout::Intervals items = intervals(begin, begin, length, known);
-    const auto n = static_cast<int64_t>(begin.size());
-    if (order.size() != begin.size() || depth.size() != begin.size()) throw nb::value_error("arrays of wrong length");
-    for (size_t r = 0; r < row_start.size(); ++r) {
-        if (row_start.data()[r] < 0 || row_start.data()[r] > n) throw nb::value_error("a row lies outside");
+void depths(const Input<int64_t>& begins, const Input<int64_t>& ends, const Input<int64_t>& order,
+            const Input<int64_t>& row_start, const Output<int32_t>& depth) {
+    const size_t n = order.size();
+    if (begins.size() != n || ends.size() != n || depth.size() != n) throw nb::value_error("arrays of different lengths");
+    for (const int64_t at : span_of(row_start)) {
+        if (at < 0 || static_cast<size_t>(at) > n) throw nb::value_error("a row lies outside");
+    }
+    for (const int64_t index : span_of(order)) {
+        if (static_cast<uint64_t>(index) >= n) throw nb::value_error("order is no permutation");
     }
     nb::gil_scoped_release release;
-    layout::depths(items, span_of(order), span_of(row_start), span_of(depth));
+    layout::depths(span_of(begins), span_of(ends), span_of(order), span_of(row_start), span_of(depth));
 }
 
 }  // namespace
@@ -78,9 +83,10 @@ void depths(const Input<int64_t>& begin, const Input<int64_t>& length, const Inp
 void lanescope::bind::layout(nb::module_& m) {
     m.def("layout_place", place, "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(),
           "known"_a.noconvert(), "nested"_a.noconvert(), "order"_a.noconvert(), "row"_a.noconvert(),
-          "rows"_a.noconvert(),
-          "Fill order, row (by interval) and rows (by lane); return where each row begins in order, int64 [rows + 1].");
-    m.def("layout_depths", depths, "begin"_a.noconvert(), "length"_a.noconvert(), "known"_a.noconvert(),
-          "order"_a.noconvert(), "row_start"_a.noconvert(), "depth"_a.noconvert(),
+          "begins"_a.noconvert(), "ends"_a.noconvert(), "rows"_a.noconvert(),
+          "Fill order, row (by interval), begins and ends (along order) and rows (by lane); return where each row begins "
+          "in order, int64 [rows + 1].");
+    m.def("layout_depths", depths, "begins"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(),
+          "row_start"_a.noconvert(), "depth"_a.noconvert(),
           "Fill depth, the number of intervals that are open around each on its row.");
 }

@@ -81,7 +81,6 @@ private:
 struct Survey {
     std::vector<int64_t> start;  // [lanes + 1]
     std::vector<uint8_t> flat;   // [lanes]
-    bool all_flat = true;
 };
 
 Outcome survey(const Intervals& items, std::span<const uint8_t> nested, Survey& out) {
@@ -108,10 +107,7 @@ Outcome survey(const Intervals& items, std::span<const uint8_t> nested, Survey& 
         Last& seen = last[lane];
         // On a nested lane the longer of two equal begins is the outer one, even when the other has no length.
         const bool outside = (begin == seen.begin) & (end > seen.end) & (nested[lane] != 0);
-        if ((begin < seen.end) | outside) {
-            out.flat[lane] = 0;
-            out.all_flat = false;
-        }
+        if ((begin < seen.end) | outside) out.flat[lane] = 0;
         seen = {begin, end, seen.count + 1};
     }
     out.start.resize(lanes + 1);
@@ -119,15 +115,12 @@ Outcome survey(const Intervals& items, std::span<const uint8_t> nested, Survey& 
     return {};
 }
 
-// Place one lane whose intervals overlap or came out of order. `order` holds its intervals in input order.
-// Appends the size of each row to `sizes`.
-void place_lane(const Intervals& items, bool nested, std::span<int64_t> order, std::span<int32_t> row,
-                std::vector<Item>& scratch, std::vector<int64_t>& sizes) {
+// Place one lane whose intervals overlap or came out of order. The outputs hold its intervals in input order.
+// `sizes` becomes the number of intervals on each row.
+void place_lane(bool nested, const Drawing& lane, std::span<int32_t> row, std::vector<Item>& scratch,
+                std::vector<int64_t>& sizes) {
     scratch.clear();
-    for (const int64_t index : order) {
-        const auto i = static_cast<size_t>(index);
-        scratch.push_back({items.begin[i], items.end(i), index});
-    }
+    for (size_t k = 0; k < lane.order.size(); ++k) scratch.push_back({lane.begin[k], lane.end[k], lane.order[k]});
     const auto before = nested ? outer_first : empty_first;
     if (!std::is_sorted(scratch.begin(), scratch.end(), before)) std::sort(scratch.begin(), scratch.end(), before);
 
@@ -144,52 +137,58 @@ void place_lane(const Intervals& items, bool nested, std::span<int64_t> order, s
     for (size_t r = 1; r < sizes.size(); ++r) cursor[r] = cursor[r - 1] + sizes[r - 1];
     for (const Item& item : scratch) {
         const auto taken = static_cast<size_t>(row[static_cast<size_t>(item.index)]);
-        order[static_cast<size_t>(cursor[taken]++)] = item.index;
+        const auto at = static_cast<size_t>(cursor[taken]++);
+        lane.order[at] = item.index;
+        lane.begin[at] = item.begin;
+        lane.end[at] = item.end;
     }
 }
 
 }  // namespace
 
-Outcome place(const Intervals& items, std::span<const uint8_t> nested, std::span<int64_t> order, std::span<int32_t> row,
-              std::span<int32_t> rows, std::vector<int64_t>& row_start) {
+Outcome place(const Intervals& items, std::span<const uint8_t> nested, const Drawing& out,
+              std::vector<int64_t>& row_start) {
     Survey seen;
     if (const Outcome outcome = survey(items, nested, seen); outcome.status != Status::ok) return outcome;
 
     std::vector<int64_t> cursor(seen.start.begin(), seen.start.end() - 1);
     for (size_t i = 0; i < items.track.size(); ++i) {
-        order[static_cast<size_t>(cursor[static_cast<size_t>(items.track[i])]++)] = static_cast<int64_t>(i);
+        const auto at = static_cast<size_t>(cursor[static_cast<size_t>(items.track[i])]++);
+        out.order[at] = static_cast<int64_t>(i);
+        out.begin[at] = items.begin[i];
+        out.end[at] = items.end(i);
     }
-    std::fill(row.begin(), row.end(), 0);
+    std::fill(out.row.begin(), out.row.end(), 0);
 
     row_start.assign(1, 0);
     std::vector<Item> scratch;
     std::vector<int64_t> sizes;
     for (size_t lane = 0; lane < nested.size(); ++lane) {
-        const int64_t first = seen.start[lane];
-        const int64_t count = seen.start[lane + 1] - first;
+        const auto first = static_cast<size_t>(seen.start[lane]);
+        const auto count = static_cast<size_t>(seen.start[lane + 1]) - first;
         if (seen.flat[lane] != 0) {
-            rows[lane] = count > 0;
-            if (count > 0) row_start.push_back(first + count);
+            out.rows[lane] = count > 0;
+            if (count > 0) row_start.push_back(seen.start[lane + 1]);
             continue;
         }
-        place_lane(items, nested[lane] != 0, order.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), row,
-                   scratch, sizes);
-        rows[lane] = static_cast<int32_t>(sizes.size());
+        const Drawing part{out.order.subspan(first, count), {}, out.begin.subspan(first, count),
+                           out.end.subspan(first, count), {}};
+        place_lane(nested[lane] != 0, part, out.row, scratch, sizes);
+        out.rows[lane] = static_cast<int32_t>(sizes.size());
         for (const int64_t size : sizes) row_start.push_back(row_start.back() + size);
     }
     return {};
 }
 
-void depths(const Intervals& items, std::span<const int64_t> order, std::span<const int64_t> row_start,
-            std::span<int32_t> depth) {
+void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,
+            std::span<const int64_t> row_start, std::span<int32_t> depth) {
     std::vector<int64_t> open;
     for (size_t r = 0; r + 1 < row_start.size(); ++r) {
         open.clear();
         for (auto k = static_cast<size_t>(row_start[r]); k < static_cast<size_t>(row_start[r + 1]); ++k) {
-            const auto i = static_cast<size_t>(order[k]);
-            while (!open.empty() && open.back() <= items.begin[i]) open.pop_back();
-            depth[i] = static_cast<int32_t>(open.size());
-            open.push_back(items.end(i));
+            while (!open.empty() && open.back() <= begin[k]) open.pop_back();
+            depth[static_cast<size_t>(order[k])] = static_cast<int32_t>(open.size());
+            open.push_back(end[k]);
         }
     }
 }

@@ -43,13 +43,21 @@ struct Outcome {
 //   nested      per lane, nonzero where intervals may stack
 //   order       out [n], indices of intervals
 //   row         out [n], by interval
+//   begin, end  out [n], times along `order`; kForever where the end is unknown
 //   rows        out [lanes], number of rows of a lane; 0 where nothing lies on it
 //   row_start   out, where each row of each lane begins in `order`, in that order, and n at the end
-Outcome place(const Intervals& items, std::span<const uint8_t> nested, std::span<int64_t> order, std::span<int32_t> row,
-              std::span<int32_t> rows, std::vector<int64_t>& row_start);
+struct Drawing {
+    std::span<int64_t> order;
+    std::span<int32_t> row;
+    std::span<int64_t> begin;
+    std::span<int64_t> end;
+    std::span<int32_t> rows;
+};
+Outcome place(const Intervals& items, std::span<const uint8_t> nested, const Drawing& out,
+              std::vector<int64_t>& row_start);
 
-// Depth of every interval on its row: how many others of the row are open around it.
-void depths(const Intervals& items, std::span<const int64_t> order, std::span<const int64_t> row_start,
-            std::span<int32_t> depth);
+// Depth of every interval on its row: how many others of the row are open around it. `begin` and `end` lie along `order`.
+void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,
+            std::span<const int64_t> row_start, std::span<int32_t> depth);
 
 }  // namespace lanescope::layout

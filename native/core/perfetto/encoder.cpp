@@ -68,14 +68,14 @@ constexpr size_t kShortSequences = 126;
 constexpr uint8_t kPacketTag = tag(kPacket, Wire::bytes);
 constexpr uint8_t kTimestampTag = tag(kTimestamp, Wire::varint);
 
-// One slice that opens ends at most every slice below it.
+// One slice that begins ends at most all that are open.
 constexpr size_t kMaxPlainPacket = 64;
 constexpr size_t kSlack = (layout::kMaxDepth + 2) * kMaxPlainPacket;
 
 // Instants of one moment stack in the viewer; a crowd would pass its limit of depth, so the rest lies side by side.
 constexpr int64_t kMaxStackedInstants = 16;
 
-// What the next slices hold is fetched this far ahead: the slices of a lane lie scattered over the table.
+// What a slice holds beside its times is fetched this far ahead: the slices of a lane lie scattered over the table.
 constexpr int64_t kAhead = 24;
 
 bool outside(int64_t index, size_t size) { return static_cast<uint64_t>(index) >= size; }
@@ -105,7 +105,7 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       names_(names),
       categories_(categories),
       lanes_(std::move(lanes)),
-      open_(static_cast<size_t>(layout::kMaxDepth) + 1),
+      open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
       tails_(names.size()),
       interned_names_(names.size()),
       interned_categories_(categories.size()) {
@@ -158,15 +158,9 @@ void Encoder::start_lane(const Lane& lane) {
     instants_at_once_ = 0;
 
     int64_t start = kForever;
-    const auto first = [&](int64_t from, int64_t to, std::span<const int64_t> order, std::span<const int64_t> ts) {
-        if (from == to) return;
-        const int64_t index = order[static_cast<size_t>(from)];
-        if (outside(index, ts.size())) return fail(Status::bad_index);
-        start = std::min(start, ts[static_cast<size_t>(index)]);
-    };
-    first(lane.slices_from, lane.slices_to, slices_.order, slices_.begin);
-    first(lane.instants_from, lane.instants_to, instants_.order, instants_.begin);
-    first(lane.samples_from, lane.samples_to, samples_.order, samples_.ts);
+    if (lane.slices_from < lane.slices_to) start = std::min(start, slices_.begin[static_cast<size_t>(lane.slices_from)]);
+    if (lane.instants_from < lane.instants_to) start = std::min(start, instants_.begin[static_cast<size_t>(lane.instants_from)]);
+    if (lane.samples_from < lane.samples_to) start = std::min(start, samples_.ts[static_cast<size_t>(lane.samples_from)]);
     if (start < 0) fail(Status::bad_time);
     if (status_ != Status::ok) return;
     last_ts_ = start;
@@ -223,43 +217,43 @@ void Encoder::start_lane(const Lane& lane) {
 bool Encoder::run_lane(const Lane& lane, size_t target) {
     while (status_ == Status::ok && next_slice_ < lane.slices_to) {
         if (used() >= target) return false;
-        run_plain(lane, target);
+        if (slices_.category.empty() && slices_.arguments.empty() && slices_.flow_first.empty() &&
+            next_instant_ == lane.instants_to) {
+            run_plain<true>(lane, target);
+        } else {
+            run_plain<false>(lane, target);
+        }
         if (status_ != Status::ok || next_slice_ == lane.slices_to || used() >= target) continue;
         // What stopped it: an instant, arguments or flows, or a text that this sequence has not seen yet.
-        const int64_t index = slices_.order[static_cast<size_t>(next_slice_)];
-        const int64_t ts = slices_.begin[static_cast<size_t>(index)];
-        while (depth_ > 0 && open_[depth_ - 1].end <= ts) end_slice(lane);
+        const int64_t ts = slices_.begin[static_cast<size_t>(next_slice_)];
+        while (open_[depth_].end <= ts) end_slice(lane);
         instants_before(lane, ts);
-        begin_slice(index);
+        begin_slice();
         ++next_slice_;
     }
-    while (status_ == Status::ok && depth_ > 0 && open_[depth_ - 1].end != kForever) {
+    while (status_ == Status::ok && open_[depth_].end != kForever) {
         if (used() >= target) return false;
         end_slice(lane);
     }
     while (status_ == Status::ok && next_instant_ < lane.instants_to) {
         if (used() >= target) return false;
-        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
-        if (outside(index, instants_.begin.size())) {
-            fail(Status::bad_index);
-            break;
-        }
-        instants_before(lane, instants_.begin[static_cast<size_t>(index)] + 1);
+        instants_before(lane, instants_.begin[static_cast<size_t>(next_instant_)] + 1);
     }
     return status_ == Status::ok;
 }
 
 // Slices that carry nothing but a name and a category, with all state in registers; stops at the first that is not so.
+// `kBare`: nothing in sight can stop it but a new name, which saves looking.
+template <bool kBare>
 void Encoder::run_plain(const Lane& lane, size_t target) {
-    const bool all_plain = slices_.arguments.empty() && slices_.flow_first.empty();
-    const bool has_category = !slices_.category.empty();
-    const bool has_known = !slices_.known.empty();
     const int64_t* const order = slices_.order.data();
     const int64_t* const begins = slices_.begin.data();
-    const int64_t* const lengths = slices_.length.data();
+    const int64_t* const ends = slices_.end.data();
     const int32_t* const names = slices_.name.data();
+    const int32_t* const categories = slices_.category.empty() ? nullptr : slices_.category.data();
+    const bool may_carry = !slices_.arguments.empty() || !slices_.flow_first.empty();
     const Tail* const tails = tails_.data();
-    const size_t count = slices_.begin.size();
+    const size_t count = slices_.name.size();
     const size_t name_count = tails_.size();
     const uint8_t* const stop = out_.data() + target;
     const int64_t last_slice = lane.slices_to - 1;
@@ -267,72 +261,53 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     const size_t end_tail_size = end_tail_size_;
     uint8_t end_tail[16];
     std::memcpy(end_tail, end_tail_, sizeof end_tail);
+    const int64_t instant =
+        next_instant_ < lane.instants_to ? instants_.begin[static_cast<size_t>(next_instant_)] : kForever;
 
-    int64_t instant = kForever;
-    if (next_instant_ < lane.instants_to) {
-        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
-        if (outside(index, instants_.begin.size())) return fail(Status::bad_index);
-        instant = instants_.begin[static_cast<size_t>(index)];
-    }
-
-    Open* const open = open_.data();
+    Open* const open = open_.data();  // open[0] is a floor that never ends
     size_t depth = depth_;
+    Open top = open[depth];
     int64_t last = last_ts_;
     int64_t k = next_slice_;
     uint8_t* p = at_;
     for (; k <= last_slice && p < stop; ++k) {
         const int64_t ahead = order[std::min(k + kAhead, last_slice)];
-        if (!outside(ahead, count)) {
-            __builtin_prefetch(begins + ahead);
-            __builtin_prefetch(lengths + ahead);
-            __builtin_prefetch(names + ahead);
+        __builtin_prefetch(names + ahead);
+        const int64_t ts = begins[k];
+        const int64_t end = ends[k];
+        bool blocked = false;
+        while (top.end <= ts) {
+            if constexpr (!kBare) {
+                blocked = top.end > instant || (may_carry && !is_plain(top.index));
+                if (blocked) break;
+            }
+            p = put_plain<sizeof end_tail>(p, static_cast<uint64_t>(top.end - last), end_tail, end_tail_size);
+            last = top.end;
+            top = open[--depth];
+        }
+        if constexpr (!kBare) {
+            if (blocked || ts > instant) break;
         }
         const int64_t index = order[k];
         if (outside(index, count)) [[unlikely]] {
             fail(Status::bad_index);
             break;
         }
-        const int64_t ts = begins[index];
-        bool blocked = false;
-        while (depth > 0 && open[depth - 1].end <= ts) {
-            const Open& top = open[depth - 1];
-            if (top.end > instant || (!all_plain && !is_plain(slices_, top.index))) {
-                blocked = true;
-                break;
-            }
-            if (top.end < last) [[unlikely]] {
-                fail(Status::bad_nesting);
-                break;
-            }
-            p = put_plain<16>(p, static_cast<uint64_t>(top.end - last), end_tail, end_tail_size);
-            last = top.end;
-            --depth;
-        }
-        if (blocked || ts > instant || status_ != Status::ok) break;
-        int64_t end = kForever;
-        if (!has_known || slices_.known[static_cast<size_t>(index)] != 0) {
-            if (lengths[index] < 0 || __builtin_add_overflow(ts, lengths[index], &end)) [[unlikely]] {
-                fail(Status::bad_time);
-                break;
-            }
-        }
-        if (ts < last || depth >= static_cast<size_t>(layout::kMaxDepth) || (depth > 0 && end > open[depth - 1].end)) [[unlikely]] {
-            fail(Status::bad_nesting);
-            break;
-        }
         const auto name = static_cast<uint32_t>(names[index]);
-        if (name >= name_count) [[unlikely]] {
-            fail(Status::bad_index);
+        const bool crosses = (ts < last) | (end < ts) | (end > top.end) | (depth >= static_cast<size_t>(layout::kMaxDepth));
+        if (crosses | (name >= name_count)) [[unlikely]] {
+            fail(crosses ? Status::bad_nesting : Status::bad_index);
             break;
         }
         const Tail& tail = tails[name];
-        if (tail.owner != sequence || (has_category && tail.category != slices_.category[static_cast<size_t>(index)]) ||
-            (!all_plain && !is_plain(slices_, index))) {
-            break;
+        if (tail.owner != sequence) break;
+        if constexpr (!kBare) {
+            if ((categories != nullptr && tail.category != categories[index]) || (may_carry && !is_plain(index))) break;
         }
         p = put_plain<sizeof tail.bytes>(p, static_cast<uint64_t>(ts - last), tail.bytes, tail.size);
         last = ts;
-        open[depth++] = {end, index};
+        top = {end, index};
+        open[++depth] = top;
     }
     at_ = p;
     last_ts_ = last;
@@ -344,7 +319,7 @@ bool Encoder::run_samples(const Lane& lane, size_t target) {
     for (; next_sample_ < lane.samples_to && status_ == Status::ok; ++next_sample_) {
         if (used() >= target) return false;
         const int64_t index = samples_.order[static_cast<size_t>(next_sample_)];
-        if (outside(index, samples_.ts.size())) {
+        if (outside(index, samples_.value.size())) {
             fail(Status::bad_index);
             break;
         }
@@ -358,28 +333,23 @@ bool Encoder::run_samples(const Lane& lane, size_t target) {
         } else {
             add_fixed64_field(event_, kCounterDouble, std::bit_cast<uint64_t>(value));
         }
-        packet(samples_.ts[static_cast<size_t>(index)], event_);
+        packet(samples_.ts[static_cast<size_t>(next_sample_)], event_);
     }
     return status_ == Status::ok;
 }
 
-void Encoder::begin_slice(int64_t index) {
-    const auto i = static_cast<size_t>(index);
-    int64_t end = kForever;
-    if (slices_.known.empty() || slices_.known[i] != 0) {
-        if (slices_.length[i] < 0 || __builtin_add_overflow(slices_.begin[i], slices_.length[i], &end)) {
-            return fail(Status::bad_time);
-        }
-    }
-    if (depth_ >= static_cast<size_t>(layout::kMaxDepth) || (depth_ > 0 && end > open_[depth_ - 1].end)) {
+void Encoder::begin_slice() {
+    const auto k = static_cast<size_t>(next_slice_);
+    const int64_t end = slices_.end[k];
+    if (end < slices_.begin[k] || end > open_[depth_].end || depth_ >= static_cast<size_t>(layout::kMaxDepth)) {
         return fail(Status::bad_nesting);
     }
-    event(slices_, index, kSliceBegin);
-    open_[depth_++] = {end, index};
+    event(slices_, next_slice_, kSliceBegin);
+    open_[++depth_] = {end, slices_.order[k]};
 }
 
 void Encoder::end_slice(const Lane& lane) {
-    const Open top = open_[--depth_];
+    const Open top = open_[depth_--];
     instants_before(lane, top.end);
     interned_.clear();
     event_.clear();
@@ -390,16 +360,14 @@ void Encoder::end_slice(const Lane& lane) {
 
 void Encoder::instants_before(const Lane& lane, int64_t ts) {
     for (; next_instant_ < lane.instants_to && status_ == Status::ok; ++next_instant_) {
-        const int64_t index = instants_.order[static_cast<size_t>(next_instant_)];
-        if (outside(index, instants_.begin.size())) return fail(Status::bad_index);
-        const int64_t at = instants_.begin[static_cast<size_t>(index)];
+        const int64_t at = instants_.begin[static_cast<size_t>(next_instant_)];
         if (at >= ts) return;
         instants_at_once_ = at == std::exchange(last_instant_ts_, at) ? instants_at_once_ + 1 : 0;
         if (instants_at_once_ < kMaxStackedInstants) {
-            event(instants_, index, kInstant);
+            event(instants_, next_instant_, kInstant);
             continue;
         }
-        event(instants_, index, kSliceBegin);
+        event(instants_, next_instant_, kSliceBegin);
         interned_.clear();
         event_.clear();
         add_varint_field(event_, kType, kSliceEnd);
@@ -407,11 +375,11 @@ void Encoder::instants_before(const Lane& lane, int64_t ts) {
     }
 }
 
-bool Encoder::is_plain(const Events& events, int64_t index) const {
-    const auto i = static_cast<size_t>(index);
-    if (!events.flow_first.empty() && events.flow_first[i] != events.flow_first[i + 1]) return false;
-    for (const Argument& argument : events.arguments) {
-        const int64_t k = index - argument.base;
+bool Encoder::is_plain(int64_t slice) const {
+    const auto i = static_cast<size_t>(slice);
+    if (!slices_.flow_first.empty() && slices_.flow_first[i] != slices_.flow_first[i + 1]) return false;
+    for (const Argument& argument : slices_.arguments) {
+        const int64_t k = slice - argument.base;
         if (k < 0 || k >= argument.count) continue;
         const auto at = static_cast<size_t>(k);
         if (argument.first.empty() ? argument.known.empty() || argument.known[at] != 0
@@ -423,10 +391,13 @@ bool Encoder::is_plain(const Events& events, int64_t index) const {
 }
 
 // A BEGIN or INSTANT packet with all that belongs to it.
-void Encoder::event(const Events& events, int64_t index, uint8_t type) {
+void Encoder::event(const Events& events, int64_t position, uint8_t type) {
+    const int64_t index = events.order[static_cast<size_t>(position)];
+    if (outside(index, events.name.size())) return fail(Status::bad_index);
     const auto i = static_cast<size_t>(index);
     const auto name = static_cast<size_t>(events.name[i]);
     if (name >= names_.size()) return fail(Status::bad_index);
+    const bool is_slice = &events == &slices_;
     interned_.clear();
     event_.clear();
     add_varint_field(event_, kType, type);
@@ -434,19 +405,19 @@ void Encoder::event(const Events& events, int64_t index, uint8_t type) {
     int32_t category = -1;
     if (!events.category.empty()) {
         category = events.category[i];
-        if (static_cast<size_t>(category) >= categories_.size()) return fail(Status::bad_index);
         const auto code = static_cast<size_t>(category);
+        if (code >= categories_.size()) return fail(Status::bad_index);
         if (const auto text = categories_[code]; !text.empty()) {
             add_varint_field(event_, kCategoryIid, intern(interned_categories_[code], kCategories, text));
         }
     }
-    if (type == kSliceBegin && &events == &slices_) remember_tail(name, category, event_);
-    const size_t first = &events == &slices_ ? 0 : slices_.arguments.size();
+    if (is_slice) remember_tail(name, category, event_);
+    const size_t first = is_slice ? 0 : slices_.arguments.size();
     for (size_t a = 0; a < events.arguments.size(); ++a) {
         add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
     }
     add_flows(events, index, false);
-    packet(events.begin[i], event_);
+    packet(events.begin[static_cast<size_t>(position)], event_);
 }
 
 void Encoder::remember_tail(size_t name, int32_t category, std::span<const uint8_t> event) {

@@ -44,24 +44,24 @@ struct Argument {
 // What a flow does at an event.
 enum class FlowEnd : uint8_t { leaves_begin, enters_begin, enters_end };
 
-// Slices (with a length) or instants (without).
+// Slices (with an end) or instants (without). Times lie along the order, all else by index.
 struct Events {
+    std::span<const int64_t> order;  // indices, lane after lane, each in drawing order
     std::span<const int64_t> begin;
-    std::span<const int64_t> length;      // empty for instants
-    std::span<const uint8_t> known;       // 0 where the end is unknown; empty: all ends are known
+    std::span<const int64_t> end;         // layout::kForever while it is unknown; empty for instants
     std::span<const int32_t> name;        // codes into the names
     std::span<const int32_t> category;    // codes into the categories; empty: none
-    std::span<const int64_t> order;       // indices, lane after lane, each in drawing order
     std::span<const int64_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
     std::span<const uint64_t> flow_id;
     std::span<const uint8_t> flow_end;  // FlowEnd
     std::vector<Argument> arguments;
 };
 
+// Counter samples; times along the order.
 struct Samples {
+    std::span<const int64_t> order;
     std::span<const int64_t> ts;
     std::span<const double> value;
-    std::span<const int64_t> order;
 };
 
 // One row of the drawing: a track, and the ranges of the three orders that lie on it.
@@ -75,7 +75,7 @@ struct Lane {
 enum class Status : uint8_t {
     ok,
     bad_index,    // an index, code or range points outside its array
-    bad_nesting,  // slices of a lane cross or go back in time: this is no placement
+    bad_nesting,  // slices of a lane cross, or its times go back: this is no placement
     bad_time,     // a time before the epoch
 };
 
@@ -111,20 +111,21 @@ private:
 
     void start_lane(const Lane& lane);
     bool run_lane(const Lane& lane, size_t target);
+    template <bool kBare>
     void run_plain(const Lane& lane, size_t target);
     bool run_samples(const Lane& lane, size_t target);
-    void begin_slice(int64_t index);
+    void begin_slice();
     void end_slice(const Lane& lane);
     void instants_before(const Lane& lane, int64_t ts);
 
-    void event(const Events& events, int64_t index, uint8_t type);
+    void event(const Events& events, int64_t position, uint8_t type);
     void remember_tail(size_t name, int32_t category, std::span<const uint8_t> event);
     void packet(int64_t ts, std::span<const uint8_t> event);
     void add_flows(const Events& events, int64_t index, bool at_end);
     void add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index);
     bool add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out);
     uint32_t intern(Interned& entry, uint32_t field, std::span<const uint8_t> text);
-    bool is_plain(const Events& events, int64_t index) const;
+    bool is_plain(int64_t slice) const;
 
     size_t used() const { return static_cast<size_t>(at_ - out_.data()); }
     void ensure(size_t bytes);
@@ -144,7 +145,7 @@ private:
     int64_t next_slice_ = 0;
     int64_t next_instant_ = 0;
     int64_t next_sample_ = 0;
-    std::vector<Open> open_;
+    std::vector<Open> open_;  // from 1; 0 is a floor that never ends
     size_t depth_ = 0;
     int64_t last_ts_ = 0;
     int64_t last_instant_ts_ = -1;

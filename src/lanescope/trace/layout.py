@@ -19,6 +19,9 @@ from lanescope.trace.table import Table
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+#: The end of a slice that is still open, in a placement only: later than any time.
+FOREVER = (1 << 63) - 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
@@ -65,12 +68,16 @@ class Placement:
         order: int64 [n], a permutation of the intervals: by track, row, then drawing order. Begins do not fall along a
             row; an interval that ends where another begins ends first; where two begin together the outer one is first.
         row: int32 [n], the row of each interval within its lane.
+        begin: int64 [n], ns, along ``order``.
+        end: int64 [n], ns, along ``order``; ``FOREVER`` where it is unknown.
         rows: int32 [tracks], how many rows each track needs; 0 where nothing lies on it.
         row_start: int64 [rows + 1], where each row of each track begins in ``order``, and n at the end.
     """
 
     order: Int64
     row: Int32
+    begin: Int64
+    end: Int64
     rows: Int32
     row_start: Int64
 
@@ -110,27 +117,21 @@ def place_intervals(intervals: Intervals, tracks: Table) -> Placement:
     """Do the work of ``place`` for intervals that are at hand already."""
     count = len(intervals)
     nested = np.ascontiguousarray(tracks["discipline"] == "nested").view(np.uint8)
-    order, row = np.empty(count, np.int64), np.empty(count, np.int32)
-    rows = np.empty(len(tracks), np.int32)
+    order, begin, end = np.empty((3, count), np.int64)
+    row, rows = np.empty(count, np.int32), np.empty(len(tracks), np.int32)
     try:
         start = core.layout_place(
-            intervals.track, intervals.begin, intervals.length, intervals.known, nested, order, row, rows
+            intervals.track, intervals.begin, intervals.length, intervals.known, nested, order, row, begin, end, rows
         )
     except ValueError as error:
         raise InternalError(f"slices cannot be placed: {error}") from error
-    return Placement(order, row, rows, start)
+    return Placement(order, row, begin, end, rows, start)
 
 
-def depth(placement: Placement, slices: Table, tracks: Table, gaps: Table | None = None) -> Int32:
-    """Return how many intervals are open around each one on its row, int32 [n], numbered as in ``placement``.
-
-    0 everywhere but on lanes of discipline ``nested``. Takes the tables that ``placement`` was made from.
-    """
-    intervals = Intervals.of(tracks, *((slices,) if gaps is None else (slices, gaps)))
-    depths = np.empty(len(intervals), np.int32)
-    core.layout_depths(
-        intervals.begin, intervals.length, intervals.known, placement.order, placement.row_start, depths
-    )
+def depth(placement: Placement) -> Int32:
+    """Return how many intervals are open around each one on its row, int32 [n]; 0 on lanes that are not nested."""
+    depths = np.empty(len(placement.order), np.int32)
+    core.layout_depths(placement.begin, placement.end, placement.order, placement.row_start, depths)
     return depths
 
 
@@ -143,7 +144,7 @@ def rows_of(ids: Int64, wanted: Int64) -> Int64:
     """
     count = len(ids)
     if count == 0 or (ids[0] == 0 and ids[-1] == count - 1 and bool((ids == np.arange(count)).all())):
-        if len(wanted) == 0 or (count and 0 <= wanted.min() and wanted.max() < count):
+        if len(wanted) == 0 or (count and int(wanted.view(np.uint64).max()) < count):  # negative ones are the largest
             return wanted
         return np.where((wanted >= 0) & (wanted < count), wanted, -1)
     by_id = np.argsort(ids, kind="stable")
