@@ -88,11 +88,11 @@ def _stacked(nodes: Any) -> list[tuple[int, int]]:
     def lay(node: Any, now: int) -> int:
         pause, own, inside = node
         begin: int = now + pause
-        row, end = len(found), begin
+        row, end = len(found), int(begin)
         found.append((begin, 0))
         for child in inside:
             end = lay(child, end)
-        end += own
+        end += int(own)
         found[row] = (begin, end - begin)
         return end
 

@@ -1,0 +1,91 @@
+"""The slow and obvious versions of what lanescope.analysis computes at speed."""
+
+from itertools import combinations
+
+
+def extent(row):
+    """The time that a slice (a row of the table) is known to have run."""
+    end = row["ts"] + row["dur"] if row["dur"] is not None else row["last_seen_ts"]
+    return row["ts"], max(row["ts"], row["ts"] if end is None else end)
+
+
+def clashing(rows, discipline):
+    """Ids of the slices of one lane that share time (disjoint) or cross (nested) with another: every pair is tried."""
+    found = set()
+    for one, other in combinations(rows, 2):
+        (a, b), (c, d) = sorted([extent(one), extent(other)])
+        shares = max(a, c) < min(b, d)
+        crosses = a < c < b < d
+        if {"disjoint": shares, "nested": crosses, "free": False}[discipline]:
+            found |= {one["id"], other["id"]}
+    return found
+
+
+def ancestors(trace, track):
+    """A track and all above it."""
+    parents = [row["parent_id"] for row in trace.tracks.rows()]
+    while track is not None:
+        yield track
+        track = parents[track]
+
+
+def window(trace):
+    """The first and last time that any row names."""
+    times = [time for row in trace.slices.rows() for time in extent(row)]
+    times += [row["ts"] for table in (trace.instants, trace.counters) for row in table.rows()]
+    times += [
+        time
+        for t in (trace.gaps, trace.coverage)
+        for row in t.rows()
+        for time in (row["ts"], row["ts"] + (row["dur"] or 0))
+    ]
+    return (min(times), max(times)) if times else (0, 0)
+
+
+def split(trace, lane):
+    """Busy, idle and unknown time of a lane, one unit of time after another."""
+    first, last = window(trace)
+    above = list(ancestors(trace, lane))
+    slices = [row for row in trace.slices.rows() if row["track_id"] == lane]
+    points = [extent(row) for row in slices]
+    points += [(row["ts"], row["ts"]) for row in trace.instants.rows() if row["track_id"] == lane]
+    gaps = [
+        (row["ts"], last if row["dur"] is None else row["ts"] + row["dur"])
+        for row in trace.gaps.rows()
+        if row["track_id"] in above
+    ]
+    recorded = [(row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows() if row["track_id"] in above]
+    if not recorded and points:
+        recorded = [(min(begin for begin, _ in points), max(end for _, end in points))]
+    tails = []
+    for row in slices:
+        if row["dur"] is None:
+            begin, end = extent(row)
+            following = [s["ts"] for s in slices if s["ts"] >= end and (s["ts"] > begin or end > begin)]
+            tails.append((end, min(following, default=last)))
+    counts = {"busy": 0, "idle": 0, "unknown": 0}
+    for time in range(first, last):
+
+        def within(parts, time=time):
+            return any(begin <= time < end for begin, end in parts)
+
+        if within(gaps):
+            counts["unknown"] += 1
+        elif within(map(extent, slices)):
+            counts["busy"] += 1
+        elif within(tails) or not within(recorded):
+            counts["unknown"] += 1
+        else:
+            counts["idle"] += 1
+    return counts
+
+
+def covered(rows):
+    """Time that slices cover, those of one lane counted once."""
+    return len({(row["track_id"], time) for row in rows for time in range(*extent(row))})
+
+
+def path(trace, track):
+    """The names from the top down to a track."""
+    names = trace.tracks["name"]
+    return "/".join(names[step] for step in reversed(list(ancestors(trace, track))))

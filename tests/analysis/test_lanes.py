@@ -1,0 +1,199 @@
+"""Busy, idle and unknown: they add up, and agree with counting one unit of time after another."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import oracles
+from lanescope import testing
+from lanescope.analysis.intervals import Intervals, crossing, highest_before, order, outside, sharing, union
+from lanescope.analysis.lanes import lanes
+from lanescope.analysis.tree import Tree
+from lanescope.trace import Column, Table, TimeBase, TraceBuilder
+
+
+@given(testing.traces())
+def test_time_is_split_as_by_hand(trace):
+    testing.assert_consistent(trace)
+    table = lanes(trace)
+    assert sorted(table["track_id"]) == [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
+    first, last = oracles.window(trace)
+    for row in table.rows():
+        assert row["window"] == last - first
+        assert row["busy"] + row["idle"] + row["unknown"] == row["window"]
+        assert {name: row[name] for name in ("busy", "idle", "unknown")} == oracles.split(trace, row["track_id"])
+        mine = [slice_ for slice_ in trace.slices.rows() if slice_["track_id"] == row["track_id"]]
+        assert row["slices"] == len(mine)
+        assert row["open"] == sum(slice_["dur"] is None for slice_ in mine)
+        assert row["lane"] == oracles.path(trace, row["track_id"])
+
+
+def _lane(builder, name="lane", **options):
+    return builder.track(name, kind="lane", role="core", **options)
+
+
+def _split(builder):
+    return [(row["busy"], row["idle"], row["unknown"]) for row in lanes(builder.finish()).rows()]
+
+
+def test_a_lane_without_coverage_counts_as_recorded_between_its_rows():
+    builder = TraceBuilder(TimeBase())
+    early, late = _lane(builder, "early"), _lane(builder, "late")
+    builder.append("slices", track_id=[early, early, late], ts=[0, 30, 90], dur=[10, 10, 10], name="x")
+    assert _split(builder) == [(20, 20, 60), (10, 0, 90)]
+
+
+def test_coverage_of_a_group_holds_for_the_lanes_beneath():
+    builder = TraceBuilder(TimeBase())
+    device = builder.track("device", kind="group", role="device")
+    _lane(builder, "in", parent=device)
+    _lane(builder, "out")
+    builder.append("coverage", track_id=device, ts=0, dur=50)
+    assert _split(builder) == [(0, 50, 0), (0, 0, 50)]
+
+
+def test_a_gap_is_unknown_even_within_a_slice():
+    builder = TraceBuilder(TimeBase())
+    lane = _lane(builder)
+    builder.append("slices", track_id=lane, ts=0, dur=100, name="x")
+    builder.append("gaps", track_id=lane, ts=40, dur=20, cause="overrun")
+    assert _split(builder) == [(80, 0, 20)]
+
+
+def test_what_follows_an_open_slice_is_never_idle():
+    builder = TraceBuilder(TimeBase())
+    lane = _lane(builder)
+    builder.append("slices", track_id=lane, ts=0, dur=None, last_seen_ts=10, name="x")
+    builder.append("slices", track_id=lane, ts=40, dur=10, name="x")
+    builder.append("coverage", track_id=lane, ts=0, dur=60)
+    assert _split(builder) == [(20, 10, 30)]
+
+
+def test_a_trace_of_nothing_has_no_window():
+    builder = TraceBuilder(TimeBase())
+    _lane(builder)
+    assert _split(builder) == [(0, 0, 0)]
+    assert len(lanes(TraceBuilder(TimeBase()).finish())) == 0
+
+
+def test_the_table_carries_the_unit_of_the_trace():
+    assert lanes(TraceBuilder(TimeBase(time_unit="cycles")).finish()).spec.column("busy").unit == "cycles"
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+BIG = (1 << 62) - 100
+TIMES = st.integers(-20, 20) | st.integers(BIG, BIG + 20) | st.integers(-BIG, -BIG + 20)
+
+
+@st.composite
+def some_intervals(draw):
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), TIMES, st.integers(0, 12)), max_size=14))
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return Intervals(columns[:, 0], columns[:, 1], columns[:, 1] + columns[:, 2])
+
+
+def _rows(intervals):
+    return list(zip(*(column.tolist() for column in intervals), strict=True))
+
+
+@given(some_intervals())
+def test_order_is_by_group_begin_and_longest_first_and_stable(intervals):
+    rows = _rows(intervals)
+    assert order(*intervals).tolist() == sorted(
+        range(len(rows)), key=lambda i: (rows[i][0], rows[i][1], -rows[i][2], i)
+    )
+    assert order(intervals.group, intervals.begin).tolist() == sorted(range(len(rows)), key=lambda i: (*rows[i][:2], i))
+
+
+@given(some_intervals())
+def test_union_covers_the_same_time_without_touching(intervals):
+    def units(rows):
+        return {(group, time) for group, begin, end in rows for time in range(begin, end)}
+
+    found = _rows(union(intervals))
+    assert units(found) == units(_rows(intervals))
+    assert sum(end - begin for _, begin, end in found) == len(units(found))
+    assert found == sorted(found)
+    assert all(one[0] < other[0] or one[2] < other[1] for one, other in pairwise(found))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), TIMES), max_size=12).map(sorted))
+def test_highest_before_looks_at_its_own_group_only(rows):
+    rows = sorted(rows, key=lambda row: row[0])
+    columns = np.array(rows, np.int64).reshape(-1, 2)
+    highest, first = highest_before(columns[:, 0], columns[:, 1])
+    for index, (group, _) in enumerate(rows):
+        before = [value for other, value in rows[:index] if other == group]
+        assert first[index] == (not before)
+        if before:
+            assert highest[index] == max(before)
+
+
+@given(some_intervals())
+def test_sharing_and_crossing_equal_trying_every_pair(intervals):
+    intervals = intervals.take(intervals.end > intervals.begin)
+    intervals = intervals.take(order(*intervals))
+    rows = _rows(intervals)
+    shares, crosses = set(), set()
+    for i, (group, a, b) in enumerate(rows):
+        for j, (other, c, d) in enumerate(rows):
+            if i != j and group == other:
+                if max(a, c) < min(b, d):
+                    shares.add(i)
+                if a < c < b < d or c < a < d < b:
+                    crosses.add(i)
+    assert set(np.flatnonzero(sharing(intervals)).tolist()) == shares
+    assert set(np.flatnonzero(crossing(intervals)).tolist()) == crosses
+
+
+@given(some_intervals())
+def test_outside_is_the_rest(intervals):
+    intervals = Intervals(intervals.group, np.clip(intervals.begin, 0, 30), np.clip(intervals.end, 0, 30))
+    inside = union(intervals)
+    rest = outside(inside, 5, 0, 30)
+    both = sorted(row for row in _rows(inside) + _rows(rest) if row[1] < row[2])
+    for group in range(5):
+        edges = [row[1:] for row in both if row[0] == group]
+        assert edges[0][0] == 0
+        assert edges[-1][1] == 30
+        assert all(one[1] == other[0] for one, other in pairwise(edges))
+
+
+# --- the tree of tracks -----------------------------------------------------------------------------------------------
+
+
+def test_tracks_are_drawn_depth_first_by_sort_key_then_age():
+    builder = TraceBuilder(TimeBase())
+    top = builder.track("top", kind="group", role="device", sort_key=5)
+    late = _lane(builder, "late", parent=top, sort_key=9)
+    soon = _lane(builder, "soon", parent=top, sort_key=1)
+    also = _lane(builder, "also", parent=top, sort_key=1)
+    first = _lane(builder, "first", sort_key=0)
+    tree = Tree(builder.finish().tracks)
+    assert tree.order.tolist() == [first, top, soon, also, late]
+    assert tree.lanes.tolist() == [first, soon, also, late]
+    assert tree.path(late) == "top/late"
+    assert tree.depths == [0, 1, 1, 1, 0]
+    assert (tree.device(late), tree.device(first)) == (top, first)
+    assert tree.path(99) == ""
+
+
+@pytest.mark.parametrize(
+    ("parents", "cut"),
+    [([1, 0], [-1, 0]), ([0], [-1]), ([2, None, 1], [2, -1, 1]), ([7], [-1]), ([1, 2, 1], [1, -1, 1])],
+)
+def test_rings_and_unknown_parents_are_cut(parents, cut):
+    builder = TraceBuilder(TimeBase())
+    for _ in parents:
+        builder.track("x", kind="group", role="device")
+    tracks = builder.finish().tracks
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    known = np.array([parent is not None for parent in parents])
+    columns["parent_id"] = Column.array(np.array([parent or 0 for parent in parents]), valid=known)
+    tree = Tree(Table(tracks.spec, columns))
+    assert tree.parents == cut
+    assert sorted(tree.order) == list(range(len(parents)))
