@@ -76,6 +76,7 @@ def _config(content: Mapping[str, Any]) -> Config:
     slots = {}
     for tile in content["tiles"]:
         module = tile["type"]
+        events.names(device, module)  # refuses unknown devices and modules
         numbers = tuple(_number(device, module, event) for event in tile["events"])
         if len(numbers) > SLOTS:
             raise ValueError(
@@ -87,9 +88,8 @@ def _config(content: Mapping[str, Any]) -> Config:
 
 
 def _number(device: str, module: str, event: str | int) -> int:
-    known = events.names(device, module)  # refuses unknown devices and modules
     if isinstance(event, str):
         return events.number(device, module, event)
-    if event not in known:
+    if event not in events.names(device, module):
         raise ValueError(f"{module} has no event {event}")
     return event

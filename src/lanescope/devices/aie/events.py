@@ -1,7 +1,7 @@
 """Event numbers of AIE2 and AIE2P trace units, by kind of module.
 
-Source: Xilinx/aie-rt, driver/src/events/xaie_events_aieml.h and xaie_events_aie2p.h (MIT), without their prefixes. The two
-devices differ in one core event.
+Source: Xilinx/aie-rt, driver/src/events/xaie_events_aieml.h and xaie_events_aie2p.h (MIT), without their prefixes. The
+two devices differ in one core event.
 """
 
 from __future__ import annotations
