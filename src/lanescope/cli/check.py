@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
         from lanescope.exchange import sarif
 
-        print(json.dumps(sarif.document(findings, check.rules(select, ignore)), indent=2))
+        print(json.dumps(sarif.document(findings, check.rules(select, ignore), args.input), indent=2))
     elif findings:
         columns = ("severity", "code", "place", "ts", "count", "share_affected", "title", "detail")
         show(

@@ -1,0 +1,176 @@
+import gzip
+import io
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from lanescope.exchange import chrome
+from lanescope.testing import strategies
+from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
+
+TASKS = TableSpec(
+    "toy_tasks",
+    "one task",
+    (
+        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("task", "uint64", "task id", is_argument=True),
+        ColumnSpec("wait", "int64", "wait", nullable=True, is_argument=True),
+        ColumnSpec("share", "float64", "share", is_argument=True),
+        ColumnSpec("note", "utf8", "note", is_argument=True),
+        ColumnSpec("is_cold", "bool", "cold", is_argument=True),
+        ColumnSpec("hidden", "int64", "no argument"),
+    ),
+    key="slice_id",
+)
+
+
+def written(trace, **options):
+    out = io.BytesIO()
+    report = chrome.write(trace, out, **options)
+    assert report.bytes == len(out.getvalue())
+    return json.loads(out.getvalue()), report
+
+
+def readable(text):
+    """Lone surrogates cannot be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def nanos(micros):
+    return round(micros * 1000)
+
+
+@given(strategies.traces())
+def test_what_was_written_is_what_the_model_says(trace):
+    document, report = written(trace)
+    events = document["traceEvents"]
+    base = int(document["metadata"]["base_ns"])
+    spans = Counter(
+        (e["name"], nanos(e["ts"]) + base, nanos(e["dur"]) if e["ph"] == "X" else None)
+        for e in events
+        if e["ph"] in "XB" and e.get("cat") != "lanescope.gap"
+    )
+    assert spans == Counter((readable(row["name"]), row["ts"], row["dur"]) for row in trace.slices.rows())
+    gaps = [e for e in events if e.get("cat") == "lanescope.gap"]
+    assert len(gaps) == len(trace.gaps) == report.gaps
+    samples = Counter((nanos(e["ts"]) + base, e["args"]["value"]) for e in events if e["ph"] == "C")
+    assert samples == Counter((row["ts"], row["value"]) for row in trace.counters.rows())
+    assert report.flows + report.flows_undrawn == len(trace.flows)
+    assert sum(e["ph"] == "s" for e in events) == sum(e["ph"] == "f" for e in events) == report.flows
+
+
+@given(strategies.traces())
+def test_no_thread_holds_what_a_reader_would_drop(trace):
+    stacks = {}
+    for event in written(trace)[0]["traceEvents"]:
+        if event["ph"] not in "XB":
+            continue
+        begin = nanos(event["ts"])
+        end = begin + nanos(event["dur"]) if event["ph"] == "X" else float("inf")
+        stack = stacks.setdefault((event["pid"], event["tid"]), [])
+        while stack and stack[-1] <= begin:
+            stack.pop()
+        assert not stack or end <= stack[-1], "overlap on one thread"
+        stack.append(end)
+
+
+def toy(**slices):
+    builder = TraceBuilder(TimeBase(), details=(TASKS,))
+    device = builder.track('device "0"', kind="group", role="device")
+    lane = builder.track("lane 0", kind="lane", role="core", parent=device)
+    other = builder.track("lane 1", kind="lane", role="core", parent=device)
+    first = builder.append(
+        "slices", **{"track_id": lane, "ts": [0, 1500], "dur": [1001, 7], "name": "a\\b\x1f", **slices}
+    )
+    return builder, first, lane, other
+
+
+def test_arguments_keep_their_types():
+    builder, first, *_ = toy()
+    builder.append(
+        "toy_tasks",
+        slice_id=[first, first + 1],
+        task=[2**64 - 1, 3],
+        wait=[5, 0],
+        wait_valid=[True, False],
+        share=[0.1, np.inf],
+        note=['"', "é"],
+        is_cold=[True, False],
+        hidden=[1, 2],
+    )
+    events = [e for e in written(builder.finish())[0]["traceEvents"] if e["ph"] == "X"]
+    assert [e["args"] for e in events] == [
+        {"task": str(2**64 - 1), "wait": 5, "share": 0.1, "note": '"', "is_cold": True},
+        {"task": "3", "share": "inf", "note": "é", "is_cold": False},
+    ]
+    assert events[0]["name"] == "a\\b\x1f"
+
+
+def test_times_are_exact_far_from_zero():
+    start = 1_700_000_000_000_000_123
+    builder, *_ = toy(ts=[start, start + 2**53])
+    document, report = written(builder.finish())
+    assert report.base_ns == start
+    assert [nanos(e["ts"]) for e in document["traceEvents"] if e["ph"] == "X"] == [0, 2**53]
+
+
+def test_gzip_holds_the_same_and_does_not_depend_on_the_clock(tmp_path):
+    builder, *_ = toy()
+    trace = builder.finish()
+    report = chrome.write(trace, tmp_path / "a.json.gz", compress=True)
+    chrome.write(trace, tmp_path / "b.json.gz", compress=True)
+    content = (tmp_path / "a.json.gz").read_bytes()
+    assert content == (tmp_path / "b.json.gz").read_bytes()
+    assert len(content) == report.bytes
+    assert json.loads(gzip.decompress(content)) == written(trace)[0]
+
+
+@pytest.fixture
+def full(tmp_path):
+    """One of everything, in a file."""
+    builder, first, lane, other = toy(ts=[1000, 5000, 6000], dur=[1001, 3000, 0], dur_valid=[1, 1, 0], name="load")
+    ids = builder.append("slices", track_id=other, ts=[3000, 4000], dur=[2000, 5000], name="late")
+    for source, destination in ((first, ids), (first, ids + 1), (first + 1, ids + 1)):
+        builder.append(
+            "flows",
+            kind="dependency",
+            src_track=lane,
+            src_ts=1000,
+            dst_track=other,
+            dst_ts=3000,
+            src_slice=source,
+            dst_slice=destination,
+        )
+    counter = builder.track("depth", kind="counter", role="queue")
+    builder.append("counters", track_id=counter, ts=[1000, 2000], value=[1.5, -2.0])
+    builder.append("instants", track_id=lane, ts=1500, name="mark")
+    builder.append("gaps", track_id=other, ts=20_000, dur=500, cause="overrun", lost_count=3)
+    chrome.write(builder.finish(), tmp_path / "full.json")
+    return tmp_path / "full.json"
+
+
+def test_the_trace_processor_reads_all_of_it(full, trace_processor):
+    spans, flows, samples, threads, faults = trace_processor(
+        full,
+        "select name, ts, dur from slice order by ts, name",
+        "select count(*) n from flow",
+        "select ts, value from counter order by ts",
+        "select name from thread where name is not null order by 1",
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    assert [(row["name"], row["ts"], row["dur"]) for row in spans] == [
+        ("load", 1000, 1001),
+        ("mark", 1500, 0),
+        ("late", 3000, 2000),
+        ("late", 4000, 5000),
+        ("load", 5000, 3000),
+        ("load", 6000, -1),
+        ("overrun", 20_000, 500),
+    ]
+    assert flows == [{"n": 3}]
+    assert [(row["ts"], row["value"]) for row in samples] == [(1000, 1.5), (2000, -2.0)]
+    assert {"lane 0", "lane\n0 #1", "lane 1", "lane 1 #1"} <= {row["name"] for row in threads}
+    assert faults == []
