@@ -1,0 +1,457 @@
+"""Every rule finds exactly what was planted, and nothing in a sound trace."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from analysis import oracles
+from lanescope import StatSpec, UsageError, testing
+from lanescope.analysis import check
+from lanescope.trace import Column, Flag, Table, TimeBase, Trace, TraceBuilder
+
+STATS = (
+    StatSpec("test_odd", "notice", "unusual"),
+    StatSpec("test_lost", "data_loss", "something is missing"),
+    StatSpec("test_wrong", "error", "something contradicts itself"),
+    StatSpec("test_hint_unmatched", "info", "no partner, as expected"),
+    StatSpec("test_end_unmatched", "data_loss", "no partner"),
+    StatSpec("test_task_duplicate", "error", "met twice"),
+)
+
+
+class Made:
+    """A builder with one input and a lane of each discipline."""
+
+    def __init__(self, time_unit="ns"):
+        self.builder = TraceBuilder(TimeBase(time_unit=time_unit), stats=STATS)
+        self.input = self.builder.input(capture="r", path="r.bin", size=80, sha256="", family="t", format="t")
+        self.device = self.builder.track("device", kind="group", role="device")
+        self.lanes = {
+            word: self.builder.track(word, kind="lane", role="core", discipline=word, parent=self.device)
+            for word in ("disjoint", "nested", "free")
+        }
+
+    def slices(self, lane, rows, **columns):
+        """Append (ts, dur) pairs and return the id of the first."""
+        ts, dur = zip(*rows, strict=True)
+        known = [d is not None for d in dur]
+        return self.builder.append(
+            "slices",
+            track_id=self.lanes[lane],
+            ts=list(ts),
+            dur=np.array([d or 0 for d in dur]),
+            dur_valid=np.array(known),
+            **{"name": [f"s{i}" for i in range(len(rows))], **columns},
+        )
+
+    def finish(self, lost=0):
+        self.builder.account(input_id=0, layer=0, unit="byte", unit_bytes=1, total=80, decoded=80 - lost, lost=lost)
+        return self.builder.finish()
+
+
+def found(trace, *select):
+    """(code, severity, lane, count, evidence ids) of each finding."""
+    return [
+        (f.code, f.severity, f.place.track.removeprefix("device/"), f.count, f.evidence.ids.tolist())
+        for f in check.run(trace, select=select)
+    ]
+
+
+def replaced(trace, table, **columns):
+    """The trace with other values in some columns of a table: what no builder would let pass."""
+    old = trace.tables()[table]
+    made = {name: old.column(name) for name in old.spec.names}
+    made |= {name: Column.array(np.array(values)) for name, values in columns.items()}
+    return Trace(trace.time, {**trace.tables(), table: Table(old.spec, made)}, trace.details)
+
+
+@given(testing.sound_traces())
+def test_a_sound_trace_has_no_findings(trace):
+    assert check.run(trace) == []
+
+
+# --- LS0xx ------------------------------------------------------------------------------------------------------------
+
+
+def test_ls001_sums_that_do_not_add_up():
+    trace = replaced(Made().finish(), "accounting", decoded=[79])
+    ((code, severity, _, count, rows),) = found(trace)
+    assert (code, severity, count, rows) == ("LS001", "error", 1, [0])
+    (finding,) = check.run(trace)
+    assert "80 bytes are not (79, 0, 0)" in finding.detail
+    assert finding.place.input == "r.bin"
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"total": [79], "decoded": [79]}, "79 of 80 bytes"),
+        ({"layer": [1]}, "layers"),
+        ({"input_id": [3]}, "no such input"),
+        ({"decoded": [81], "lost": [-1]}, "are not"),
+    ],
+)
+def test_ls001_other_ways_to_go_wrong(columns, words):
+    findings = check.run(replaced(Made().finish(), "accounting", **columns), select=["LS001"])
+    assert any(words in finding.detail for finding in findings)
+
+
+def test_ls001_an_input_without_accounting():
+    trace = Made().finish()
+    trace = Trace(trace.time, {**trace.tables(), "accounting": Table.empty(trace.accounting.spec)})
+    assert found(trace) == [("LS001", "error", "", 1, [])]
+
+
+def test_ls002_loss_and_contradictions():
+    made = Made()
+    made.builder.stat("test_odd", 7)
+    made.builder.stat("test_lost", 3, input_id=0, track_id=made.lanes["nested"], first_offset=64, first_ts=5)
+    made.builder.stat("test_wrong", 2)
+    made.builder.account(input_id=0, layer=0, scope="producer", unit="record", unit_bytes=8, total=9, decoded=4, lost=5)
+    trace = made.finish(lost=16)
+    assert found(trace) == [
+        ("LS002", "error", "", 2, [2]),
+        ("LS002", "warning", "", 5, [0]),
+        ("LS002", "warning", "", 16, [1]),
+        ("LS002", "warning", "nested", 3, [1]),
+    ]
+    findings = check.run(trace)
+    assert [finding.detail for finding in findings] == [
+        "test_wrong",
+        "the device dropped 5 of 9 records",
+        "not understood: 16 of 80 bytes",
+        "test_lost",
+    ]
+    place = findings[3].place
+    assert (place.ts, place.input, place.offset) == (5, "r.bin", 64)
+    assert findings[3].share_affected is None
+
+
+# --- LS1xx ------------------------------------------------------------------------------------------------------------
+
+
+@given(testing.traces())
+def test_ls101_equals_trying_every_pair(trace):
+    rows = list(trace.slices.rows())
+    expected = {}
+    for lane in trace.tracks.rows():
+        mine = [row for row in rows if row["track_id"] == lane["id"]]
+        clashing = oracles.clashing(mine, lane["discipline"]) if lane["kind"] == "lane" else set()
+        if clashing:
+            expected[lane["id"]] = clashing
+    findings = check.run(trace, select=["LS101"])
+    assert {finding.place.track_id: set(finding.evidence.ids.tolist()) for finding in findings} == expected
+    everything = oracles.covered(rows)
+    for finding in findings:
+        evidence = [rows[row] for row in finding.evidence.ids]
+        lane = [row for row in rows if row["track_id"] == finding.place.track_id]
+        assert finding.count == len(evidence)
+        assert finding.place.ts == min(row["ts"] for row in evidence)
+        assert finding.share_affected == oracles.covered(evidence) / everything
+        assert finding.share_of_lane == oracles.covered(evidence) / oracles.covered(lane)
+
+
+def test_ls101_on_each_discipline():
+    crossed = [(0, 30), (20, 20), (50, 10), (60, 5), (60, 0)]
+    nested = [(0, 30), (5, 10), (15, 15), (30, 5)]
+    made = Made()
+    made.slices("disjoint", crossed)
+    made.slices("nested", crossed)
+    made.slices("free", crossed)
+    assert found(made.finish()) == [
+        ("LS101", "warning", "disjoint", 2, [0, 1]),
+        ("LS101", "warning", "nested", 2, [5, 6]),
+    ]
+    made = Made()
+    made.slices("disjoint", nested)
+    made.slices("nested", nested)
+    trace = made.finish()
+    assert found(trace) == [("LS101", "warning", "disjoint", 3, [0, 1, 2])]
+    (finding,) = check.run(trace)
+    assert finding.detail == "s1 begins 25 ns before s0 ends"
+
+
+def test_ls101_names_a_pair_that_crosses():
+    made = Made(time_unit="cycles")
+    made.slices("nested", [(0, 100), (0, 20), (10, 20), (95, 10)])
+    (finding,) = check.run(made.finish())
+    assert finding.count == 4
+    assert finding.detail == "s3 begins 5 cycles before s0 ends"
+
+
+def test_ls101_counts_an_open_slice_as_far_as_it_was_seen():
+    made = Made()
+    made.slices("disjoint", [(0, None), (20, None), (40, 5)], last_seen_ts=[21, 40, 0], last_seen_ts_valid=[1, 1, 0])
+    assert found(made.finish(), "LS101") == [("LS101", "warning", "disjoint", 2, [0, 1])]
+
+
+def test_ls102_impossible_lengths():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, -5), (20, 5)], dur_ticks=[5, 5, -5])
+    made.slices(
+        "free", [((1 << 63) - 10, 20), (0, None), (0, None)], last_seen_ts=[0, -1, 1], last_seen_ts_valid=[0, 1, 1]
+    )
+    made.builder.append("gaps", track_id=made.lanes["nested"], ts=[0, 5], dur=[5, -1], cause="overrun")
+    trace = made.finish()
+    assert found(trace, "LS102") == [
+        ("LS102", "error", "disjoint", 2, [1, 2]),
+        ("LS102", "error", "free", 2, [4, 3]),
+        ("LS102", "error", "nested", 1, [1]),
+    ]
+    assert [finding.detail for finding in check.run(trace, select=["LS102"])] == [
+        "2 shorter than nothing",
+        "1 ends beyond 63 bits, 1 last seen before it began",
+        "1 shorter than nothing",
+    ]
+
+
+def test_ls102_longer_than_the_recording():
+    made = Made()
+    made.slices("disjoint", [(0, 40), (40, 61)])
+    made.slices("nested", [(0, 101)])
+    made.slices("free", [(0, 1000)])
+    made.builder.append("coverage", track_id=made.lanes["disjoint"], ts=[0, 40], dur=[20, 20])
+    made.builder.append("coverage", track_id=made.lanes["nested"], ts=0, dur=101)
+    assert found(made.finish()) == [("LS102", "error", "disjoint", 1, [1])]
+
+
+def test_ls103_open_and_cut():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, 5), (20, None)], flags=[0, int(Flag.TRUNCATED), int(Flag.OPEN_END)])
+    made.slices("free", [(0, None), (0, None)], flags=[int(Flag.NEGATIVE), 0])
+    trace = made.finish()
+    assert found(trace, "LS103") == [
+        ("LS103", "notice", "disjoint", 2, [1, 2]),
+        ("LS103", "notice", "free", 1, [4]),
+    ]
+    assert [finding.detail for finding in check.run(trace, select=["LS103"])] == [
+        "1 never ended, 1 cut",
+        "1 never ended",
+    ]
+
+
+def test_ls104_rows_after_gaps():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (30, 5), (40, 5), (90, 5)])
+    made.slices("free", [(0, 5), (30, 5)], flags=[0, int(Flag.AFTER_GAP)])
+    made.builder.append("instants", track_id=made.lanes["disjoint"], ts=[3, 35], name="i")
+    made.builder.append(
+        "gaps",
+        track_id=made.lanes["disjoint"],
+        ts=[10, 50, 60, 95],
+        dur=[20, 10, 5, 5],
+        cause=["overrun", "bad_bytes", "overrun", "overrun"],
+        lost_count=[3, 4, 0, 0],
+        lost_count_valid=[1, 1, 0, 0],
+        input_id=0,
+        first_offset=[16, 32, 40, 48],
+    )
+    trace = made.finish()
+    assert found(trace, "LS104") == [
+        ("LS104", "notice", "disjoint", 2, [1, 3]),
+        ("LS104", "notice", "free", 1, [5]),
+        ("LS104", "notice", "disjoint", 1, [1]),
+    ]
+    first = check.run(trace, select=["LS104"])[0]
+    assert first.detail == "after 4 gaps (overrun, bad_bytes), 7 records known to be lost"
+    assert (first.place.input, first.place.offset, first.place.ts) == ("r.bin", 16, 30)
+
+
+def test_ls104_a_gap_of_a_group_concerns_its_lanes():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (30, 5)])
+    made.slices("nested", [(2, 5)])
+    made.builder.append("gaps", track_id=made.device, ts=10, dur=5, cause="overrun")
+    assert found(made.finish()) == [("LS104", "notice", "disjoint", 1, [1])]
+
+
+# --- LS2xx ------------------------------------------------------------------------------------------------------------
+
+
+def _flows(made, rows, src="disjoint", dst="nested"):
+    src_ts, dst_ts = zip(*rows, strict=True)
+    made.builder.append(
+        "flows", kind="dispatch", src_track=made.lanes[src], src_ts=src_ts, dst_track=made.lanes[dst], dst_ts=dst_ts
+    )
+
+
+def test_ls201_effects_before_causes():
+    made = Made()
+    _flows(made, [(10, 10), (10, 9), (20, 30), (50, 5)])
+    _flows(made, [(10, 9)], dst="free")
+    trace = made.finish()
+    assert found(trace) == [("LS201", "warning", "nested", 2, [3, 1]), ("LS201", "warning", "free", 1, [4])]
+    assert [finding.detail for finding in check.run(trace)] == ["by up to 45 ns", "by up to 1 ns"]
+
+
+def test_ls201_is_a_notice_within_the_stated_error_of_two_clocks():
+    builder = TraceBuilder(TimeBase())
+    clocks = [builder.clock(name=n, device=n, frequency=Fraction(10**9)) for n in ("host", "device")]
+    builder.anchor(clock_id=clocks[0], ticks=0, ts=0, error_ns=3)
+    builder.anchor(clock_id=clocks[1], ticks=0, ts=0, error_ns=4)
+    builder.anchor(clock_id=clocks[1], ticks=9, ts=9, error_ns=2)
+    host, device = (builder.track(f"lane {c}", kind="lane", role="core", clock_id=c) for c in clocks)
+    builder.append("flows", kind="signal", src_track=host, src_ts=[10, 10], dst_track=device, dst_ts=[3, 2])
+    builder.append("flows", kind="signal", src_track=host, src_ts=10, dst_track=host, dst_ts=9)
+    assert found(builder.finish()) == [
+        ("LS201", "warning", "lane 0", 1, [2]),
+        ("LS201", "warning", "lane 1", 1, [1]),
+        ("LS201", "notice", "lane 1", 1, [0]),
+    ]
+
+
+# --- LS3xx ------------------------------------------------------------------------------------------------------------
+
+
+def test_ls301_negative_slices():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, None)], flags=[0, int(Flag.NEGATIVE)])
+    assert found(made.finish()) == [("LS301", "warning", "disjoint", 1, [1])]
+
+
+@given(testing.traces())
+def test_ls301_finds_the_rows_whose_time_falls_while_their_counter_rises(trace):
+    for table in ("slices", "instants"):
+        rows = [row for row in trace.tables()[table].rows() if row["ts_ticks"] is not None]
+        expected = {
+            late["id"]
+            for early in rows
+            for late in rows
+            if early["track_id"] == late["track_id"]
+            and early["ts_ticks"] < late["ts_ticks"]
+            and early["ts"] > late["ts"]
+        }
+        findings = [
+            finding
+            for finding in check.run(trace, select=["LS301"])
+            if finding.evidence.table == table and "falls" in finding.detail
+        ]
+        assert {row for finding in findings for row in finding.evidence.ids.tolist()} == expected
+
+
+@pytest.mark.parametrize(
+    ("flag", "code", "severity"),
+    [(Flag.EPOCH_AMBIGUOUS, "LS302", "warning"), (Flag.CLOCK_SUSPECT, "LS304", "warning")],
+)
+def test_flags_of_slices_and_instants_are_reported_by_lane(flag, code, severity):
+    made = Made()
+    made.slices("disjoint", [(0, 10), (10, 10), (20, 20)], flags=[0, int(flag), int(flag | Flag.INFERRED_BEGIN)])
+    made.slices("nested", [(0, 60)])
+    made.builder.append("instants", track_id=made.lanes["free"], ts=[1, 2], name="i", flags=[int(flag), 0])
+    trace = made.finish()
+    assert found(trace) == [(code, severity, "disjoint", 2, [1, 2]), (code, severity, "free", 1, [0])]
+    findings = check.run(trace)
+    assert (findings[0].share_affected, findings[0].share_of_lane) == (0.3, 0.75)
+    assert (findings[1].share_affected, findings[1].share_of_lane) == (None, None)
+
+
+def test_ls303_weighs_by_share_of_the_lane():
+    made = Made()
+    short = int(Flag.BELOW_RESOLUTION)
+    made.slices("disjoint", [(0, 9), (10, 91)], flags=[short, 0])
+    made.slices("nested", [(0, 10), (10, 90)], flags=[short, 0])
+    trace = made.finish()
+    assert found(trace) == [("LS303", "warning", "nested", 1, [2]), ("LS303", "notice", "disjoint", 1, [0])]
+    assert check.run(trace)[1].detail == "none longer than 9 ns"
+
+
+def test_ls304_anchors_that_run_backwards():
+    builder = TraceBuilder(TimeBase())
+    for name in ("good", "bad"):
+        clock = builder.clock(name=name, device="d", frequency=None)
+        for ticks, ts in ((10, 10), (30, 30), (20, 40 if name == "bad" else 20)):
+            builder.anchor(clock_id=clock, ticks=ticks, ts=ts)
+    trace = builder.finish()
+    assert found(trace) == [("LS304", "warning", "", 1, [4])]
+    assert check.run(trace)[0].detail == "anchors of bad run backwards"
+
+
+# --- LS4xx ------------------------------------------------------------------------------------------------------------
+
+
+def test_ls401_and_ls402_report_stats_by_their_ending():
+    made = Made()
+    made.builder.stat("test_hint_unmatched", 4)
+    made.builder.stat("test_end_unmatched", 2, track_id=made.lanes["free"])
+    made.builder.stat("test_task_duplicate", 3)
+    assert found(made.finish()) == [
+        ("LS402", "error", "", 3, [2]),
+        ("LS401", "warning", "free", 2, [1]),
+        ("LS401", "notice", "", 4, [0]),
+    ]
+
+
+def test_ls402_two_tracks_of_one_path():
+    builder = TraceBuilder(TimeBase())
+    for name in ("a", "b", "a"):
+        builder.track(name, kind="lane", role="core")
+    builder.track("a", kind="counter", role="counter")
+    assert found(builder.finish()) == [("LS402", "warning", "a", 1, [0, 2])]
+
+
+# --- all together -----------------------------------------------------------------------------------------------------
+
+
+@given(testing.traces())
+def test_findings_of_any_trace_are_well_formed(trace):
+    findings = check.run(trace)
+    ranks = [check.SEVERITIES.index(finding.severity) for finding in findings]
+    assert ranks == sorted(ranks, reverse=True)
+    for finding in findings:
+        rows = finding.evidence.ids
+        assert finding.count > 0
+        assert len(set(rows.tolist())) == len(rows)
+        assert ((rows >= 0) & (rows < len(trace.tables()[finding.evidence.table]))).all()
+        for share in (finding.share_affected, finding.share_of_lane):
+            assert share is None or 0 <= share <= 1
+        assert finding.evidence.sample == rows[: check.SAMPLE].tolist()
+    table = check.to_table(findings)
+    assert [row["code"] for row in table.rows()] == [finding.code for finding in findings]
+    assert [row["ts"] for row in table.rows()] == [finding.place.ts for finding in findings]
+
+
+@given(testing.traces())
+def test_totals_with_and_without_bound_what_is_true(trace):
+    rows = list(trace.slices.rows())
+    findings = check.run(trace)
+    doubted = {row for f in findings if f.evidence.table == "slices" for row in f.evidence.ids.tolist()}
+    for totals, mine in (
+        (check.totals(trace), rows),
+        (check.totals(trace, findings), [row for row in rows if row["id"] not in doubted]),
+    ):
+        assert totals.slices == len(mine)
+        assert totals.open == sum(row["dur"] is None for row in mine)
+        assert totals.total == sum(row["dur"] or 0 for row in mine)
+        assert totals.covered == oracles.covered(mine)
+
+
+def test_the_sample_is_capped_and_the_count_is_not():
+    made = Made()
+    made.slices("disjoint", [(10 * i, 11) for i in range(50)])
+    trace = made.finish()
+    (finding,) = check.run(trace)
+    assert (finding.count, finding.evidence.sample) == (50, list(range(20)))
+    assert finding.to_dict()["evidence"] == {"table": "slices", "rows": 50, "sample": list(range(20))}
+    assert check.totals(trace, [finding]).slices == 0
+
+
+def test_rules_are_chosen_by_code_and_by_beginning():
+    assert {rule.code for rule in check.rules(["LS3", "LS101"], ["LS302"])} == {"LS101", "LS301", "LS303", "LS304"}
+    assert check.rules() == check.RULES
+    for choice in ("LS9", "XX", "LS1011"):
+        with pytest.raises(UsageError, match=choice):
+            check.rules([choice])
+        with pytest.raises(UsageError, match=choice):
+            check.rules([], [choice])
+
+
+def test_codes_are_unique_and_in_order():
+    codes = [rule.code for rule in check.RULES]
+    assert codes == sorted(set(codes))
+
+
+def test_a_large_sound_trace_of_each_kind_is_clean():
+    for nested in (False, True):
+        assert check.run(testing.large_trace(20_000, lanes=7, nested=nested)) == []

@@ -1,0 +1,115 @@
+"""Summaries equal the naive ones, to the last unit of time."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import oracles
+from lanescope import UsageError, testing
+from lanescope.analysis.summary import GROUPS, summary
+from lanescope.trace import TimeBase, TraceBuilder
+
+
+def naive(trace, by):
+    """The summary, from lists."""
+    tracks = list(trace.tracks.rows())
+
+    def device(track):
+        chain = list(oracles.ancestors(trace, track))
+        return next((step for step in chain if tracks[step]["role"] == "device"), chain[-1])
+
+    groups = {}
+    for row in trace.slices.rows():
+        key = {
+            "name": row["name"],
+            "category": row["category"],
+            "lane": row["track_id"],
+            "device": device(row["track_id"]),
+        }[by]
+        groups.setdefault(key, []).append(row)
+    everything = oracles.covered(trace.slices.rows())
+    found = []
+    for key, rows in groups.items():
+        lengths = sorted(row["dur"] for row in rows if row["dur"] is not None)
+
+        def rank(part, lengths=lengths):
+            return lengths[max(math.ceil(len(lengths) * part / 100), 1) - 1] if lengths else None
+
+        found.append(
+            {
+                "group": key if isinstance(key, str) else oracles.path(trace, key),
+                "count": len(lengths),
+                "open": len(rows) - len(lengths),
+                "total": sum(lengths),
+                "min": rank(0),
+                "median": rank(50),
+                "p99": rank(99),
+                "max": rank(100),
+                "share": oracles.covered(rows) / everything if everything else None,
+            }
+        )
+    return found
+
+
+@pytest.mark.parametrize("by", GROUPS)
+@given(data=st.data())
+def test_summary_equals_the_naive_one(by, data):
+    trace = data.draw(testing.traces())
+    rows = [{name: value for name, value in row.items() if name != "id"} for row in summary(trace, by).rows()]
+    assert [row["total"] for row in rows] == sorted((row["total"] for row in rows), reverse=True)
+
+    def key(row):
+        return repr(sorted(row.items()))
+
+    assert sorted(rows, key=key) == sorted(naive(trace, by), key=key)
+
+
+@given(testing.traces())
+def test_every_grouping_has_the_same_sum(trace):
+    assert len({(int(t["total"].sum()), int(t["count"].sum()), int(t["open"].sum())) for t in map_all(trace)}) == 1
+
+
+def map_all(trace):
+    return [summary(trace, by) for by in GROUPS]
+
+
+def test_percentiles_of_many():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("lane", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=[1000 * i for i in range(200)], dur=list(range(200, 0, -1)), name="x")
+    (row,) = summary(builder.finish()).rows()
+    assert (row["min"], row["median"], row["p99"], row["max"], row["count"]) == (1, 100, 198, 200, 200)
+
+
+def test_lengths_that_fill_63_bits_are_ranked_and_summed_exactly():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("lane", kind="lane", role="core", discipline="free")
+    lengths = [(1 << 61) + 1, 3, (1 << 61) - 1]
+    builder.append("slices", track_id=lane, ts=[0, 0, 0], dur=lengths, name=["x", "y", "x"])
+    rows = list(summary(builder.finish()).rows())
+    assert [(row["group"], row["total"], row["min"], row["max"]) for row in rows] == [
+        ("x", 1 << 62, (1 << 61) - 1, (1 << 61) + 1),
+        ("y", 3, 3, 3),
+    ]
+
+
+def test_open_slices_count_on_their_own():
+    builder = TraceBuilder(TimeBase(time_unit="cycles"))
+    lane = builder.track("lane", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=0, dur=None, last_seen_ts=5, name="hang")
+    table = summary(builder.finish())
+    (row,) = table.rows()
+    assert (row["count"], row["open"], row["total"], row["median"], row["share"]) == (0, 1, 0, None, 1.0)
+    assert table.spec.column("total").unit == "cycles"
+
+
+def test_a_trace_without_slices_sums_to_nothing():
+    for by in GROUPS:
+        assert len(summary(TraceBuilder(TimeBase()).finish(), by)) == 0
+
+
+def test_other_groupings_are_refused():
+    with pytest.raises(UsageError, match="colour"):
+        summary(TraceBuilder(TimeBase()).finish(), "colour")
