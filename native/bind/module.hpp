@@ -4,6 +4,7 @@
 namespace lanescope::bind {
 void aie(nanobind::module_& m);
 void arrow(nanobind::module_& m);
+void cuda(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 }  // namespace lanescope::bind

@@ -1,0 +1,273 @@
+#include "core/cuda/lanes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lanescope::cuda {
+
+void TickStep::add(uint64_t stamp, uint64_t mask) noexcept {
+    if (distinct_ == 0) reference_ = stamp;
+    const uint64_t delta = (stamp - reference_) & mask;
+    if (distinct_ < enough && std::find(seen_, seen_ + distinct_, stamp) == seen_ + distinct_) {
+        seen_[distinct_++] = stamp;
+    }
+    // Real clocks step by a power of two, for which the test is one instruction and a division twenty.
+    if ((step_ & (step_ - 1)) == 0 && step_ != 0) {
+        if ((delta & (step_ - 1)) == 0) return;
+    } else if (step_ != 0 && delta % step_ == 0) {
+        return;
+    }
+    step_ = std::gcd(step_, delta);
+}
+
+// Stamps are unwrapped by the nearest reading: a fall by more than half the range is a wrap. A rise by more than half
+// may be a long silence, or a small step back over the wrap.
+struct LaneDecoder::Clock {
+    int64_t range;
+    int64_t step_back;
+    int64_t stamp = 0;
+    int64_t epoch = 0;
+
+    // Return the unwrapped stamp; add to `flags` what is doubtful about it.
+    int64_t unwrap(int64_t next, uint32_t& flags, Summary& summary) noexcept {
+        const auto delta = next - stamp;
+        stamp = next;
+        if (delta < 0 || delta > range / 2) [[unlikely]] {
+            if (delta < -(range / 2)) {
+                epoch += range;
+                ++summary.wraps;
+            } else if (delta < 0) {
+                flags |= clock_suspect | (-delta > step_back ? uint32_t{epoch_ambiguous} : 0);
+                ++summary.backward;
+                summary.jumps += -delta > step_back;
+            } else {
+                flags |= epoch_ambiguous;
+                ++summary.jumps;
+                if (range - delta <= step_back) {
+                    flags |= clock_suspect;
+                    epoch -= range;
+                    ++summary.backward;
+                }
+            }
+        }
+        return next + epoch;
+    }
+};
+
+inline void LaneDecoder::flag(size_t row, uint32_t flags) noexcept {
+    if (flags == 0) return;
+    slices_.flags[row] |= flags;
+    slices_.seen |= flags;
+}
+
+inline void LaneDecoder::link(int32_t row) noexcept {
+    const auto at = static_cast<size_t>(row);
+    work_.prev[at] = tail_;
+    work_.unmarked[at] = row;
+    if (tail_ >= 0) work_.next[static_cast<size_t>(tail_)] = row;
+    tail_ = row;
+}
+
+int32_t LaneDecoder::last_unmarked(int32_t row) noexcept {
+    while (row >= 0) {
+        auto& parent = work_.unmarked[static_cast<size_t>(row)];
+        if (parent == row) return row;
+        if (parent >= 0) parent = work_.unmarked[static_cast<size_t>(parent)];
+        row = parent;
+    }
+    return -1;
+}
+
+inline void LaneDecoder::unlink(int32_t row, size_t base, const int32_t* row_of) noexcept {
+    if (tail_ != row) return unlink_crossing(row, base, row_of);
+    const auto at = static_cast<size_t>(row);
+    tail_ = work_.prev[at];
+    work_.unmarked[at] = row - 1;
+}
+
+// A row that ends while rows that began later are open crosses all of those. Each row is marked once, however often it
+// is crossed, so this stays linear (up to the inverse of Ackermann's function) on hostile input.
+void LaneDecoder::unlink_crossing(int32_t row, size_t base, const int32_t* row_of) noexcept {
+    const auto mark = [&](int32_t crossing) {
+        const auto at = static_cast<size_t>(crossing);
+        flag(base + (row_of != nullptr ? static_cast<size_t>(row_of[at]) : at), crosses);
+        work_.unmarked[at] = crossing - 1;
+    };
+    for (auto later = last_unmarked(tail_); later > row; later = last_unmarked(later)) mark(later);
+    mark(row);
+    const auto before = work_.prev[static_cast<size_t>(row)];
+    const auto behind = work_.next[static_cast<size_t>(row)];
+    work_.prev[static_cast<size_t>(behind)] = before;
+    if (before >= 0) work_.next[static_cast<size_t>(before)] = behind;
+}
+
+void LaneDecoder::close_launch(size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags,
+                               Summary& summary) noexcept {
+    for (; tail_ >= 0; tail_ = work_.prev[static_cast<size_t>(tail_)]) {
+        const auto row = base + static_cast<size_t>(tail_);
+        const bool behind_gap = slices_.begin_index[row] >= gap_index;
+        slices_.dur[row] = std::max<int64_t>(0, last_seen - slices_.begin[row]);
+        slices_.end_index[row] = slices_.begin_index[row];
+        flag(row, open_end | flags | (behind_gap ? 0 : uint32_t{truncated}));
+        work_.top[slices_.event[row]] = -1;
+        ++summary.open;
+    }
+}
+
+void LaneDecoder::mark_by_time(size_t base) noexcept {
+    size_t count = 0;
+    for (size_t row = base; row < slices_.size; ++row) {
+        if (slices_.dur[row] <= 0) continue;
+        const auto begin = slices_.begin[row];
+        const auto end = begin + slices_.dur[row];
+        const auto local = static_cast<uint32_t>(row - base);
+        work_.edges[count++] = {begin, end, local, false};
+        work_.edges[count++] = {end, begin, local, true};
+    }
+    const auto edges = work_.edges.first(count);
+    // Where times are equal: ends first, the inner one first; of begins the outer one first.
+    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
+        if (a.time != b.time) return a.time < b.time;
+        if (a.is_end != b.is_end) return a.is_end;
+        if (a.other != b.other) return a.other > b.other;
+        return a.is_end ? a.row > b.row : a.row < b.row;
+    });
+    // The list wants its rows numbered in the order of their begins; `below` is free now and says which row a number is.
+    int32_t numbered = 0;
+    for (const auto& edge : edges) {
+        if (edge.is_end) {
+            unlink(work_.number[edge.row], base, work_.below.data());
+        } else {
+            work_.number[edge.row] = numbered;
+            work_.below[static_cast<size_t>(numbered)] = static_cast<int32_t>(edge.row);
+            link(numbered++);
+        }
+    }
+}
+
+void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& result) noexcept {
+    const auto mask = (uint64_t{1} << rules_.stamp_bits) - 1;
+    const auto lane_base = slices_.size;
+    const auto instants_base = instants_.size;
+    auto base = lane_base;
+    uint32_t launch = 0;
+    uint32_t expected = 0;    // next position, if none is missing
+    uint32_t gap_index = 0;   // position behind the last gap
+    uint32_t unreadable = 0;  // words since the last record
+    uint32_t last_bad = 0;    // position of the last of them
+    int64_t last = 0;
+    bool finalized = false;
+    Summary summary{};
+    Clock clock{int64_t{1} << rules_.stamp_bits, static_cast<int64_t>(rules_.step_back)};
+
+    const auto add_gap = [&](int64_t dur, uint32_t missing) {
+        const auto at = gaps_.size++;
+        gaps_.tick[at] = last;
+        gaps_.dur[at] = dur;
+        gaps_.lane[at] = lane;
+        gaps_.index[at] = expected;
+        gaps_.missing[at] = missing;
+        gaps_.bad[at] = unreadable;
+        summary.missing += missing;
+        summary.bad += unreadable;
+        unreadable = 0;
+    };
+
+    for (const auto& record : input.records) {
+        if (record.kind == Kind::unreadable) [[unlikely]] {
+            ++unreadable;
+            last_bad = record.index;
+            continue;
+        }
+        if (finalized) [[unlikely]] {
+            if (!rules_.split) {
+                ++summary.after_finalize;
+                continue;
+            }
+            finalized = false;
+            base = slices_.size;
+            ++launch;
+        }
+        uint32_t flags = 0;
+        if (summary.records == 0) clock.stamp = static_cast<int64_t>(record.stamp);
+        const auto tick = clock.unwrap(static_cast<int64_t>(record.stamp), flags, summary);
+        tick_step_.add(record.stamp, mask);
+        if (summary.records == 0) summary.first = summary.min = summary.max = last = tick;
+        summary.min = std::min(summary.min, tick);
+        summary.max = std::max(summary.max, tick);
+        ++summary.records;
+        summary.after_finalize += launch > 0;
+        if (record.index != expected) [[unlikely]] {
+            add_gap(std::max<int64_t>(0, tick - last), record.index - expected);
+            gap_index = record.index;
+            flags |= after_gap;
+        }
+        expected = record.index + 1;
+        last = tick;
+
+        auto& top = work_.top[record.event];
+        if (record.kind == Kind::begin) {
+            const auto row = slices_.size++;
+            const auto local = static_cast<int32_t>(row - base);
+            slices_.begin[row] = tick;
+            slices_.begin_index[row] = record.index;
+            slices_.event[row] = record.event;
+            if (launch > 0) slices_.launch[row] = launch;
+            flag(row, flags);
+            work_.below[static_cast<size_t>(local)] = top;
+            top = local;
+            link(local);
+        } else if (record.kind == Kind::end && top >= 0) {
+            const auto row = base + static_cast<size_t>(top);
+            const auto dur = tick - slices_.begin[row];
+            slices_.dur[row] = dur;
+            slices_.end_index[row] = record.index;
+            flags &= ~uint32_t{after_gap};
+            if (dur < 0) {
+                flags |= negative;
+                ++summary.negative;
+            }
+            if (slices_.begin_index[row] < gap_index) flags |= inferred_identity;
+            flag(row, flags);
+            unlink(top, base, nullptr);
+            top = work_.below[static_cast<size_t>(top)];
+        } else if (record.kind == Kind::finalize) {
+            close_launch(base, tick, gap_index, 0, summary);
+            ++summary.finalizes;
+            summary.finalize = tick;
+            finalized = true;
+        } else {
+            const auto at = instants_.size++;
+            instants_.tick[at] = tick;
+            instants_.index[at] = record.index;
+            instants_.event[at] = record.event;
+            instants_.flags[at] = flags;
+            instants_.launch[at] = launch;
+            instants_.is_end[at] = record.kind == Kind::end;
+            summary.unmatched += record.kind == Kind::end;
+        }
+    }
+    const bool has_tail = unreadable > 0 && (rules_.split || !finalized);
+    summary.full = input.full && !finalized;
+    close_launch(base, last, has_tail ? expected : gap_index, summary.full ? uint32_t{truncated} : 0, summary);
+    if (has_tail) add_gap(-1, last_bad + 1 - expected);
+    summary.last = last;
+    summary.launches = summary.records > 0 ? launch + 1 : 0;
+    summary.slices = static_cast<int64_t>(slices_.size - lane_base);
+    summary.instants = static_cast<int64_t>(instants_.size - instants_base);
+    if (summary.backward > 0 || launch > 0) mark_by_time(lane_base);
+    result = summary;
+}
+
+size_t mark_below_resolution(Slices& slices, int64_t step) noexcept {
+    size_t count = 0;
+    for (size_t row = 0; row < slices.size; ++row) {
+        if (slices.dur[row] >= 2 * step || (slices.flags[row] & (open_end | negative)) != 0) continue;
+        slices.flags[row] |= below_resolution;
+        ++count;
+    }
+    if (count > 0) slices.seen |= below_resolution;
+    return count;
+}
+
+}  // namespace lanescope::cuda

@@ -1,0 +1,161 @@
+// The rules by which the records of one lane become slices, instants and gaps. Every layout of in-kernel probes has a
+// reader that gives the records of a lane in write order; what they mean is decided here, once for all layouts.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lanescope::cuda {
+
+// The bits of lanescope.trace.Flag that are set here (a test compares them).
+enum Flag : uint32_t {
+    open_end = 1u << 0,
+    truncated = 1u << 1,
+    crosses = 1u << 2,
+    below_resolution = 1u << 3,
+    clock_suspect = 1u << 4,
+    epoch_ambiguous = 1u << 5,
+    inferred_identity = 1u << 7,
+    negative = 1u << 8,
+    after_gap = 1u << 9,
+};
+
+enum class Kind : uint8_t { begin = 0, end = 1, instant = 2, finalize = 3, unreadable = 4 };
+
+// What stands at one position of a lane; empty positions are left out.
+struct Record {
+    uint64_t stamp;  // as stored: rules.stamp_bits wide
+    uint32_t index;  // position in the lane
+    uint16_t event;
+    Kind kind;
+};
+
+// What a reader finds in one lane.
+struct LaneRecords {
+    std::span<const Record> records;
+    bool full = false;  // the lane's last position holds a record, so more may have been dropped
+};
+
+struct Rules {
+    unsigned stamp_bits = 32;
+    bool split = true;        // records behind a finalize begin a further launch; else they are left out
+    uint64_t step_back = 0;   // a step back by at most this much needs no other explanation than two writers
+};
+
+// Columns of the outputs; the caller allocates them. `size` counts the rows that are filled. Rows come lane after lane,
+// so the caller knows their lanes from the summaries. Columns marked 0 must be filled with zeros: most rows have nothing
+// else there, and what is not written costs no memory.
+struct Slices {
+    std::span<int64_t> begin;    // ticks, unwrapped from the first record of the lane
+    std::span<int64_t> dur;      // end - begin; of an open slice the time for which it is known to have run
+    std::span<uint32_t> flags;   // 0
+    std::span<uint32_t> launch;  // 0
+    std::span<uint32_t> begin_index;
+    std::span<uint32_t> end_index;  // of an open slice its own begin
+    std::span<uint16_t> event;
+    size_t size = 0;
+    uint32_t seen = 0;  // all flags that any row has
+};
+
+struct Instants {
+    std::span<int64_t> tick;
+    std::span<uint32_t> flags;
+    std::span<uint32_t> launch;
+    std::span<uint32_t> index;
+    std::span<uint16_t> event;
+    std::span<uint8_t> is_end;  // 1: an end that nothing had begun
+    size_t size = 0;
+};
+
+struct Gaps {
+    std::span<int64_t> tick;  // of the last record before it; of the first behind it, where none is before
+    std::span<int64_t> dur;   // -1: no record behind it
+    std::span<uint32_t> lane;
+    std::span<uint32_t> index;    // first position that is missing
+    std::span<uint32_t> missing;  // positions without a readable record
+    std::span<uint32_t> bad;      // those of them that hold an unreadable word
+    size_t size = 0;
+};
+
+// One row of int64 for each lane.
+struct Summary {
+    int64_t records, first, last, min, max;  // stamps in unwrapped ticks, 0 in a lane without records
+    int64_t finalizes, finalize;             // how many, and the last one's stamp
+    int64_t launches, after_finalize;        // records behind a finalize
+    int64_t missing, bad;
+    int64_t slices, instants;                // rows, open slices and ends without begin among them
+    int64_t unmatched, open, negative;
+    int64_t backward, wraps, jumps;
+    int64_t full;
+};
+
+// The greatest common divisor of all differences of stamps: what the clock really counts in.
+class TickStep {
+  public:
+    void add(uint64_t stamp, uint64_t mask) noexcept;
+    uint64_t step() const noexcept { return step_; }         // 0 while all stamps are equal
+    unsigned distinct() const noexcept { return distinct_; }  // stops at enough
+
+    static constexpr unsigned enough = 16;
+
+  private:
+    uint64_t seen_[enough] = {};
+    uint64_t reference_ = 0;
+    uint64_t step_ = 0;
+    unsigned distinct_ = 0;
+};
+
+// One begin or end of a slice on the time axis, for lanes whose records are not in the order of their stamps.
+struct Edge {
+    int64_t time;
+    int64_t other;
+    uint32_t row;
+    bool is_end;
+};
+
+// Scratch, as long as the longest lane has records; `edges` twice as long. `top` has one place for each event id, filled
+// with -1; it is left so.
+struct Workspace {
+    std::span<int32_t> below;     // the open row of the same event under a row
+    std::span<int32_t> prev;      // open rows of the lane as a list, in the order of their begins
+    std::span<int32_t> next;
+    std::span<int32_t> unmarked;  // itself for a row that is open and not yet known to cross; else where to look on
+    std::span<int32_t> number;
+    std::span<int32_t> top;       // innermost open row of an event
+    std::span<Edge> edges;
+};
+
+class LaneDecoder {
+  public:
+    LaneDecoder(const Rules& rules, const Workspace& work, Slices& slices, Instants& instants, Gaps& gaps) noexcept
+        : rules_(rules), work_(work), slices_(slices), instants_(instants), gaps_(gaps) {}
+
+    // Decode one lane: append its rows and fill its summary. Linear in the records; n log n where stamps step back.
+    void decode(uint32_t lane, const LaneRecords& input, Summary& result) noexcept;
+
+    const TickStep& tick_step() const noexcept { return tick_step_; }
+
+  private:
+    struct Clock;
+
+    void close_launch(size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags, Summary& summary) noexcept;
+    void flag(size_t row, uint32_t flags) noexcept;
+    void link(int32_t row) noexcept;
+    void unlink(int32_t row, size_t base, const int32_t* row_of) noexcept;
+    void unlink_crossing(int32_t row, size_t base, const int32_t* row_of) noexcept;
+    int32_t last_unmarked(int32_t row) noexcept;
+    void mark_by_time(size_t base) noexcept;
+
+    Rules rules_;
+    Workspace work_;
+    Slices& slices_;
+    Instants& instants_;
+    Gaps& gaps_;
+    TickStep tick_step_;
+    int32_t tail_ = -1;  // the open row of the lane that began last
+};
+
+// Flag closed slices that are shorter than two steps of the clock; return how many.
+size_t mark_below_resolution(Slices& slices, int64_t step) noexcept;
+
+}  // namespace lanescope::cuda

@@ -1,0 +1,251 @@
+"""What the common rules make of the lanes of a buffer, whatever its layout: the columns that the native core fills.
+
+A reader of a layout (``tirx.py``) gives the records of each lane in write order; ``native/core/cuda/lanes.cpp`` turns
+them into slices, instants and gaps; this module holds the result and places the lanes on one time axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+#: A lane's clock may seem to step back by the time between two writers' stamps; anything longer has other causes.
+STEP_BACK = 1 << 20
+#: Columns of a lane's summary, in the core's order.
+SUMMARY = (
+    "records",
+    "first",
+    "last",
+    "min",
+    "max",
+    "finalizes",
+    "finalize",
+    "launches",
+    "after_finalize",
+    "missing",
+    "bad",
+    "slices",
+    "instants",
+    "unmatched",
+    "open",
+    "negative",
+    "backward",
+    "wraps",
+    "jumps",
+    "full",
+)
+
+_SLICES = {
+    "begin": np.int64,
+    "dur": np.int64,
+    "flags": np.uint32,
+    "launch": np.uint32,
+    "begin_index": np.uint32,
+    "end_index": np.uint32,
+    "event": np.uint16,
+}
+_INSTANTS = {
+    "tick": np.int64,
+    "flags": np.uint32,
+    "launch": np.uint32,
+    "index": np.uint32,
+    "event": np.uint16,
+    "is_end": np.uint8,
+}
+_GAPS = {
+    "tick": np.int64,
+    "dur": np.int64,
+    "lane": np.uint32,
+    "index": np.uint32,
+    "missing": np.uint32,
+    "bad": np.uint32,
+}
+Columns = dict[str, npt.NDArray[Any]]
+
+
+class Rows:
+    """Columns of rows that come lane after lane.
+
+    Attributes:
+        columns: by name, [n].
+        counts: int64 [lanes], rows of each lane.
+    """
+
+    def __init__(self, columns: Columns, counts: I64) -> None:
+        self.columns = columns
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.columns[name]
+
+    @cached_property
+    def lane(self) -> U32:
+        """The lane of each row, uint32 [n]."""
+        return self.spread(np.arange(len(self.counts), dtype=np.uint32))
+
+    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a value of the lane for each row, [n], from a value for each lane, [lanes]."""
+        return np.repeat(values, self.counts)
+
+
+class Outputs:
+    """Columns for the core to fill; memory that no row needs is never touched.
+
+    Args:
+        lanes: lanes of the grid.
+        slices: the most slices that may come.
+        instants: the most instants, ends without begin among them.
+        gaps: the most gaps.
+    """
+
+    def __init__(self, lanes: int, *, slices: int, instants: int, gaps: int) -> None:
+        self.sizes = (slices, instants, gaps)
+        self.summary = np.zeros((lanes, core.CUDA_SUMMARY_COLUMNS), np.int64)
+        # The core leaves most rows of these as they are, and pages of zeros that nobody writes take no memory.
+        self.slices = _columns(_SLICES, slices, zeroed=("flags", "launch"))
+        self.instants = _columns(_INSTANTS, instants)
+        self.gaps = _columns(_GAPS, gaps)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the last arguments of the core's decode functions."""
+        return (*self.sizes, self.summary, *self.slices.values(), *self.instants.values(), *self.gaps.values())
+
+    def done(self, result: tuple[int, int, int, int, int, int], *, stamp_wrap: int) -> Decoded:
+        """Cut the columns to what was filled."""
+        slices, instants, gaps, seen, short, step = result
+        summary = dict(zip(SUMMARY, self.summary.T, strict=True))
+        return Decoded(
+            summary=summary,
+            slices=Rows({name: column[:slices] for name, column in self.slices.items()}, summary["slices"]),
+            instants=Rows({name: column[:instants] for name, column in self.instants.items()}, summary["instants"]),
+            gaps={name: column[:gaps] for name, column in self.gaps.items()},
+            seen=seen,
+            below_resolution=short,
+            tick_step=step or None,
+            stamp_wrap=stamp_wrap,
+        )
+
+
+def _columns(types: Mapping[str, npt.DTypeLike], length: int, zeroed: tuple[str, ...] = ()) -> Columns:
+    return {name: (np.zeros if name in zeroed else np.empty)(length, dtype) for name, dtype in types.items()}
+
+
+@dataclass
+class Decoded:
+    """The lanes of one buffer.
+
+    Attributes:
+        summary: by the names of ``SUMMARY``, int64 [lanes]; stamps in ticks.
+        slices: ``begin`` in ticks, unwrapped inside the lane; ``dur`` in ticks, of an open slice the time for which it
+            is known to have run; ``flags``, ``launch``, ``begin_index`` and ``end_index`` (positions in the lane),
+            ``event``. Lane after lane, by begin record.
+        instants: ``tick``, ``flags``, ``launch``, ``index``, ``event``, ``is_end`` (1: an end without begin).
+        gaps: ``tick`` of the record before, ``dur`` to the record behind (-1: none is behind), ``lane``, ``index`` of
+            the first missing position, ``missing`` positions, ``bad`` unreadable words among them.
+        seen: flags that any slice has.
+        below_resolution: slices shorter than two steps of the clock.
+        tick_step: what the clock counts in; None when the stamps are too few to tell: 16 random ones share a factor
+            of 2 by chance once in 32768 buffers.
+        stamp_wrap: ticks after which a stamp repeats.
+    """
+
+    summary: dict[str, I64]
+    slices: Rows
+    instants: Rows
+    gaps: Columns
+    seen: int
+    below_resolution: int
+    tick_step: int | None
+    stamp_wrap: int
+
+    def align(self, anchor: int | None) -> bool:
+        """Put all lanes on one time axis: decide in which turn of the counter each lane's first stamp lies.
+
+        The first stamps of a launch lie within half a turn of a reference: the anchor, or else the stamp behind the
+        largest silence of the turn. Ticks of slices, instants, gaps and summaries move by whole turns.
+
+        Args:
+            anchor: a full reading of the counter, in ticks, at or before the launch.
+
+        Returns:
+            False when the reference is not certain: the first stamps are spread over more than half a turn.
+        """
+        used = self.summary["records"] > 0
+        first = self.summary["first"]
+        turns = np.zeros(len(first), np.int64)
+        certain = True
+        if used.any():
+            stamps = first[used]
+            if anchor is None:
+                reference, certain = _reference(stamps, self.stamp_wrap)
+                turns[used] = np.where(stamps < reference, self.stamp_wrap, 0)
+            else:
+                behind = (stamps - anchor % self.stamp_wrap) % self.stamp_wrap
+                turns[used] = anchor + behind - stamps
+            # A step back over the wrap may lead below zero; a counter never does.
+            lowest = int((self.summary["min"] + turns)[used].min())
+            if lowest < 0:
+                turns[used] += -(lowest // self.stamp_wrap) * self.stamp_wrap
+        if turns.any():
+            for name in ("first", "last", "min", "max", "finalize"):
+                self.summary[name] = np.where(used, self.summary[name] + turns, 0)
+            self.slices.columns["begin"] += self.slices.spread(turns)
+            self.instants.columns["tick"] += self.instants.spread(turns)
+            self.gaps["tick"] += turns[self.gaps["lane"]]
+        return certain
+
+    @property
+    def earliest(self) -> int:
+        """The smallest tick, 0 without any."""
+        used = self.summary["records"] > 0
+        return int(self.summary["min"][used].min()) if used.any() else 0
+
+    @property
+    def latest(self) -> int:
+        """The largest tick, 0 without any."""
+        used = self.summary["records"] > 0
+        return int(self.summary["max"][used].max()) if used.any() else 0
+
+
+def _reference(stamps: I64, wrap: int) -> tuple[int, bool]:
+    """Return the stamp behind the largest silence on the circle of ``wrap`` ticks, and whether that exceeds half."""
+    order = np.unique(stamps)
+    silence = np.diff(order, prepend=order[-1] - wrap)
+    at = int(silence.argmax())
+    return int(order[at]), bool(silence[at] > wrap // 2)
+
+
+class Buffer(Protocol):
+    """A buffer that a layout's reader has understood: what the common decoder asks of it.
+
+    Attributes:
+        format: name of the layout.
+        clock: name of the counter behind the stamps.
+    """
+
+    format: str
+    clock: str
+
+    def decode(self, *, split: bool, step_back: int) -> Decoded:
+        """Decode all lanes.
+
+        Args:
+            split: records behind a finalize begin a further launch; else they are left out.
+            step_back: ticks by which a stamp may step back without doubt about its turn of the counter.
+        """
+
+    def slots_of(self, lane: U32, index: U32) -> I64:
+        """Return the slots of records from their lanes and positions."""

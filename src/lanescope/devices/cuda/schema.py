@@ -1,0 +1,148 @@
+"""Detail tables and stats of the CUDA family."""
+
+from __future__ import annotations
+
+from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.stats import StatSpec
+
+_LAUNCH = ColumnSpec("launch", "uint32", "0; counts up where records follow a finalize of their lane")
+_BLOCK = ColumnSpec("block", "int64", "linear index of the block in the grid")
+_GROUP = ColumnSpec("group", "int64", "group of threads in the block")
+_EVENT = ColumnSpec("event_id", "int64", "event number of the record")
+
+REGIONS = TableSpec(
+    "cuda_regions",
+    "where a slice comes from: the begin and end records of a region",
+    (
+        ColumnSpec("slice_id", "int64", "the slice"),
+        _LAUNCH,
+        _BLOCK,
+        _GROUP,
+        _EVENT,
+        ColumnSpec("begin_slot", "int64", "slot of the begin record"),
+        ColumnSpec("end_slot", "int64", "slot of the end record; NULL of an open region", nullable=True),
+    ),
+    key="slice_id",
+)
+MARKS = TableSpec(
+    "cuda_marks",
+    "where an instant comes from",
+    (
+        ColumnSpec("instant_id", "int64", "the instant"),
+        _LAUNCH,
+        _BLOCK,
+        _GROUP,
+        _EVENT,
+        ColumnSpec("slot", "int64", "slot of the record"),
+    ),
+    key="instant_id",
+)
+LANES = TableSpec(
+    "cuda_lanes",
+    "one writer thread: what its lane holds and how it ended",
+    (
+        ColumnSpec("track_id", "int64", "its lane in the trace"),
+        _BLOCK,
+        _GROUP,
+        ColumnSpec("records", "int64", "records that were read"),
+        ColumnSpec("capacity", "int64", "records that have room; NULL while the stride is unknown", nullable=True),
+        ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns"),
+        ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns"),
+        ColumnSpec("finalize_ts", "int64", "when it was finalized; NULL if it never was", nullable=True, unit="ns"),
+        ColumnSpec("launches", "int64", "launches that the lane's records belong to"),
+        ColumnSpec("missing", "int64", "positions between records that hold no readable record"),
+        ColumnSpec("unreadable", "int64", "those of them that hold a word of another lane"),
+        ColumnSpec("unmatched_ends", "int64", "ends that no begin precedes"),
+        ColumnSpec("open_regions", "int64", "begins that no end follows"),
+        ColumnSpec("backward", "int64", "steps back of the clock"),
+        ColumnSpec("wraps", "int64", "times the 32-bit stamp ran through zero"),
+        ColumnSpec("is_full", "bool", "every position is used and the last record is no finalize: more may be lost"),
+    ),
+    key="track_id",
+)
+BUFFERS = TableSpec(
+    "cuda_buffers",
+    "one probe buffer: its geometry, how that was found, and its clock",
+    (
+        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("num_blocks", "int64", "blocks, from the header"),
+        ColumnSpec("num_groups", "int64", "groups per block, from the header"),
+        ColumnSpec("slots", "int64", "words of the buffer, the header among them"),
+        ColumnSpec("stride", "int64", "slots between two records of a lane; NULL: unknown", nullable=True),
+        ColumnSpec("stride_source", "text", "given, tight, inferred, unknown"),
+        ColumnSpec("t0_ticks", "int64", "unwrapped stamp of ts = 0, the earliest of the buffer", unit="ns"),
+        ColumnSpec(
+            "suggested_slots", "int64", "a buffer of so many slots would have half as much room again", nullable=True
+        ),
+    ),
+    key="input_id",
+)
+TABLES = (REGIONS, MARKS, LANES, BUFFERS)
+
+RECORDS = TableSpec(
+    "cuda_records",
+    "a word of the buffer that is not zero, as it stands there",
+    (
+        ColumnSpec("slot", "int64", "where it stands; 0 is the header"),
+        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("word", "uint64", "the word"),
+        ColumnSpec("time", "uint32", "stamp as stored", unit="ns"),
+        ColumnSpec("lane", "uint32", "lane that it names"),
+        ColumnSpec("event_id", "uint32", "event that it names"),
+        ColumnSpec("kind", "text", "begin, end, instant, finalize"),
+        ColumnSpec("is_read", "bool", "whether it is a record of the lane of its slot"),
+    ),
+)
+
+STATS = (
+    StatSpec("cuda_stride_inferred", "info", "the stride is larger than the number of lanes and was found by search"),
+    StatSpec(
+        "cuda_stride_unknown",
+        "error",
+        "words that fit no stride: lanes were taken from the tags, and holes and losses cannot be seen",
+    ),
+    StatSpec(
+        "cuda_hole", "data_loss", "empty slots in front of a used one of the same lane; their records are missing"
+    ),
+    StatSpec("cuda_corrupt_record", "data_loss", "words that name another lane than that of their slot; left out"),
+    StatSpec(
+        "cuda_lane_full",
+        "data_loss",
+        "lanes whose last slot is used and no finalize: what came after it, if anything, was dropped",
+    ),
+    StatSpec(
+        "cuda_lost_at_least",
+        "data_loss",
+        "records dropped behind full lanes, at least: each region that is open there lacks its end",
+    ),
+    StatSpec("cuda_open_region", "notice", "regions that were begun and never ended"),
+    StatSpec("cuda_end_unmatched", "notice", "ends that no begin precedes; kept as instants"),
+    StatSpec("cuda_crossing", "info", "regions that overlap another of their lane without nesting"),
+    StatSpec("cuda_unfinalized_lane", "notice", "lanes without finalize, where others have one: trapped, hung or left"),
+    StatSpec("cuda_empty_lane", "info", "lanes of the header's grid that hold no record"),
+    StatSpec(
+        "cuda_after_finalize",
+        "notice",
+        "records behind a finalize of their lane: a kernel that went on, or stale data of an earlier longer launch",
+    ),
+    StatSpec("cuda_ignored", "data_loss", "records behind a finalize, left out because the caller asked for it"),
+    StatSpec("cuda_backward", "error", "stamps earlier than the one before in their lane"),
+    StatSpec(
+        "cuda_two_writers",
+        "error",
+        "lanes with steps back or stray ends in more than 1 % of their pairs: perhaps more than one leader thread",
+    ),
+    StatSpec("cuda_negative", "error", "regions whose end is stamped before their begin"),
+    StatSpec("cuda_wrap", "info", "times a lane's 32-bit stamp ran through zero and was unwrapped"),
+    StatSpec(
+        "cuda_epoch_ambiguous",
+        "error",
+        "places where the 32-bit stamps leave open which turn of the counter they belong to",
+    ),
+    StatSpec("cuda_wrap_undecidable", "error", "the launch was at least as long as one turn of the counter: 4.29 s"),
+    StatSpec("cuda_launch_disagrees", "error", "the extent of the stamps and the launch's duration differ by over 2 s"),
+    StatSpec("cuda_below_resolution", "info", "regions shorter than two steps of the clock"),
+    StatSpec("cuda_unknown_event", "notice", "event numbers that the given names do not cover"),
+    StatSpec("cuda_bad_names", "notice", "the neighbouring file of event names is not readable as such; not used"),
+    StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
+)

@@ -1,0 +1,234 @@
+"""Reader of the TIRx v1 layout: checks the header, finds the stride, and hands all lanes to the common rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.cuda.lanes import Decoded, Outputs
+from lanescope.devices.cuda.layout import STAMP_WRAP, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD, TIRX_V1
+from lanescope.errors import InputError, UsageError
+
+Words = npt.NDArray[np.uint64]
+
+#: Beyond this positions do not fit the 32 bits that the core keeps them in.
+MAX_SLOTS = 1 << 32
+#: Strides that are tried when some words are damaged, so that no single one divides all distances.
+MAX_CANDIDATES = 8
+_NO_SLOTS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where the records of a buffer stand.
+
+    Attributes:
+        num_blocks: from the header.
+        num_groups: from the header.
+        stride: slots between two records of a lane; 0: unknown, lanes are taken from the tags.
+        source: ``given``, ``tight`` (as many as there are lanes), ``inferred`` or ``unknown``.
+    """
+
+    num_blocks: int
+    num_groups: int
+    stride: int = 0
+    source: str = "unknown"
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the grid."""
+        return self.num_blocks * self.num_groups
+
+    def capacity(self, slots: int) -> npt.NDArray[np.int64]:
+        """Return for how many records each lane has room, int64 [lanes]."""
+        first = np.arange(1, 1 + self.lanes, dtype=np.int64)
+        return np.maximum(0, (slots - 1 - first) // self.stride + 1)
+
+
+def header(words: Words) -> Geometry:
+    """Return what slot 0 says.
+
+    Args:
+        words: uint64 [n], the whole buffer or at least its beginning; the lanes are checked against ``n``.
+
+    Raises:
+        InputError: there is no header, or one that no kernel writes.
+    """
+    if not len(words):
+        raise InputError("the buffer holds not even a header", hint="was it copied back from the device?")
+    fields = TIRX_HEADER.decode(int(words[0]))
+    blocks, groups = fields["num_blocks"], fields["num_groups"]
+    if not blocks and not groups:
+        raise InputError(
+            "the header of the buffer was never written",
+            hint="block 0 did not run, or profiling was compiled out, or the buffer was not copied back",
+        )
+    if not blocks or not groups or blocks * groups > TIRX_MAX_LANES:
+        raise InputError(
+            f"the header says {blocks} blocks of {groups} groups, which no {TIRX_V1} probe can write",
+            hint=f"there must be 1 to {TIRX_MAX_LANES} lanes; is slot 0 the first word of the file?",
+        )
+    return Geometry(blocks, groups)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a pass over all slots found, for one stride."""
+
+    used: int
+    begins: int
+    marks: int
+    misplaced: int
+    first_misplaced: int
+    last_used: int
+
+
+def scan(words: Words, lanes: int, stride: int) -> Scan:
+    """Count the words of a buffer and compare each one's lane with its slot."""
+    return Scan(*core.cuda_tirx_scan(words, lanes, stride))
+
+
+def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
+    """Find the stride, which the buffer does not hold.
+
+    All words of a sound buffer stand a multiple of the stride behind the first slot of their lane, so the greatest
+    common divisor of those distances is the stride as soon as one lane has two records in a row. Damaged words spoil
+    the divisor: then the distances that are most frequent between neighbours of one lane are tried, and the one that
+    places most words is taken if it places more than half.
+
+    Args:
+        words: uint64 [n], the whole buffer.
+        geometry: from ``header``.
+
+    Returns:
+        The geometry with the stride, 0 if there is none, and what the slots hold under it.
+    """
+    lanes = geometry.lanes
+    tight = scan(words, lanes, lanes)
+    second = words[1 + lanes : 1 + 2 * lanes]
+    if not tight.misplaced and (second.any() or tight.last_used <= lanes):
+        return Geometry(geometry.num_blocks, geometry.num_groups, lanes, "tight"), tight
+    divisor = core.cuda_tirx_stride_divisor(words)
+    if divisor >= lanes:
+        found = scan(words, lanes, divisor)
+        if not found.misplaced:
+            return Geometry(geometry.num_blocks, geometry.num_groups, divisor, _source(divisor, lanes)), found
+    best, found = lanes, tight
+    for stride in _candidates(words, lanes):
+        tried = scan(words, lanes, stride)
+        if tried.misplaced < found.misplaced:
+            best, found = stride, tried
+    if 2 * found.misplaced >= found.used:
+        return geometry, tight
+    return Geometry(geometry.num_blocks, geometry.num_groups, best, _source(best, lanes)), found
+
+
+def _source(stride: int, lanes: int) -> str:
+    return "tight" if stride == lanes else "inferred"
+
+
+def _candidates(words: Words, lanes: int) -> list[int]:
+    """Return the most frequent distances between neighbouring words of one lane, at least ``lanes``."""
+    slots, tags = _tagged(words, lanes)
+    order = np.argsort(tags, kind="stable")
+    distances = np.diff(slots[order])[np.diff(tags[order]) == 0]
+    values, counts = np.unique(distances[distances >= lanes], return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:MAX_CANDIDATES]
+    return [int(value) for value in values[most]]
+
+
+def _tagged(words: Words, lanes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the slots of the words that name a lane of the grid, and that lane, both int64 [n] in slot order."""
+    slots = np.flatnonzero(words[1:]) + 1
+    tags = TIRX_RECORD["lane"].of(words[slots]).astype(np.int64)
+    inside = tags < lanes
+    return slots[inside], tags[inside]
+
+
+@dataclass
+class TirxBuffer:
+    """A buffer of the TIRx v1 layout.
+
+    Attributes:
+        words: uint64 [slots].
+        geometry: where its records stand.
+        found: what its slots hold.
+        listed: slots of all records, lane after lane, int64 [n]; empty where the stride is known.
+        starts: where each lane begins in ``listed``, int64 [lanes + 1].
+    """
+
+    words: Words
+    geometry: Geometry
+    found: Scan
+    listed: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+    starts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+
+    format = TIRX_V1
+    clock = "globaltimer_lo"
+
+    @classmethod
+    def read(cls, words: Words, *, stride: int | None = None) -> TirxBuffer:
+        """Check the header and find out where the records stand.
+
+        Args:
+            words: uint64 [n], the whole buffer.
+            stride: slots between two records of a lane, when the caller knows it.
+
+        Raises:
+            InputError: the header is none, or the buffer is too short for its lanes.
+            UsageError: the given stride is smaller than the number of lanes.
+        """
+        geometry = header(words)
+        lanes = geometry.lanes
+        if lanes > len(words) - 1:
+            raise InputError(
+                f"the header says {lanes} lanes, the buffer has {len(words) - 1} slots for them",
+                hint="was the whole buffer saved?",
+            )
+        if len(words) > MAX_SLOTS:
+            raise InputError(f"a buffer of {len(words)} slots is too large", hint=f"the limit is {MAX_SLOTS}")
+        if stride is None:
+            geometry, found = find_stride(words, geometry)
+        elif stride < lanes:
+            raise UsageError(f"stride {stride} is too small for {lanes} lanes", hint="leave it out to have it found")
+        else:
+            geometry = Geometry(geometry.num_blocks, geometry.num_groups, stride, "given")
+            found = scan(words, lanes, stride)
+        buffer = cls(words, geometry, found)
+        if not geometry.stride:
+            slots, tags = _tagged(words, lanes)
+            buffer.listed = slots[np.argsort(tags, kind="stable")]
+            buffer.starts = np.concatenate(([0], np.cumsum(np.bincount(tags, minlength=lanes)))).astype(np.int64)
+        return buffer
+
+    @property
+    def unreadable(self) -> int:
+        """Words that are no record of the lane of their slot."""
+        return self.found.used - len(self.listed) if not self.geometry.stride else self.found.misplaced
+
+    def slots_of(self, lane: npt.NDArray[np.uint32], index: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Return the slots of records, int64 [n], from their lanes and their positions in them."""
+        if self.geometry.stride:
+            return 1 + lane.astype(np.int64) + index.astype(np.int64) * self.geometry.stride
+        found: npt.NDArray[np.int64] = self.listed[self.starts[lane] + index]
+        return found
+
+    def decode(self, *, split: bool, step_back: int) -> Decoded:
+        """Decode all lanes; arguments as ``lanes.decode`` describes them."""
+        lanes, stride, words = self.geometry.lanes, self.geometry.stride, self.words
+        if stride:
+            # Nothing behind the last used slot matters but that it is empty, and a trailing row shows that.
+            words = words[: min(len(words), self.found.last_used + 1 + stride)]
+            longest = (len(words) - 2) // stride + 1
+        else:
+            longest = int(np.diff(self.starts).max(initial=0))
+        out = Outputs(lanes, slices=self.found.begins, instants=self.found.marks, gaps=self.found.used + lanes)
+        return out.done(
+            core.cuda_tirx_decode(
+                words, lanes, stride, self.listed, self.starts, longest, split, step_back, *out.arguments()
+            ),
+            stamp_wrap=STAMP_WRAP,
+        )
