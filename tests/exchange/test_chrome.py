@@ -172,5 +172,5 @@ def test_the_trace_processor_reads_all_of_it(full, trace_processor):
     ]
     assert flows == [{"n": 3}]
     assert [(row["ts"], row["value"]) for row in samples] == [(1000, 1.5), (2000, -2.0)]
-    assert {"lane 0", "lane\n0 #1", "lane 1", "lane 1 #1"} <= {row["name"] for row in threads}
+    assert {"lane 0", "lane 0 #1", "lane 1", "lane 1 #1"} <= {row["name"] for row in threads}
     assert faults == []
