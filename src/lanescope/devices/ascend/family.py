@@ -1,0 +1,107 @@
+"""The Ascend family: swimlane captures of the task runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lanescope.devices.base import Decoder, Family, Option
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Head, Match
+    from lanescope.trace import StatSpec, TableSpec
+
+
+class Ascend(Family):
+    """Records that AI cores, their schedulers and the orchestrator of an Ascend chip keep, as the host wrote them."""
+
+    name = "ascend"
+    title = "Huawei Ascend swimlane: tasks on AI cores, scheduler phases, submits, dependencies"
+    options = (
+        Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
+        Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
+    )
+    streaming = False
+    # The text of a row and of its edges, and their columns: 700 MiB for 300,000 rows with phases and graph.
+    bytes_per_row = 2400
+
+    def probe(self, head: Head) -> Match:
+        """Look for the keys of a records file."""
+        return _probe(head)
+
+    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return a decoder for the capture."""
+        from lanescope.devices.ascend.decode import AscendDecoder
+
+        return AscendDecoder(capture, options)
+
+    def tables(self) -> tuple[TableSpec, ...]:
+        """Return the declarations of the detail tables."""
+        from lanescope.devices.ascend.schema import TABLES
+
+        return TABLES
+
+    def stats(self) -> tuple[StatSpec, ...]:
+        """Return the declarations of the stats."""
+        from lanescope.devices.ascend.schema import STATS
+
+        return STATS
+
+    def formats(self) -> Iterable[Any]:
+        """Return the device's records."""
+        from lanescope.devices.ascend.layout import DEVICE_RECORDS
+
+        return DEVICE_RECORDS
+
+
+FAMILY = Ascend()
+
+_OPENS = re.compile(rb"\s*\{\s*\"")
+_LEVEL = re.compile(rb'"(chip_swimlane_level|l2_swimlane_level|l2_perf_level)"\s*:\s*(\d+)')
+_VERSION = re.compile(rb'"version"\s*:\s*[1-4]\b')
+_ROW = re.compile(rb'"aicore_tasks"\s*:\s*\[\s*\[([0-9,\s-]*)\]')
+#: Other keys at the top of a records file, and keys of its metadata.
+_KEYS = re.compile(
+    rb'"(aicore_tasks|aicpu_tasks|aicpu_scheduler_phases|aicpu_orchestrator_phases|scheduler_tasks|scheduler_records'
+    rb'|host_orchestrator_phases|clock_freq_hz|core_types|core_to_thread)"\s*:'
+)
+_V1_KEYS = re.compile(rb'"(tasks|start_time_us|dispatch_time_us|duration_us|ring_id)"\s*:')
+
+
+def _probe(head: Head) -> Match:
+    from lanescope.source import Match
+
+    data = head.data
+    if not _OPENS.match(data):
+        return Match(0)
+    level = _LEVEL.search(data)
+    keys = set(_KEYS.findall(data))
+    if level is None:
+        old = set(_V1_KEYS.findall(data))
+        if _VERSION.search(data) and len(old) >= 4:
+            return Match(90, "v1", f"keys version, {_listed(old)}")
+        # The level may stand behind the lists.
+        return Match(min(30 + 20 * len(keys), 89), "", f"keys {_listed(keys)}") if keys else Match(0)
+    key = level[1].decode()
+    reason = f"keys {_listed({level[1], *keys})}"
+    if not 1 <= int(level[2][:9]) <= 4:
+        return Match(60, "", f"{key} is no level")
+    score = 98 if keys or set(_V1_KEYS.findall(data)) else 70
+    return Match(score, _generation(key, data), reason)
+
+
+def _generation(key: str, data: bytes) -> str:
+    row = _ROW.search(data)
+    length = 0 if row is None or not row[1].strip() else row[1].count(b",") + 1
+    if key == "l2_perf_level" or (row is None and b'"start_time_us"' in data):
+        return "v1"
+    if length == 7 or b'"scheduler_tasks"' in data or b'"scheduler_records"' in data:
+        return "v4"
+    if length == 5:
+        return "v2"
+    return "v3c" if key == "chip_swimlane_level" else "v3"
+
+
+def _listed(keys: set[bytes]) -> str:
+    return ", ".join(sorted(key.decode() for key in keys))

@@ -1,0 +1,276 @@
+"""What the records of a capture mean: joined, named, on one time axis, with what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend import graph as graphs
+from lanescope.devices.ascend import names as naming
+from lanescope.devices.ascend.clock import Times, longest, times
+from lanescope.devices.ascend.executions import Executions, Lost, Staging, executions, losses, receives
+from lanescope.devices.ascend.graph import Graph, Intervals
+from lanescope.devices.ascend.join import Keyed, keyed, partners
+from lanescope.devices.ascend.layout import (
+    AICORE,
+    AICPU,
+    EARLY_KINDS,
+    HOST_SUBMITS,
+    PHASES,
+    RECORDS,
+    SUBMITS,
+    UPLOADS,
+)
+from lanescope.devices.ascend.parts import Parts
+from lanescope.devices.ascend.records import Records, Section
+from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
+
+
+def generation(records: Records) -> str:
+    """Return the generation of a records file: v2 has rows without a receive stamp, v3c has the newer naming.
+
+    A file without rows of cores is told by its naming alone.
+    """
+    rows = records[AICORE]
+    if len(rows) and not rows.has("receive_to_start_cycles").any():
+        return "v2"
+    return "v3c" if records.level_key == "chip_swimlane_level" else "v3"
+
+
+class Interpreter:
+    """Finds out what one capture says.
+
+    Args:
+        records: the records file.
+        parts: its neighbours.
+
+    Attributes:
+        generation: v2, v3 or v3c.
+        frequency: of the device's counter, Hz.
+        problems: stats counted so far: name, count, byte offset of the first in the records file.
+        aicore, aicpu, phases, submits, host_submits, uploads: the lists without what has no place in time.
+        times: the time axis.
+        last_cycles: the latest stamp of the device.
+        has_device: whether the device stamped anything.
+        streams: rows of cores and of schedulers, without repetitions.
+        unmatched: cores of the executions that should have a dispatch record and have none.
+        orphan_cores: cores of the dispatch records whose execution is missing.
+        graph: the task graph.
+        core_types: type of each core.
+        marker_task: int64 [phases], the task that a phase names, -1 without.
+        marker_is_concluded: bool [phases], only half of that id was recorded.
+        runs: the executions.
+        lost: what is missing.
+        run_names, name_of: names, and which of them each execution has.
+    """
+
+    def __init__(self, records: Records, parts: Parts) -> None:
+        self.records = records
+        self.parts = parts
+        self.generation = generation(records)
+        self.frequency: int = records.metadata["clock_freq_hz"]
+        self.problems: list[tuple[str, int, int | None]] = []
+        self._place()
+        self._join()
+        self._name()
+
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        """Find the time axis, and leave out what has no place on it."""
+        records = self.records
+        device = list(_device_stamps(records))
+        host = [values for name in (HOST_SUBMITS, UPLOADS) for values in _host_stamps(records[name])]
+        first, _ = _range(device) or (0, 0)
+        base_host = _range(host)
+        limit = first + longest(self.frequency)
+        host_limit = (base_host[0] if base_host else 0) + longest(1_000_000_000) // 2
+        aicore, aicpu, phases, submits, host_submits, uploads = (records[layout] for layout in RECORDS)
+        self.aicore = self._placed(aicore, ("start_cycles", "end_cycles"), limit)
+        self.aicpu = self._placed(aicpu, ("dispatch_cycles", "finish_cycles"), limit, begins=False)
+        self.phases = self._placed(phases, ("start_cycles", "end_cycles"), limit)
+        self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
+        self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
+        self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
+        kept = [values[values <= limit] for values in device]
+        kept_host = [values[values <= host_limit] for values in host]
+        self.times: Times = times(records.metadata, self.frequency, _range(kept), _range(kept_host))
+        self.last_cycles = max((int(values.max(initial=first)) for values in kept), default=0)
+        self.has_device = bool(device) and first > 0
+        wrong = aicore.has("receive_to_start_cycles") & ~receives(aicore)[1] & (aicore["start_cycles"] > 0)
+        self.note("ascend_bad_delta", wrong, aicore)
+        without = ~aicore.has("receive_to_start_cycles")
+        if not without.all():
+            self.note("ascend_mixed_rows", without, aicore)
+
+    def _placed(self, rows: Section, stamps: tuple[str, str], limit: int, *, begins: bool = True) -> Section:
+        begin, end = (rows[name] for name in stamps)
+        far = (begin > limit) | (end > limit)
+        unstamped = (begin == 0) & ~far if begins else np.zeros(len(rows), np.bool_)
+        self.note("ascend_unplaceable", far, rows)
+        self.note("ascend_unstamped", unstamped, rows)
+        dropped = far | unstamped
+        return rows.take(~dropped) if dropped.any() else rows
+
+    def note(self, stat: str, where: Mask, rows: Section) -> None:
+        """Count a fact about rows of a list, where a mask (bool [n]) says so."""
+        count = int(np.count_nonzero(where))
+        if count:
+            self.problems.append((stat, count, int(rows.begin[where].min())))
+
+    def _join(self) -> None:
+        """Join the two streams, build the graph, and put the executions together."""
+        metadata = self.records.metadata
+        aicore, aicpu = keyed(self.aicore), keyed(self.aicpu)
+        for stream in (aicore, aicpu):
+            self.problems.append(("ascend_row_duplicate", stream.duplicates, stream.duplicate_offset))
+            self.problems.append(("ascend_key_duplicate", stream.ambiguous, stream.ambiguous_offset))
+        partner, orphans = partners(aicore, aicpu)
+        self.has_dispatches = self.records.level > 1
+        if self.has_dispatches:
+            alone = np.flatnonzero((partner < 0) & aicore.is_unique)
+            alone = alone[~np.isin(aicore.key[alone], aicpu.key[~aicpu.is_unique])]
+            self.unmatched = aicore.section["core_id"][alone]
+            self.unmatched_offset = int(aicore.section.begin[alone].min()) if len(alone) else None
+        else:
+            self.unmatched, self.unmatched_offset = np.empty(0, np.int32), None
+        self.orphan_cores = aicpu.section["core_id"][orphans]
+        self.orphan_offset = int(aicpu.section.begin[orphans].min()) if len(orphans) else None
+
+        with_id = self.phases.has("task_id")
+        self.graph: Graph = graphs.build(
+            self.parts.deps,
+            (
+                aicore.section["task_token_raw"],
+                self.phases["task_id"][with_id],
+                self.submits["task_id"],
+                self.host_submits["task_id"],
+            ),
+        )
+        self.core_types = _core_types(metadata)
+        self.marker_task, self.marker_is_concluded = self._markers(with_id)
+        self.runs: Executions = executions(aicore, aicpu, partner, self.graph, self.core_types, self._staging())
+        self.lost: Lost = losses(self.runs, aicpu, orphans)
+        self.streams: tuple[Keyed, Keyed] = (aicore, aicpu)
+
+    def _markers(self, with_id: Mask) -> tuple[Int64, Mask]:
+        """Return the task that each phase names, int64 [phases], -1 without one, and whether that was concluded.
+
+        v3 writes only the lower half of a dummy's id, as ``tasks_processed``: the one task without a kernel that has
+        this half is meant.
+        """
+        phases, graph = self.phases, self.graph
+        task = np.full(len(phases), -1, np.int64)
+        task[with_id] = graph.index(phases["task_id"][with_id])
+        halves = np.flatnonzero(self.is_kind("dummy_task") & ~with_id)
+        concluded = np.zeros(len(phases), np.bool_)
+        if len(halves):
+            candidates = np.flatnonzero(graph.has_no_kernel)
+            lower = (graph.ids[candidates] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            order = np.argsort(lower, kind="stable")
+            half = phases["tasks_processed"][halves]
+            low, high = (np.searchsorted(lower[order], half, side=side) for side in ("left", "right"))
+            fits = high - low == 1
+            task[halves[fits]] = candidates[order[low[fits]]]
+            concluded[halves[fits]] = True
+            if self.parts.deps is not None:
+                self.note("ascend_task_ambiguous", ~fits, phases.take(halves))
+        return task, concluded
+
+    def is_kind(self, *kinds: str) -> Mask:
+        """Return which phases are of one of these kinds, bool [phases]."""
+        phases = self.phases
+        codes = [code for code, text in enumerate(phases.texts) if text in kinds]
+        return phases.has("kind") & np.isin(phases["kind"], codes)
+
+    def _staging(self) -> Staging | None:
+        """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
+        if self.generation != "v3c" or self.on_host:
+            return None
+        phases = self.phases
+        marked = np.zeros(len(self.graph), np.bool_)
+        dummies = self.is_kind("dummy_task") & (self.marker_task >= 0)
+        marked[self.marker_task[dummies]] = True
+        thread = phases.group.astype(np.int64)
+
+        def intervals(*kinds: str) -> Intervals:
+            rows = np.flatnonzero(self.is_kind(*kinds))
+            return Intervals(thread[rows], phases["start_cycles"][rows], phases["end_cycles"][rows])
+
+        return Staging(marked, _threads(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the host orchestrates: it stamps receive after the wait for producers, too."""
+        host_list = HOST_SUBMITS.name in self.records.sections
+        return host_list or self.records.metadata.get("orchestrator_source") == "host"
+
+    def _name(self) -> None:
+        """Find the name of each execution: few names, so by function."""
+        runs = self.runs
+        key = (runs.function + 1) * 2 + runs.is_spmd
+        keys, self.name_of = _distinct(key)
+        self.run_names = [
+            naming.function_name(key // 2 - 1, self.parts.names, is_spmd=bool(key % 2)) for key in keys.tolist()
+        ]
+
+
+def _device_stamps(records: Records) -> Iterable[Int64]:
+    """Yield all device stamps that were taken (above 0), of all rows: those that will be dropped count for the base."""
+    aicore = records[AICORE]
+    receive, _ = receives(aicore)
+    arrays = [receive, aicore["start_cycles"], aicore["end_cycles"]]
+    arrays += [records[AICPU][name] for name in ("dispatch_cycles", "finish_cycles")]
+    arrays += [records[layout][name] for layout in (PHASES, SUBMITS) for name in ("start_cycles", "end_cycles")]
+    for values in arrays:
+        taken = values[values > 0] if len(values) and values.min() <= 0 else values
+        if len(taken):
+            yield taken
+
+
+def _host_stamps(rows: Section) -> Iterable[Int64]:
+    for name in ("start_host_ns", "end_host_ns"):
+        taken = rows[name][rows[name] > 0]
+        if len(taken):
+            yield taken
+
+
+def _range(arrays: list[Int64]) -> tuple[int, int] | None:
+    filled = [values for values in arrays if len(values)]
+    if not filled:
+        return None
+    return min(int(values.min()) for values in filled), max(int(values.max()) for values in filled)
+
+
+def _core_types(metadata: dict[str, Any]) -> npt.NDArray[np.uint8]:
+    listed = metadata.get("core_types")
+    codes = {text: code for code, text in enumerate(graphs.CORE_TYPES)}
+    if not isinstance(listed, list):
+        return np.empty(0, np.uint8)
+    return np.array(
+        [codes.get(kind, graphs.UNKNOWN) if isinstance(kind, str) else graphs.UNKNOWN for kind in listed], np.uint8
+    )
+
+
+def _threads(metadata: dict[str, Any]) -> Int64:
+    listed = metadata.get("core_to_thread")
+    if not isinstance(listed, list):
+        return np.empty(0, np.int64)
+    return np.array([t if type(t) is int and 0 <= t < 1 << 31 else -1 for t in listed], np.int64)
+
+
+def _distinct(values: Int64) -> tuple[Int64, Int64]:
+    """Return the distinct values, rising, and the place of each value among them."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if high - low <= 1 << 20:
+        used = np.flatnonzero(np.bincount(values - low, minlength=1))
+        places = np.zeros(high - low + 1, np.int64)
+        places[used] = np.arange(len(used))
+        return used + low, places[values - low]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct, inverse

@@ -1,0 +1,57 @@
+"""What things are called: functions, tasks, bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+#: Names of a task whose function nobody knows.
+UNRESOLVED = "task"
+_SPMD = "spmd"
+
+
+def letters(number: int) -> str:
+    """Return a number as letters: 0 is a, 25 z, 26 aa."""
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+def function_name(function: int, names: Mapping[int, str], *, is_spmd: bool) -> str:
+    """Return the name of a function as bars show it.
+
+    Args:
+        function: its number, negative when it is not known.
+        names: the name map.
+        is_spmd: the task runs as several blocks.
+    """
+    name = UNRESOLVED if function < 0 else names.get(function) or f"func_{function}_{letters(function)}"
+    return f"{name}_{_SPMD}" if is_spmd and _SPMD not in name.lower() else name
+
+
+def task_name(task_id: int) -> str:
+    """Return a task id as people write it: ``t5`` in ring 0, else ``r2t5``."""
+    ring, number = task_id >> 32 & 0xFF, task_id & 0xFFFFFFFF
+    return f"r{ring}t{number}" if ring else f"t{number}"
+
+
+def task_names(task_ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.object_]:
+    """Return the names of tasks, object [n]."""
+    return _texts(task_name(task_id) for task_id in task_ids.tolist())
+
+
+def labels(names: Iterable[str], task_ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.object_]:
+    """Return names with their task, as in ``matmul(r2t5)``, object [n]."""
+    return _texts(f"{name}({task_name(task_id)})" for name, task_id in zip(names, task_ids.tolist(), strict=True))
+
+
+def _texts(texts: Iterable[str]) -> npt.NDArray[np.object_]:
+    listed = list(texts)
+    made = np.empty(len(listed), object)
+    made[:] = listed
+    return made

@@ -1,0 +1,86 @@
+"""What lies beside the records file: the task graph and the names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanescope.devices.ascend.records import Bytes, Deps, read_deps, read_names
+from lanescope.errors import InputError
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Source
+
+#: The value of an option that says "do not look for this neighbour".
+NONE = "none"
+
+
+@dataclass
+class Parts:
+    """What was found beside the records.
+
+    Attributes:
+        deps: the task graph.
+        names: function names by number.
+        orchestrator: its name.
+        sources: the files, by what they are.
+        broken: of those, the ones that cannot be read.
+        is_ambiguous: several name maps were found, so none is used.
+    """
+
+    deps: Deps | None
+    names: dict[int, str]
+    orchestrator: str | None
+    sources: dict[str, Source]
+    broken: set[str]
+    is_ambiguous: bool
+
+    @classmethod
+    def find(cls, capture: Capture, options: Mapping[str, Any]) -> Parts:
+        """Find and read the neighbours.
+
+        Raises:
+            InputError: a neighbour that the user named cannot be read.
+        """
+        made = cls(None, {}, None, {}, set(), is_ambiguous=False)
+        made._use(capture, "deps", options.get("deps"), "deps.json", made._read_deps)
+        made._use(capture, "names", options.get("names"), "name_map*.json", made._read_names)
+        return made
+
+    def _use(
+        self, capture: Capture, part: str, given: str | None, pattern: str, reader: Callable[[Source], None]
+    ) -> None:
+        if given == NONE:
+            return
+        found = [given] if given else [str(path) for path in capture.find(pattern)]
+        if len(found) > 1:
+            self.is_ambiguous = True
+            return
+        for path in found:
+            try:
+                self.sources[part] = capture.use(part, path)
+                reader(self.sources[part])
+            except InputError:
+                if given:
+                    raise
+                self.broken.add(part)
+
+    def _read_deps(self, source: Source) -> None:
+        self.deps = read_deps(load(source), source.path)
+
+    def _read_names(self, source: Source) -> None:
+        self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)
+
+
+def load(source: Source) -> Bytes:
+    """Return the content of a file with a NUL behind it, uint8 [size + 1]."""
+    text = np.empty(source.size + 1, np.uint8)
+    at = 0
+    for chunk in source.chunks():
+        text[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        at += len(chunk)
+    text[at] = 0
+    return text[: at + 1]

@@ -1,0 +1,426 @@
+"""The files of a capture as columns: what the native scanner found in them, before anybody concludes anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.ascend.layout import DEPS, LEVEL_KEYS, MAX_I32, RECORDS, Cell, Layout
+from lanescope.errors import InputError
+from lanescope.trace.column import Array, Mask
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+#: Columns that the scanner fills before those of the cells: begin, end, group, present.
+_FIXED = 4
+#: Texts of a list that have a code; above it stands the offset of the text.
+_MAX_TEXTS = 256
+#: Rows of the first piece; how long they are says how large the second has to be.
+_FIRST_ROWS = 4096
+_MAX_ROWS = 1 << 22
+
+#: Top level keys of other generations: they tell a user why the file is refused.
+GENERATION_KEYS = {
+    "tasks": "v1",
+    "scheduler_tasks": "v4",
+    "scheduler_records": "v4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the bytes of a list: elements understood, elements not understood and where the first stands."""
+
+    good_bytes: int = 0
+    bad_bytes: int = 0
+    bad_count: int = 0
+    bad_first: int | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """The elements of one list.
+
+    Attributes:
+        layout: what an element looks like.
+        columns: cell name to values [n], or [n, count] of cells that are lists. ``token`` uint64; ``text`` int32 codes
+            of ``texts``; ``boolean`` bool; ``words`` uint32; numbers int32 or int64, as their limit asks. 0 where
+            missing.
+        present: uint32 [n], bit i set where cell i was there.
+        group: int32 [n], index of the inner list; 0 in flat lists.
+        groups: how many inner lists there are.
+        begin: int64 [n], byte offset of the element in its file.
+        end: int64 [n], the byte behind it.
+        texts: the texts of the list's text cells.
+        tally: what became of its bytes.
+    """
+
+    layout: Layout
+    columns: dict[str, Array]
+    present: UInt32
+    group: Int32
+    groups: int
+    begin: Int64
+    end: Int64
+    texts: tuple[str, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the values of a cell."""
+        return self.columns[name]
+
+    def has(self, name: str) -> Mask:
+        """Return bool [n], where a cell was there."""
+        mask: Mask = (self.present & np.uint32(self.layout.bit(name))) != 0
+        return mask
+
+    def take(self, rows: Array) -> Section:
+        """Return some of the elements (int64 [m] or bool [n]); bytes stay tallied as they were."""
+        return Section(
+            self.layout,
+            {name: values[rows] for name, values in self.columns.items()},
+            self.present[rows],
+            self.group[rows],
+            self.groups,
+            self.begin[rows],
+            self.end[rows],
+            self.texts,
+            self.tally,
+        )
+
+
+def section(layout: Layout, columns: dict[str, Any], *, group: Any = None, texts: Iterable[str] = ()) -> Section:
+    """Make a section from columns; what ``columns`` leaves out is missing in all elements.
+
+    Args:
+        layout: the declaration.
+        columns: cell name to values [n] or [n, count]; ``NAME_valid`` (bool [n]) marks where it is there.
+        group: index of the inner list, int [n], not falling; None: one inner list.
+        texts: the texts behind text cells.
+    """
+    length = len(next(iter(columns.values())))
+    present = np.zeros(length, np.uint32)
+    made = {}
+    for cell in layout.cells:
+        values = columns.get(cell.name)
+        shape = (length,) if cell.count == 1 else (length, cell.count)
+        if values is None:
+            made[cell.name] = np.zeros(shape, _dtype(cell))
+            continue
+        valid = columns.get(f"{cell.name}_valid", True)
+        made[cell.name] = np.where(
+            valid if cell.count == 1 else np.reshape(np.broadcast_to(valid, length), (length, 1)),
+            np.asarray(values).reshape(shape),
+            0,
+        ).astype(_dtype(cell))
+        present |= np.where(valid, np.uint32(layout.bit(cell.name)), np.uint32(0))
+    groups = np.zeros(length, np.int32) if group is None else np.asarray(group, np.int32)
+    count = int(groups.max()) + 1 if length else int(group is not None or layout.depth == 2)
+    offsets = np.zeros(length, np.int64)
+    return Section(layout, made, present, groups, count if layout.depth == 2 else 0, offsets, offsets, tuple(texts))
+
+
+def empty(layout: Layout) -> Section:
+    """Return a section without elements."""
+    return section(layout, {cell.name: np.empty((0, cell.count)) for cell in layout.cells})
+
+
+@dataclass(frozen=True)
+class Records:
+    """One records file.
+
+    Attributes:
+        level_key: the key that held the level.
+        level: 1 to 4, see ``layout.LEVELS``.
+        metadata: the metadata object as it stands.
+        sections: the lists by name; those that the file does not have are not in it.
+        unknown: keys at the top that are not of this format, with begin and end of their values.
+        size: bytes of the file.
+    """
+
+    level_key: str
+    level: int
+    metadata: dict[str, Any]
+    sections: dict[str, Section]
+    unknown: tuple[tuple[str, int, int], ...] = ()
+    size: int = 0
+
+    def __getitem__(self, layout: Layout) -> Section:
+        """Return a list, an empty one if the file has none."""
+        return self.sections[layout.name] if layout.name in self.sections else empty(layout)
+
+
+@dataclass(frozen=True)
+class Deps:
+    """One task graph file.
+
+    Attributes:
+        tasks: its tasks.
+        edges: its edges, as they stand: several a pair, self edges among them.
+        size: bytes of the file.
+    """
+
+    tasks: Section
+    edges: Section
+    size: int = 0
+
+
+def terminated(content: Bytes) -> Bytes:
+    """Return a copy of the bytes with the NUL behind them that the scanner stops at."""
+    text = np.zeros(len(content) + 1, np.uint8)
+    text[:-1] = content
+    return text
+
+
+def read_records(text: Bytes, path: str) -> Records:
+    """Read a records file.
+
+    Args:
+        text: its bytes and a NUL, uint8 [size + 1].
+        path: for messages.
+
+    Raises:
+        InputError: it is no JSON object, is cut off, or is no records file of a known generation.
+    """
+    reader = _Reader(text, path)
+    known = {layout.name: layout for layout in RECORDS}
+    levels: dict[str, Any] = {}
+    sections: dict[str, Section] = {}
+    metadata: Any = None
+    unknown = []
+    other: set[str] = set()
+    for key in reader.entries():
+        if key in known and reader.is_list():
+            sections[key] = reader.section(known[key])
+        elif key in LEVEL_KEYS:
+            levels[key] = reader.value()
+        elif key == "metadata":
+            metadata = reader.value()
+        else:
+            begin, end = reader.skip()
+            if key not in known or text[begin:end].tobytes() != b"null":
+                unknown.append((key, begin, end))
+            other.add(GENERATION_KEYS.get(key, ""))
+    _refuse_others(path, other, levels, metadata, sections)
+    level_key, level = next(iter(levels.items()))
+    return Records(level_key, int(level), metadata, sections, tuple(unknown), len(text) - 1)
+
+
+def _refuse_others(path: str, other: set[str], levels: Any, metadata: Any, sections: dict[str, Section]) -> None:
+    if "v1" in other or "l2_perf_level" in levels:
+        raise InputError(f"{path} is an Ascend capture of generation v1", hint="v2, v3 and v3c are read")
+    if "v4" in other:
+        raise InputError(f"{path} is an Ascend capture of generation v4", hint="v2, v3 and v3c are read")
+    if len(levels) != 1:
+        raise InputError(
+            f"{path} has {'no' if not levels else 'more than one'} level of the swimlane",
+            hint="is it the records file, *_swimlane_records.json?",
+        )
+    level = next(iter(levels.values()))
+    if type(level) is not int or not 1 <= level <= 4:
+        raise InputError(f"{path} has the level {level!r}", hint="levels go from 1 to 4: was the file edited?")
+    if not isinstance(metadata, dict):
+        raise InputError(f"{path} has no metadata", hint="the counter's frequency stands there: take the capture again")
+    frequency = metadata.get("clock_freq_hz")
+    if type(frequency) is not int or not 0 < frequency <= 1 << 62:
+        raise InputError(
+            f"{path} has the counter frequency {frequency!r}",
+            hint="metadata.clock_freq_hz must be a number of Hz above 0",
+        )
+
+
+def read_deps(text: Bytes, path: str) -> Deps:
+    """Read a task graph file; arguments as ``read_records``.
+
+    Raises:
+        InputError: it is no JSON object, is cut off, or has neither tasks nor edges.
+    """
+    reader = _Reader(text, path)
+    known = {layout.name: layout for layout in DEPS}
+    found: dict[str, Section] = {}
+    for key in reader.entries():
+        if key in known and reader.is_list():
+            found[key] = reader.section(known[key])
+        else:
+            reader.skip()
+    if not found:
+        raise InputError(
+            f"{path} is no task graph", hint="it has neither tasks nor edges: is it the deps.json of the run?"
+        )
+    tasks, edges = (found[layout.name] if layout.name in found else empty(layout) for layout in DEPS)
+    return Deps(tasks, edges, len(text) - 1)
+
+
+def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
+    """Read a name map: function names by number, and the orchestrator's name.
+
+    Raises:
+        InputError: it is no name map.
+    """
+    import msgspec
+
+    try:
+        given = msgspec.json.decode(content)
+        names = given["callable_id_to_name"]
+        orchestrator = given.get("orchestrator_name")
+        return {int(number): str(name) for number, name in names.items()}, None if orchestrator is None else str(
+            orchestrator
+        )
+    except (msgspec.DecodeError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{path} is no name map: {error!r}", hint='it should hold {"callable_id_to_name": {"0": "name", ...}}'
+        ) from None
+
+
+class _Reader:
+    """A scanner whose faults are errors that name the place."""
+
+    def __init__(self, text: Bytes, path: str) -> None:
+        self._text = text
+        self._path = path
+        self._key = ""
+        self._scanner = core.AscendScanner(text)
+        if not self._scanner.open():
+            raise self._error()
+
+    def _error(self) -> InputError:
+        where = f" inside `{self._key}`" if self._key else ""
+        offset = self._scanner.offset
+        if self._scanner.fault == "truncated":
+            return InputError(
+                f"{self._path} is cut off: it ends after byte {offset}{where}",
+                hint="copy it again, or take the capture again",
+            )
+        what = "nested too deeply" if self._scanner.fault == "depth" else "no JSON"
+        return InputError(f"{self._path} is {what} at byte {offset}{where}", hint="was it changed by hand?")
+
+    def entries(self) -> Iterator[str]:
+        """Yield the keys of the object; read or skip the value before asking for the next."""
+        seen = set()
+        while (span := _pair(self._scanner.key())) is not None:
+            self._key = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
+            if self._key in seen:
+                raise InputError(f"{self._path} has `{self._key}` twice", hint="which of them holds? keep one")
+            seen.add(self._key)
+            yield self._key
+        self._check()
+
+    def _check(self) -> None:
+        if self._scanner.fault:
+            raise self._error()
+
+    def is_list(self) -> bool:
+        return bool(self._scanner.peek() == "[")
+
+    def skip(self) -> tuple[int, int]:
+        span = _pair(self._scanner.skip())
+        if span is None:
+            raise self._error()
+        return span
+
+    def value(self) -> Any:
+        """Return the next value as Python objects."""
+        import msgspec
+
+        begin, end = self.skip()
+        try:
+            return msgspec.json.decode(self._text[begin:end].tobytes())
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            raise InputError(
+                f"{self._path}: `{self._key}` cannot be read: {error}", hint="was it changed by hand?"
+            ) from None
+
+    def section(self, layout: Layout) -> Section:
+        """Return the next list."""
+        shape = _shape(layout.name)
+        pieces = []
+        rows, done = _FIRST_ROWS, False
+        while not done:
+            out = np.empty((shape.columns, rows), np.uint64)
+            begin = self._scanner.offset
+            count, done = self._scanner.take(shape, layout.depth, out)
+            self._check()
+            pieces.append(out[:, :count])
+            # Pages of this that are never written cost nothing.
+            left = len(self._text) - self._scanner.offset
+            length = max((self._scanner.offset - begin) / count, 1) if count else 64
+            rows = int(min(max(left / length * 1.1, _FIRST_ROWS), _MAX_ROWS))
+        return self._collect(layout, pieces)
+
+    def _collect(self, layout: Layout, pieces: list[UInt64]) -> Section:
+        def column(index: int, dtype: Any) -> Array:
+            parts = [piece[index] for piece in pieces]
+            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            # A copy even of a single part: it would keep all columns of the piece.
+            return joined.astype(dtype)
+
+        begin, end = column(0, np.int64), column(1, np.int64)
+        group, present = column(2, np.int32), column(3, np.uint32)
+        columns: dict[str, Array] = {}
+        texts: list[str] = []
+        at = _FIXED
+        for cell in layout.cells:
+            missing = (present & np.uint32(layout.bit(cell.name))) == 0
+            dtype = np.dtype(np.int64 if cell.kind == "text" else _dtype(cell))
+            parts = [column(at + i, dtype) for i in range(cell.count)]
+            at += cell.count
+            values = parts[0] if cell.count == 1 else np.stack(parts, 1)
+            if missing.any():
+                values[missing] = 0
+            if cell.kind == "text":
+                values, texts = self._texts(values)
+            columns[cell.name] = values
+        good_bytes, bad_bytes, bad_count, bad_first, groups = self._scanner.tally()
+        tally = Tally(good_bytes, bad_bytes, bad_count, bad_first if bad_count else None)
+        return Section(layout, columns, present, group, groups, begin, end, tuple(texts), tally)
+
+    def _texts(self, values: Int64) -> tuple[Int32, list[str]]:
+        texts = [self._unescaped(begin, end) for begin, end in self._scanner.texts()]
+        beyond = np.flatnonzero(values >= _MAX_TEXTS)
+        if len(beyond):
+            offsets, inverse = np.unique(values[beyond], return_inverse=True)
+            values[beyond] = len(texts) + inverse
+            for offset in (offsets - _MAX_TEXTS).tolist():
+                end = offset + 1
+                while self._text[end] != ord('"'):
+                    end += 2 if self._text[end] == ord("\\") else 1
+                texts.append(self._unescaped(offset + 1, end))
+        return values.astype(np.int32), texts or [""]
+
+    def _unescaped(self, begin: int, end: int) -> str:
+        raw = self._text[begin:end].tobytes().decode("utf-8", "surrogateescape")
+        text: str = json.loads(f'"{raw}"') if "\\" in raw else raw
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _pair(span: Any) -> tuple[int, int] | None:
+    return span  # type: ignore[no-any-return]
+
+
+def _dtype(cell: Cell) -> np.dtype[Any]:
+    kinds = {"token": np.uint64, "boolean": np.bool_, "text": np.int32, "words": np.uint32}
+    return np.dtype(kinds.get(cell.kind, np.int32 if cell.limit <= MAX_I32 else np.int64))
+
+
+@cache
+def _shape(name: str) -> Any:
+    layout = next(layout for layout in (*RECORDS, *DEPS) if layout.name == name)
+    cells = [
+        ("" if not layout.is_object else c.name, c.kind, c.count, c.limit, c.is_required, list(c.words))
+        for c in layout.cells
+    ]
+    return core.AscendShape(layout.is_object, cells)
