@@ -56,12 +56,7 @@ class CudaDecoder:
         self._capture = capture
         self._options = dict(options)
         self._check_options()
-        self._names_usable = True
-        self._names: names.Names | None = None
-        if options["events"] is not None:
-            self._names = names.given(capture, options["events"])
-        else:
-            self._names, self._names_usable = names.beside(capture)
+        self._names = names.given(capture, options["events"], options["groups"])
         self._data = np.empty(capture.main.size, np.uint8)
         self._size = 0
 
@@ -94,8 +89,7 @@ class CudaDecoder:
         data = self._data[: self._size]
         content = words_of(data)
         buffer = TirxBuffer.read(content.words, stride=self._options["stride"])
-        maker = _Maker(self._capture, self._options, self._names, buffer, content)
-        return [maker.make(names_usable=self._names_usable)]
+        return [_Maker(self._capture, self._options, self._names, buffer, content).make()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +148,18 @@ class _Maker:
         self,
         capture: Capture,
         options: dict[str, Any],
-        event_names: names.Names | None,
+        given: names.Given,
         buffer: TirxBuffer,
         content: Content,
     ) -> None:
-        self.capture, self.options, self.names = capture, options, event_names
+        self.capture, self.options, self.names = capture, options, given
         self.buffer, self.content, self.before = buffer, content, content.before
         self.geometry = buffer.geometry
-        self.groups = _group_names(options["groups"])
         self.builder = TraceBuilder(TimeBase(epoch_kind="first_event"), details=TABLES, stats=STATS)
 
-    def make(self, *, names_usable: bool) -> Trace:
+    def make(self) -> Trace:
         """Return the trace."""
-        self.input_id = self._inputs(names_usable=names_usable)
+        self.input_id = self._inputs()
         decoded = self.buffer.decode(split=self.options["multi"] == "split", step_back=STEP_BACK)
         certain = decoded.align(self.options["anchor"])
         self.t0 = decoded.earliest
@@ -184,7 +177,7 @@ class _Maker:
 
     # --- inputs and tracks --------------------------------------------------------------------------------------
 
-    def _inputs(self, *, names_usable: bool) -> int:
+    def _inputs(self) -> int:
         main = self.capture.main
         input_id = self.builder.input(
             capture=self.capture.name,
@@ -206,7 +199,7 @@ class _Maker:
                 family="cuda",
                 format="event-names",
             )
-            lost = 0 if names_usable else beside.size
+            lost = 0 if self.names.usable else beside.size
             self.builder.account(
                 input_id=part,
                 layer=0,
@@ -216,7 +209,7 @@ class _Maker:
                 decoded=beside.size - lost,
                 lost=lost,
             )
-            self.builder.stat("cuda_bad_names", int(not names_usable), input_id=part)
+            self.builder.stat("cuda_bad_names", int(not self.names.usable), input_id=part)
         return input_id
 
     def _tracks(self, decoded: Decoded) -> I64:
@@ -246,7 +239,7 @@ class _Maker:
                 )
             group = lane % self.geometry.num_groups
             track_of[lane] = self.builder.track(
-                self.groups.get(group, f"group {group}"),
+                self.names.groups.get(group, f"group {group}"),
                 kind="lane",
                 role="group",
                 parent=parent,
@@ -351,7 +344,7 @@ class _Maker:
 
     def _names(self, rows: Rows, index: str, tick: str, is_end: npt.NDArray[np.bool_] | None = None) -> Column:
         """Return the names of events as a column of codes; ends without begin are called ``end NAME?``."""
-        event, known, dictionary = rows["event"], self.names, self.builder.names
+        event, known, dictionary = rows["event"], self.names.events, self.builder.names
         used = np.flatnonzero(np.bincount(event)).tolist()
         code_of = np.zeros((2, 1 + max(used, default=0)), np.int32)
         ended = set() if is_end is None else set(np.unique(event[is_end]).tolist())
@@ -576,17 +569,6 @@ def records_table(buffer: TirxBuffer, before: int) -> Table:
     columns = {name: Column.array(array) for name, array in values.items()}
     columns["kind"] = Column.array(TIRX_RECORD["kind"].of(words).astype(np.int32), dictionary=kinds)
     return Table(RECORDS, {name: columns[name] for name in RECORDS.names})
-
-
-def _group_names(value: Any) -> names.Names:
-    if value is None:
-        return {}
-    if isinstance(value, str):
-        value = value.split(",")
-    try:
-        return names.names_from([text.strip() for text in value] if isinstance(value, list) else value)
-    except ValueError as error:
-        raise UsageError(f"option groups: {error}", hint='for example groups="load,compute,store"') from None
 
 
 def _counting(first: int, count: int) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -19,6 +20,21 @@ NEIGHBOUR = ".events.json"
 _FILE_SUFFIXES = (".json", ".txt")
 
 Names = dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Names that somebody gave.
+
+    Attributes:
+        events: by number; None: nobody named any, so no number is unknown.
+        groups: by number.
+        usable: False when a file was there and is none of names.
+    """
+
+    events: Names | None = None
+    groups: Names = field(default_factory=dict)
+    usable: bool = True
 
 
 def names_from(value: Any) -> Names:
@@ -53,53 +69,68 @@ def is_file(text: str) -> bool:
     return text.endswith(_FILE_SUFFIXES) or os.sep in text
 
 
-def given(capture: Capture, value: Any) -> Names:
-    """Return the names that an option gives: a list with commas, a file, or a Python value.
+def given(capture: Capture, events: Any, groups: Any) -> Given:
+    """Return the names that the options give, or else those in the neighbour ``NAME.events.json``.
+
+    Args:
+        capture: the capture; files that are used become parts of it.
+        events: a list with commas, a file, a Python value as ``names_from`` takes it, or None.
+        groups: the same, but no file.
 
     Raises:
-        InputError: the file is not there or holds no names.
-        UsageError: the value is no list or mapping of names.
+        InputError: the given file is not there or holds no names.
+        UsageError: a value is no list or mapping of names.
     """
+    found = Given()
+    if events is None:
+        found = _beside(capture)
+    elif isinstance(events, str) and is_file(events):
+        try:
+            found = _from_file(capture.use(PART, events))
+        except ValueError as error:
+            raise InputError(
+                f"{events} holds no event names: {error}", hint="write a JSON list, or one name per line"
+            ) from None
+    else:
+        found = Given(_checked("events", events))
+    return found if groups is None else replace(found, groups=_checked("groups", groups))
+
+
+def _checked(option: str, value: Any) -> Names:
     if isinstance(value, str):
-        if is_file(value):
-            source = capture.use(PART, value)
-            try:
-                return _from_file(source)
-            except ValueError as error:
-                raise InputError(
-                    f"{value} holds no event names: {error}", hint="write a JSON list, or one name per line"
-                ) from None
-        return {number: name.strip() for number, name in enumerate(value.split(",")) if name.strip()}
+        value = [name.strip() for name in value.split(",")]
     try:
         return names_from(value)
     except ValueError as error:
-        raise UsageError(str(error), hint='for example events="load,compute,store"') from None
+        raise UsageError(f"option {option}: {error}", hint=f'for example {option}="load,compute,store"') from None
 
 
-def beside(capture: Capture) -> tuple[Names | None, bool]:
-    """Return the names in the neighbour ``NAME.events.json``, None if there is none, and whether it can be used."""
+def _beside(capture: Capture) -> Given:
     found = capture.find(glob.escape(capture.name) + NEIGHBOUR)
     if not found:
-        return None, True
+        return Given()
     try:
-        source = capture.use(PART, found[0])
-        return _from_file(source), True
+        return _from_file(capture.use(PART, found[0]))
     except (ValueError, InputError):
-        return None, False
+        return Given(usable=False)
 
 
-def _from_file(source: Source) -> Names:
+def _from_file(source: Source) -> Given:
+    """Return the names in a file: a line each, or JSON: a list, a mapping, or both lists as {"events":, "groups":}."""
     if source.size > MAX_FILE_BYTES:
         raise ValueError(f"it has {source.size} bytes")
     text = source.read().tobytes()
     if not source.name.endswith(".json"):
-        return names_from([line.strip() for line in text.decode("utf-8").splitlines()])
+        return Given(names_from([line.strip() for line in text.decode("utf-8").splitlines()]))
     import msgspec
 
     try:
-        return names_from(msgspec.json.decode(text))
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
+    if isinstance(value, dict) and isinstance(value.get("events"), list | dict):
+        return Given(names_from(value["events"]), names_from(value.get("groups", [])))
+    return Given(names_from(value))
 
 
 def _is_number(value: Any) -> bool:

@@ -1,0 +1,117 @@
+"""The CUDA family: buffers of markers that GPU kernels write themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lanescope.devices.base import Decoder, Family, Option, Simulation
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Head, Match
+    from lanescope.trace import StatSpec, TableSpec
+
+
+def _count(text: str) -> int:
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value
+
+
+def _size(text: str) -> int:
+    value = _count(text)
+    if value < 1:
+        raise ValueError("it must be at least 1")
+    return value
+
+
+def _multi(text: str) -> str:
+    if text not in ("split", "ignore"):
+        raise ValueError("it is neither split nor ignore")
+    return text
+
+
+class Cuda(Family):
+    """Markers of TIRx's CudaProfiler and of probes that write the same words."""
+
+    name = "cuda"
+    title = "CUDA in-kernel probes: begin and end markers in a buffer of the kernel's own"
+    options = (
+        Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
+        Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
+        Option("stride", _size, "slots between two records of a lane; found when not given", metavar="SLOTS"),
+        Option("anchor", _count, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
+        Option("launch_ns", _count, "how long the launch took by the host's clock, to check the wraps", metavar="NS"),
+        Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
+        Option("device", str, "name of the GPU; captures with anchors merge only under one name", "GPU"),
+    )
+    sim_options = (
+        Option("blocks", _size, "blocks of the grid", 132),
+        Option("tiles", _size, "tiles that each block works through", 12),
+        Option("groups", _size, "groups of threads per block: 1, or 3 and more for load, compute..., store", 3),
+        Option("sms", _size, "blocks that run at the same time", 132),
+        Option("tick", _size, "step of the clock in ns", 32),
+        Option("slots", _count, "slots of the buffer; 0: just enough", 0),
+        Option("stride", _count, "slots between two records of a lane; 0: as many as lanes", 0),
+        Option("nested", bool, "an outer region around each tile", default=True),
+        Option("instants", bool, "an instant for each tile", default=False),
+        Option("wrap", bool, "let the stamps run through zero halfway", default=False),
+        Option("unfinished", _count, "lanes that stop inside a region", 0),
+        Option("no_finalize", _count, "lanes that leave without finalize", 0),
+        Option("two_writers", _count, "lanes that two threads write", 0),
+        Option("clock_step", _count, "lanes whose clock steps back once", 0),
+        Option("holes", _count, "lanes that lose some records in the middle", 0),
+        Option("corrupt", _count, "words that name another lane", 0),
+        Option("crossing", _count, "lanes with a pair of regions that cross", 0),
+        Option("stray_ends", _count, "lanes with an end that nothing began", 0),
+        Option("reruns", _count, "lanes that go on behind their finalize", 0),
+    )
+    streaming = False
+    # One word, the columns of half a slice, and scratch for the longest lane.
+    bytes_per_row = 100
+
+    def probe(self, head: Head) -> Match:
+        """Judge by the header word, and by how many words name the lane of their slot."""
+        from lanescope.devices.cuda.probe import probe
+
+        return probe(head)
+
+    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return a decoder; it takes the names beside the capture when no others are given."""
+        from lanescope.devices.cuda.decode import CudaDecoder
+
+        return CudaDecoder(capture, options)
+
+    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a line for each word, record or row."""
+        from lanescope.devices.cuda.dump import dump
+
+        return dump(capture, stage, options)
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Simulate an attention kernel whose warp groups load, compute and store at the same time."""
+        from lanescope.devices.cuda.simulate import simulate
+
+        return simulate(options, seed)
+
+    def tables(self) -> tuple[TableSpec, ...]:
+        """Declare the detail tables."""
+        from lanescope.devices.cuda.schema import TABLES
+
+        return TABLES
+
+    def stats(self) -> tuple[StatSpec, ...]:
+        """Declare the stats."""
+        from lanescope.devices.cuda.schema import STATS
+
+        return STATS
+
+    def formats(self) -> Iterable[Any]:
+        """Declare the wire formats."""
+        from lanescope.devices.cuda.layout import LAYOUTS
+
+        return [record for records in LAYOUTS.values() for record in records]
+
+
+FAMILY = Cuda()
