@@ -1,0 +1,127 @@
+"""Writes the reference pages from what the code declares: tables, stats, formats, rules, commands."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from lanescope import cli, devices
+from lanescope.analysis import check
+from lanescope.cli import common
+from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, TableSpec
+from lanescope.trace.stats import CORE_STATS, StatSpec
+from lanescope.wire import docs as wire_docs
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Generate before Sphinx reads its sources."""
+    app.connect("builder-inited", lambda app: generate(Path(app.srcdir) / "reference" / "generated"))
+    return {"parallel_read_safe": True}
+
+
+def generate(folder: Path) -> None:
+    """Write all pages into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {
+        "tables": tables(),
+        "stats": stats(),
+        "formats": formats(),
+        "rules": rules(),
+        "commands": commands(),
+        "options": options(),
+    }
+    for name, text in pages.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    return "\n".join([_row(*head), _row(*("---" for _ in head)), *(_row(*row) for row in rows)])
+
+
+def _spec(spec: TableSpec) -> str:
+    key = f" Joined by `{spec.key}`." if spec.key else ""
+    rows = [
+        (f"`{c.name}`", c.type, "yes" if c.nullable else "", c.unit, c.doc + (" *(argument)*" if c.is_argument else ""))
+        for c in spec.columns
+    ]
+    return f"## `{spec.name}`\n\nOne row: {spec.doc}.{key}\n\n" + _table(("column", "type", "NULL", "unit", "meaning"), rows)
+
+
+def tables() -> str:
+    """The tables of a trace."""
+    parts = [
+        "# Tables",
+        "What SQL, Arrow and Parquet readers see. `text` is a dictionary column; NULL means unknown, never zero. Columns "
+        "marked *(argument)* go with the event into viewers.",
+        *map(_spec, CORE_TABLES),
+        "## Flags\n\nBits of `flags`.\n\n"
+        + _table(("bit", "flag", "meaning"), [(int(f), f"`{str(f.name).lower()}`", doc) for f, doc in FLAG_DOCS.items()]),
+    ]
+    for family in devices.in_tree():
+        parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _stats(specs: tuple[StatSpec, ...]) -> str:
+    return _table(("stat", "severity", "meaning"), [(f"`{s.name}`", s.severity, s.doc) for s in specs])
+
+
+def stats() -> str:
+    """What decoders note."""
+    parts = ["# Stats", "Facts noted while decoding, in the table `stats`.", _stats(CORE_STATS)]
+    for family in devices.in_tree():
+        parts += [f"## {family.name}", _stats(tuple(family.stats()))]
+    return "\n\n".join(parts) + "\n"
+
+
+def formats() -> str:
+    """The wire formats."""
+    parts = [
+        "# Wire formats",
+        "Each row says how it is known: `documented` by its maker, `observed` by us in hardware captures, `published` by "
+        "others and never seen by us (meeting one counts the stat `unconfirmed_row`), `unknown`.",
+    ]
+    for family in devices.in_tree():
+        parts.append(f"## {family.name}: {family.title}")
+        parts += [wire_docs.table(layout) for layout in family.formats()]
+    return "\n\n".join(parts) + "\n"
+
+
+def rules() -> str:
+    """What `lanescope check` looks for."""
+    parts = ["# Rules", "What `lanescope check` looks for. `lanescope check --explain CODE` prints the same."]
+    for rule in check.RULES:
+        parts.append(f"({rule.code})=\n## {rule.code}: {rule.title}\n\n*{rule.severity}*. {rule.doc}\n\n**What to do.** {rule.advice}")
+    return "\n\n".join(parts) + "\n"
+
+
+def commands() -> str:
+    """The help of each command."""
+    parts = ["# Commands", "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
+             "`--strict`; 130 interrupted; 70 a bug of ours."]
+    for verb in cli.VERBS:
+        parser = common.parser_of(verb, import_module(f"lanescope.cli.{verb}"), [verb], devices.in_tree())
+        parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
+        parts.append(f"## lanescope {verb}\n\n```text\n{parser.format_help()}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def options() -> str:
+    """Options of the families, for decoding and for simulating."""
+    parts = ["# Options of device families"]
+    for family in devices.in_tree():
+        parts.append(f"## {family.name}\n\n{family.title}")
+        for title, declared in (("Decoding", family.options), ("Simulating (`lanescope sim`)", family.sim_options)):
+            if declared:
+                rows = [(f"`{o.name}`", o.help, "" if o.default is None else f"`{o.default}`") for o in declared]
+                parts.append(f"**{title}**\n\n" + _table(("option", "meaning", "default"), rows))
+    return "\n\n".join(parts) + "\n"
