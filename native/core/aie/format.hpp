@@ -65,10 +65,14 @@ inline constexpr auto kCodes = [] {
     return codes;
 }();
 
+// Stands for a line of a text file that is no word; not sound in any place (but where every value is: a timer).
+inline constexpr uint32_t kPlaceholder = 0xF8F8F8F8;
+
 // Where words lie in the file. Binary files: every 4 bytes; text: where each line begins.
 struct Offsets {
     int64_t base = 0;
     std::span<const int64_t> each = {};
+    bool is_placeholder(uint32_t word) const { return word == kPlaceholder && !each.empty(); }
     int64_t operator()(size_t word) const {
         return each.empty() ? base + 4 * static_cast<int64_t>(word) : each[word];
     }

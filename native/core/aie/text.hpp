@@ -4,12 +4,9 @@
 
 namespace lanescope::aie {
 
-// Lines that are no word are lost; a word that is sound in no place stands in for each, so that what follows keeps its
-// place in the packets.
+// Lines that are no word are lost; a placeholder stands in for each, so that what follows keeps its place in the packets.
 class TextReader {
   public:
-    static constexpr uint32_t kPlaceholder = 0xF8F8F8F8;
-
     // Needs room for one word in two bytes, and one more. Returns how many words were written.
     size_t read(std::span<const uint8_t> text, std::span<uint32_t> words, std::span<int64_t> offsets);
     size_t finish(std::span<uint32_t> words, std::span<int64_t> offsets);  // the last line may lack its end

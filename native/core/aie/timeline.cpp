@@ -204,12 +204,12 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
     uint32_t word = payload[i];
     int64_t offset = offsets(first_word + i);
     int64_t timer = 0;
+    int64_t length = 1;
     if (s.has_start_word) {
         word = s.start_word;
         offset = s.start_offset;
         s.has_start_word = false;
-        timer = timer_of(word, payload[i]);
-        decoded_ += 2;
+        length = 2;
     } else if (has_timer(word)) {
         if (++i == kPayloadWords) {
             s.has_start_word = true;
@@ -217,11 +217,18 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
             s.start_offset = offset;
             return i;
         }
-        timer = timer_of(word, payload[i]);
-        decoded_ += 2;
-    } else {
-        decoded_ += 1;
+        length = 2;
     }
+    if (length == 2) {
+        if (offsets.is_placeholder(payload[i])) {
+            lost_ += length;
+            if (s.segment >= 0) note(s, Note::cut_start, offset);
+            if (s.state == State::running) damage(s, Cause::bad_bytes, offset, out);
+            return i + 1;
+        }
+        timer = timer_of(word, payload[i]);
+    }
+    decoded_ += length;
     const bool goes_on = is_restart(word) && s.segment >= 0 && segments_[static_cast<size_t>(s.segment)].mode == mode_of(word);
     if (goes_on && s.state == State::running) {
         restart(s, timer, offset, out);
@@ -415,7 +422,7 @@ void Timeline::lose_start(Source& s) {
     if (!s.has_start_word) return;
     s.has_start_word = false;
     ++lost_;
-    if (s.segment >= 0) note(s, Note::truncated, s.start_offset);
+    if (s.segment >= 0) note(s, Note::cut_start, s.start_offset);
 }
 
 Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, Offsets offsets,

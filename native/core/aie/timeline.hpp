@@ -39,7 +39,7 @@ struct Event {
 };
 
 enum class Note {
-    unknown_code, zero_word, crosses_word, misaligned, truncated, lost_repeat, late_repeat, repeat_limit, after_stop,
+    unknown_code, zero_word, crosses_word, misaligned, cut_start, lost_repeat, late_repeat, repeat_limit, after_stop,
     restart, restart_timer, restart_ambiguous, other_mode, stop_mask, start_lost, given_up,
 };
 inline constexpr size_t kNotes = 16;
@@ -54,7 +54,7 @@ struct Segment {
 
 class Timeline {
   public:
-    static constexpr size_t kMaxSegments = 1 << 16;
+    static constexpr size_t kMaxSegments = 1 << 14;
     // Room that one packet may need. Repeat after idle cycles would write up to 1023 * 8 slices: of such slices only
     // so many are written as the stream has earned by its length.
     static constexpr size_t kSliceRoom = 1 << 17;

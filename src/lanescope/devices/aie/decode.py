@@ -1,0 +1,584 @@
+"""Trace dumps -> Trace batches.
+
+The native core does the work: hex text to words, words to packets, packets to slices with the state of every source.
+This module hands it blocks and arrays, makes tracks, and at the end turns what was noted into rows. Nothing that the
+core decides depends on how the input was cut.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.aie import config, schema
+from lanescope.devices.aie.events import MODULES
+from lanescope.devices.aie.layout import HEADER, INCOMPLETE_RUN, LOST_RUN, ORPHAN_RUN, RUNS, ZEROS_RUN, module_name
+from lanescope.devices.aie.probe import BINARY, TEXT, is_text
+from lanescope.errors import UsageError
+from lanescope.trace import Column, Flag, TimeBase, TraceBuilder, ticks_to_ns
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Source
+    from lanescope.trace import Trace
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U32 = npt.NDArray[np.uint32]
+U8 = npt.NDArray[np.uint8]
+
+BLOCK_BYTES = 1 << 20
+#: Slices that are collected before they go out as a batch.
+BATCH_ROWS = 1 << 20
+_ENTRIES = 1 << 15
+_EVENTS = 1 << 12
+#: No AI engine runs slower or faster.
+_HERTZ = (1_000, 1_000_000_000_000)
+_TICK_LIMIT = 1 << 60
+
+# What the core notes besides slices, and the columns of a note.
+_SEGMENT, _SLOT, _RESTART, _GAP, _OPEN_GAP, _END = range(6)
+_WHAT, _OF, _TICK, _VALUE, _DETAIL, _LOST, _OFFSET = range(7)
+#: Columns of a recording in the core; pairs of count and first offset follow, one for each of ``SEGMENT_STATS``.
+_SEGMENT_COLUMNS = (
+    "source",
+    "ordinal",
+    "mode",
+    "timer",
+    "offset",
+    "begin",
+    "packets",
+    "frames",
+    "restarts",
+    "end",
+    "ending",
+    "is_exact",
+)
+_STOP, _RESTARTED = schema.ENDINGS.index("stop"), schema.ENDINGS.index("restarted")
+_OTHER_MODE = "other_mode"
+
+
+@dataclass(slots=True)
+class _Arena:
+    """Slices as the core writes them, filled over several calls."""
+
+    begin: I64
+    duration: I64
+    tag: U32
+    used: int = 0
+
+    @classmethod
+    def of(cls, rows: int) -> _Arena:
+        return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.uint32))
+
+    @property
+    def room(self) -> int:
+        return len(self.tag) - self.used
+
+    def rest(self) -> tuple[I64, I64, U32]:
+        return self.begin[self.used :], self.duration[self.used :], self.tag[self.used :]
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """Tracks and names by lane number: recording * 8 + slot."""
+
+    track: I64 = field(default_factory=lambda: np.full(512, -1, np.int64))
+    name: I32 = field(default_factory=lambda: np.zeros(512, np.int32))
+    category: I32 = field(default_factory=lambda: np.zeros(512, np.int32))
+
+    def reserve(self, lanes: int) -> None:
+        """Make room; arrays that slices already refer to are left as they are."""
+        if lanes > len(self.track):
+            self.track = np.concatenate([self.track, np.full_like(self.track, -1)])
+            self.name = np.concatenate([self.name, np.zeros_like(self.name)])
+            self.category = np.concatenate([self.category, np.zeros_like(self.category)])
+
+
+class AieDecoder:
+    """Decodes one dump.
+
+    Args:
+        capture: the capture; a neighbour ``NAME.config.json`` is used unless a configuration is given.
+        options: ``config`` and ``frequency``; either may be None.
+        block_bytes: how much input is decoded at a time.
+
+    Raises:
+        UsageError: the configuration cannot be read, or no AI engine has that frequency.
+    """
+
+    def __init__(self, capture: Capture, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES) -> None:
+        self._block_bytes = block_bytes
+        self._config, config_source = _find_config(capture, options.get("config"))
+        given = options.get("frequency")
+        self._frequency = _hertz(self._config.frequency if given is None else given)
+        self._text = core.AieText() if is_text(capture.main.head().data) else None
+
+        self._builder = TraceBuilder(
+            TimeBase(epoch_kind="first_event", time_unit="cycles" if self._frequency is None else "ns"),
+            details=schema.TABLES,
+            stats=schema.STATS,
+        )
+        self._input = self._builder.input(
+            capture=capture.name,
+            path=capture.main.path,
+            size=capture.main.size,
+            sha256=capture.main.sha256,
+            family="aie",
+            format=BINARY if self._text is None else TEXT,
+            options={name: value for name, value in options.items() if value is not None},
+        )
+        if config_source is not None:
+            self._add_config(capture, config_source)
+        self._clock = self._builder.clock(
+            name="module clock", device=capture.name, frequency=self._frequency, counter_bits=56
+        )
+        # Units start on one broadcast and count from there; where that lies on another clock is not recorded.
+        self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
+
+        self._scanner = core.AieScanner()
+        self._timeline = core.AieTimeline(self._tick_limit())
+        self._waiting = bytearray()
+        self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
+        self._offsets = np.empty(0, np.int64)  # where those lie, in text
+        self._base = 0  # where the first of them lies, in binary
+        self._fed = 0
+        self._run_words = np.zeros(len(RUNS), np.int64)
+        self._noted: list[I64] = []
+        self._groups: list[int] = []
+        self._traces: list[int] = []
+        self._slots: list[tuple[str, ...]] = []
+        self._ordinals: dict[int, int] = {}
+        self._names: dict[str, int] = {}  # names of tiles and the source that has each
+        self._lanes = _Lanes()
+        self._arena_rows = min(BATCH_ROWS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
+        self._arena = _Arena.of(self._arena_rows)
+        self._entries = np.empty((_ENTRIES, 4), np.int32)
+        self._events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
+        _register_records(self._builder, capture)
+
+    def _add_config(self, capture: Capture, source: Source) -> None:
+        config_input = self._builder.input(
+            capture=capture.name,
+            part="config",
+            path=source.path,
+            size=source.size,
+            sha256=source.sha256,
+            family="aie",
+            format="aie-config",
+        )
+        self._builder.account(
+            input_id=config_input, layer=0, unit="byte", unit_bytes=1, total=source.size, decoded=source.size
+        )
+
+    def _tick_limit(self) -> int:
+        """Return a tick whose nanoseconds fit 63 bits with room to spare."""
+        if self._frequency is None:
+            return _TICK_LIMIT
+        return min(_TICK_LIMIT, (1 << 61) * self._frequency.numerator // (1_000_000_000 * self._frequency.denominator))
+
+    # --- input ------------------------------------------------------------------------------------------------
+
+    def feed(self, data: memoryview) -> list[Trace]:
+        """Take the next bytes; a batch comes when enough slices are together."""
+        self._fed += len(data)
+        if self._waiting or len(data) < self._block_bytes:
+            self._waiting += data
+            if len(self._waiting) < self._block_bytes:
+                return []
+            data = memoryview(self._waiting)
+        return self._decode_bytes(np.frombuffer(data, np.uint8))
+
+    def finish(self) -> list[Trace]:
+        """Decode the rest, end all recordings and account for every byte."""
+        batches = self._decode_bytes(np.frombuffer(self._waiting, np.uint8), is_last=True)
+        is_done = 0
+        while not is_done:
+            self._make_room(batches)
+            is_done, rows, notes = self._timeline.finish(*self._arena.rest(), self._events)
+            self._take(rows, notes)
+        self._flush()
+        self._report()
+        return [*batches, self._builder.finish()]
+
+    def _decode_bytes(self, data: U8, *, is_last: bool = False) -> list[Trace]:
+        rest = 0
+        if self._text is None:
+            rest = len(data) % 4
+            words = data[: len(data) - rest].view("<u4")
+        else:
+            words, offsets = self._read_text(data, is_last=is_last)
+            self._offsets = np.concatenate([self._offsets, offsets])
+        words = np.concatenate([self._words, words]) if len(self._words) else np.require(words, requirements="A")
+        batches, done = self._decode_words(words, is_last=is_last)
+        self._words = words[done:].copy()
+        self._offsets = self._offsets[done:]
+        self._base += 4 * done
+        self._waiting = bytearray(data[len(data) - rest :])
+        return batches
+
+    def _read_text(self, data: U8, *, is_last: bool) -> tuple[U32, I64]:
+        reader = self._text
+        assert reader is not None
+        words, offsets = np.empty(len(data) // 2 + 2, np.uint32), np.empty(len(data) // 2 + 2, np.int64)
+        count = reader.read(data, words, offsets)
+        if is_last:
+            count += reader.finish(words[count:], offsets[count:])
+        return words[:count], offsets[:count]
+
+    def _decode_words(self, words: U32, *, is_last: bool) -> tuple[list[Trace], int]:
+        """Decode as many words as can be decided; return batches and how many that were."""
+        batches: list[Trace] = []
+        done = 0
+        while done < len(words):
+            rest, offsets, base = words[done:], self._offsets[done:], self._base + 4 * done
+            taken, count = self._scanner.scan(rest, is_last, base, offsets, self._entries)
+            if not taken:
+                break
+            entries = self._entries[:count]
+            lengths = np.bincount(entries[:, 2], weights=entries[:, 1], minlength=len(RUNS))
+            self._run_words += lengths.astype(np.int64)
+            while len(entries):
+                self._make_room(batches)
+                used, rows, notes = self._timeline.decode(
+                    rest, entries, base, offsets, *self._arena.rest(), self._events
+                )
+                self._take(rows, notes)
+                entries = entries[used:]
+            done += taken
+        return batches, done
+
+    # --- slices -----------------------------------------------------------------------------------------------
+
+    def _make_room(self, batches: list[Trace]) -> None:
+        if self._arena.room < core.AieTimeline.SLICE_ROOM:
+            self._flush()
+            batches.append(self._builder.batch())
+            self._arena = _Arena.of(self._arena_rows)
+
+    def _flush(self) -> None:
+        """Hand the slices over. All columns but begin and length are made when somebody reads them."""
+        count = self._arena.used
+        if not count:
+            return
+        begin, duration, tag = self._arena.begin[:count], self._arena.duration[:count], self._arena.tag[:count]
+        builder, lanes, frequency = self._builder, self._lanes, self._frequency
+        track, name, category = lanes.track, lanes.name, lanes.category
+
+        def lane() -> npt.NDArray[np.integer[Any]]:
+            return tag >> 7 << 3 | tag & 7
+
+        ticks, length = Column.array(begin), Column.array(duration)
+        ts, dur = ticks, length
+        if frequency is not None:
+            ts = start = Column.derived(count, lambda: ticks_to_ns(begin, frequency))
+            dur = Column.derived(count, lambda: ticks_to_ns(begin + duration, frequency) - start.values)
+        quality: Any = "exact"
+        flags: Any = 0
+        if self._timeline.has_flags:
+            qualities = builder.dictionary("slices", "quality")
+            codes = qualities.codes(schema.QUALITIES)
+            bits = np.array([0, Flag.TRUNCATED, Flag.AFTER_GAP, Flag.TRUNCATED | Flag.AFTER_GAP], np.uint32)
+            quality = Column.derived(count, lambda: codes[tag >> 5 & 3], dictionary=qualities)
+            flags = Column.derived(count, lambda: bits[tag >> 3 & 3])
+        builder.append(
+            "slices",
+            track_id=Column.derived(count, lambda: track[lane()]),
+            ts=ts,
+            dur=dur,
+            ts_ticks=ticks,
+            dur_ticks=length,
+            name=Column.derived(count, lambda: name[lane()], dictionary=builder.names),
+            category=Column.derived(count, lambda: category[lane()], dictionary=builder.categories),
+            quality=quality,
+            flags=flags,
+        )
+        self._arena = _Arena(self._arena.begin[count:], self._arena.duration[count:], self._arena.tag[count:])
+
+    # --- recordings and their tracks --------------------------------------------------------------------------
+
+    def _take(self, rows: int, notes: int) -> None:
+        """Count what the core wrote, and make the tracks that it needs."""
+        self._arena.used += rows
+        events = self._events[:notes]
+        for row in events[events[:, _WHAT] <= _SLOT].tolist():
+            if row[_WHAT] == _SEGMENT:
+                self._add_segment(row[_DETAIL] >> 8)
+            else:
+                self._add_lane(row[_OF], row[_VALUE])
+        if notes:
+            self._noted.append(events[events[:, _WHAT] != _SLOT])
+
+    def _add_segment(self, source: int) -> None:
+        """Make the group of a recording, and lanes for the slots that are known to watch something."""
+        header = HEADER.decode(self._scanner.headers[source])
+        packet_type, col, row = header["type"], header["column"], header["row"]
+        module = module_name(packet_type)
+        ordinal = self._ordinals[source] = self._ordinals.get(source, 0) + 1
+        name = f"{module} ({col - self._config.colshift}, {row})"
+        if self._names.setdefault(name, source) != source:
+            name += f" id {header['id']}"
+        if ordinal > 1:
+            name += f" #{ordinal}"
+        group = self._builder.track(
+            name,
+            kind="group",
+            role="tile",
+            input_id=self._input,
+            clock_id=self._clock,
+            sort_key=((col << 5 | row) << 3 | packet_type) << 32 | header["id"] << 24 | ordinal,
+        )
+        segment = len(self._groups)
+        self._groups.append(group)
+        self._traces.append(self._add_track("trace", "trace", group, config.SLOTS))
+        slots = self._config.slot_names(module, col, row) if module in MODULES else ("",) * config.SLOTS
+        self._slots.append(slots)
+        self._lanes.reserve(config.SLOTS * len(self._groups))
+        code = self._builder.categories.code(module)
+        self._lanes.category[config.SLOTS * segment : config.SLOTS * len(self._groups)] = code
+        for slot, watched in enumerate(slots):
+            if watched:
+                self._add_lane(segment, slot)
+        if self._config.slots and (module, col, row) not in self._config.slots:
+            self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
+
+    def _add_lane(self, segment: int, slot: int) -> None:
+        lane = config.SLOTS * segment + slot
+        if self._lanes.track[lane] >= 0:
+            return
+        slots = self._slots[segment]
+        name = slots[slot] or f"slot {slot}"
+        if slots[slot] in slots[:slot]:
+            name += f" (slot {slot})" if slots[slot] else ""
+        self._lanes.track[lane] = self._add_track(name, "slot", self._groups[segment], slot)
+        self._lanes.name[lane] = self._builder.names.code(name)
+
+    def _add_track(self, name: str, role: str, group: int, sort_key: int) -> int:
+        return self._builder.track(
+            name,
+            kind="lane",
+            role=role,
+            parent=group,
+            input_id=self._input,
+            clock_id=self._clock,
+            sort_key=sort_key,
+        )
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        segments = np.empty((self._timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
+        self._timeline.segments(segments)
+        columns = dict(zip(_SEGMENT_COLUMNS, segments.T, strict=False))
+        notes = segments[:, len(_SEGMENT_COLUMNS) :].reshape(len(segments), len(schema.SEGMENT_STATS), 2)
+        events = np.concatenate(self._noted) if self._noted else np.empty((0, self._events.shape[1]), np.int64)
+        groups = np.array(self._groups, np.int64)
+        self._add_instants(events, columns)
+        self._add_gaps(events, columns, groups)
+        self._add_coverage(events, columns, groups)
+        self._add_segments(columns, notes, groups)
+        self._add_stats(events, columns, notes)
+        self._account()
+
+    def _ts(self, ticks: I64) -> I64:
+        return ticks if self._frequency is None else ticks_to_ns(ticks, self._frequency)
+
+    def _add_instants(self, events: I64, columns: Mapping[str, I64]) -> None:
+        """Start, restart and Stop, on the tile's lane ``trace``."""
+        what, detail = events[:, _WHAT], events[:, _DETAIL]
+        is_stop = (what == _END) & (detail == _STOP)
+        is_start = what == _SEGMENT
+        is_restart = (what == _RESTART) | (is_start & (detail & 1 == 1))
+        chosen = is_stop | is_start | is_restart
+        if not chosen.any():
+            return
+        is_stop, is_restart, rows = is_stop[chosen], is_restart[chosen], events[chosen]
+        segment, ticks = rows[:, _OF], np.ascontiguousarray(rows[:, _TICK])
+        names = self._builder.names.codes(("Start", "Restart", "Stop"))
+        exact, estimated, inferred = self._builder.dictionary("instants", "quality").codes(schema.QUALITIES)
+        is_exact = (columns["is_exact"][segment] == 1) | ~(is_stop | is_restart)
+        self._builder.append(
+            "instants",
+            track_id=np.array(self._traces, np.int64)[segment],
+            ts=self._ts(ticks),
+            ts_ticks=ticks,
+            name=names[np.where(is_stop, 2, is_restart.astype(np.int64))],
+            category="trace",
+            quality=np.where(
+                is_exact, exact, np.where(is_restart | (columns["restarts"][segment] > 0), inferred, estimated)
+            ).astype(np.int32),
+            flags=np.where(is_restart, np.uint32(Flag.AFTER_GAP), np.uint32(0)),
+        )
+
+    def _add_gaps(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
+        """Gaps lie on the tile's group: they concern all its lanes."""
+        rows = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
+        others = np.flatnonzero(columns["mode"] != 0)
+        causes = self._builder.dictionary("gaps", "cause").codes((*schema.CAUSES, _OTHER_MODE))
+        segment = np.concatenate([rows[:, _OF], others])
+        if not len(segment):
+            return
+        nothing = np.zeros_like(others)
+        begin = self._ts(np.concatenate([rows[:, _TICK], nothing]))
+        end = self._ts(np.concatenate([rows[:, _VALUE], nothing]))
+        lost = np.concatenate([rows[:, _LOST], nothing])
+        self._builder.append(
+            "gaps",
+            track_id=groups[segment],
+            ts=begin,
+            dur=end - begin,
+            dur_valid=np.concatenate([rows[:, _WHAT] == _GAP, nothing.astype(bool)]),
+            cause=causes[np.concatenate([rows[:, _DETAIL], np.full_like(others, len(schema.CAUSES))])],
+            lost_count=lost,
+            lost_count_valid=lost > 0,
+            input_id=self._input,
+            first_offset=np.concatenate([rows[:, _OFFSET], columns["offset"][others]]),
+        )
+
+    def _add_coverage(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
+        """From Start to Stop, or to the last known cycle, without the gaps."""
+        gaps = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
+        recorded = np.flatnonzero(columns["mode"] == 0)
+        # In order of recording and time: what is known ends where a gap begins, and begins again where one ends.
+        segment = np.concatenate([recorded, gaps[:, _OF], gaps[:, _OF], recorded])
+        tick = np.concatenate([columns["begin"][recorded], gaps[:, _TICK], gaps[:, _VALUE], columns["end"][recorded]])
+        turn = np.concatenate(
+            (
+                np.full(len(recorded), -1),
+                np.arange(len(gaps)) * 2,
+                np.arange(len(gaps)) * 2 + 1,
+                np.full(len(recorded), 2 * len(gaps)),
+            )
+        )
+        order = np.lexsort((turn, segment))
+        segment, tick = segment[order][::2], self._ts(tick[order])
+        ts, dur = tick[::2], tick[1::2] - tick[::2]
+        keep = dur > 0
+        if keep.any():
+            self._builder.append("coverage", track_id=groups[segment[keep]], ts=ts[keep], dur=dur[keep])
+
+    def _add_segments(self, columns: Mapping[str, I64], notes: I64, groups: I64) -> None:
+        if not len(groups):
+            return
+        builder = self._builder
+        headers = np.array(self._scanner.headers, np.uint32)[columns["source"]]
+        packet_type = HEADER["type"].of(headers)
+        modules = [module_name(number) for number in packet_type.tolist()]
+        start_lost = [spec.name for spec in schema.SEGMENT_STATS].index("aie_start_lost")
+        builder.append(
+            "aie_segments",
+            track_id=groups,
+            module=modules,
+            col=HEADER["column"].of(headers),
+            row=HEADER["row"].of(headers),
+            packet_type=packet_type,
+            packet_id=HEADER["id"].of(headers),
+            ordinal=columns["ordinal"],
+            mode=columns["mode"],
+            start_timer=columns["timer"],
+            start_timer_valid=columns["mode"] < 2,
+            start_offset=columns["offset"],
+            is_start_seen=notes[:, start_lost, 0] == 0,
+            is_stop_seen=columns["ending"] == _STOP,
+            ending=builder.dictionary("aie_segments", "ending").codes(schema.ENDINGS)[columns["ending"]],
+            cycles=columns["end"],
+            cycles_valid=columns["mode"] == 0,
+            is_exact=(columns["is_exact"] == 1) & (columns["mode"] == 0),
+            packets=columns["packets"],
+            frames=columns["frames"],
+            restarts=columns["restarts"],
+        )
+
+    def _add_stats(self, events: I64, columns: Mapping[str, I64], notes: I64) -> None:
+        for spec, (count, first) in zip(schema.SCAN_STATS, self._scanner.tallies, strict=True):
+            self._stat(spec.name, count, first)
+        self._stat("aie_segment_limit", *self._timeline.over_limit)
+        if self._text is not None:
+            self._stat("aie_bad_line", *self._text.bad_lines)
+        for segment, note in np.argwhere(notes[:, :, 0]).tolist():
+            count, first = notes[segment, note].tolist()
+            name = schema.SEGMENT_STATS[note].name
+            self._stat(name, count, first, segment)
+            if name in ("aie_restart", "aie_start_lost") and columns["mode"][segment] == 0:
+                # No capture that we know holds a restart of mode 0.
+                self._stat("unconfirmed_row", count, first, segment)
+        ended = events[(events[:, _WHAT] == _END) & (events[:, _DETAIL] != _STOP)]
+        for row in ended.tolist():
+            segment = row[_OF]
+            if columns["mode"][segment] == 0:
+                self._stat("aie_no_stop", 1, None, segment)
+            if row[_DETAIL] == _RESTARTED:
+                self._stat("aie_second_start", 1, row[_OFFSET], segment)
+
+    def _stat(self, name: str, count: int, first: int | None, segment: int | None = None) -> None:
+        group = None if segment is None else self._groups[segment]
+        self._builder.stat(name, count, track_id=group, input_id=self._input, first_offset=first)
+
+    def _account(self) -> None:
+        """Bytes, then words: each word of a line or of four bytes is decoded, filler or lost."""
+        builder = self._builder
+        decoded, filler, lost = self._timeline.words
+        filler += int(self._run_words[ZEROS_RUN])
+        lost += int(self._run_words[[LOST_RUN, ORPHAN_RUN, INCOMPLETE_RUN]].sum())
+        unit_bytes, bytes_decoded, bytes_filler, bytes_lost = 4, self._fed - self._fed % 4, 0, self._fed % 4
+        if self._text is None:
+            self._stat("truncated", int(bytes_lost > 0), bytes_decoded)
+        else:
+            unit_bytes = 8
+            bytes_decoded, bytes_filler, bytes_lost = self._text.bytes
+            # A placeholder stood for each line that is no word; wherever it was met, it counted as lost.
+            lost -= self._text.bad_lines[0]
+        builder.account(
+            input_id=self._input,
+            layer=0,
+            unit="byte",
+            unit_bytes=1,
+            total=self._fed,
+            decoded=bytes_decoded,
+            filler=bytes_filler,
+            lost=bytes_lost,
+        )
+        builder.account(
+            input_id=self._input,
+            layer=1,
+            unit="word",
+            unit_bytes=unit_bytes,
+            total=decoded + filler + lost,
+            decoded=decoded,
+            filler=filler,
+            lost=lost,
+        )
+
+
+def _find_config(capture: Capture, path: str | None) -> tuple[config.Config, Source | None]:
+    """Return the configuration that is given, or lies beside the capture, and the file that it was read from."""
+    found = [path] if path is not None else capture.find(glob.escape(f"{capture.name}.config.json"))
+    if not found:
+        return config.Config(), None
+    return config.load(Path(found[0])), capture.use("config", found[0])
+
+
+def _hertz(value: Any) -> Fraction | None:
+    if value is None:
+        return None
+    try:
+        frequency = Fraction(repr(value) if isinstance(value, float) else value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise UsageError(f"frequency {value!r} is no number of Hz", hint="say --frequency 1.8e9") from None
+    if not _HERTZ[0] <= frequency <= _HERTZ[1]:
+        raise UsageError(f"no AI engine runs at {value} Hz", hint="say --frequency 1.8e9")
+    return frequency
+
+
+def _register_records(builder: TraceBuilder, capture: Capture) -> None:
+    from lanescope.devices.aie.records import frames_of_file
+
+    path = capture.main.path
+    builder.records("aie.frame", lambda: frames_of_file(path))

@@ -1,0 +1,103 @@
+"""The AIE family: trace packets of AMD AI engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from lanescope.devices.base import Decoder, Family, Option, Simulation
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Head, Match
+    from lanescope.trace import StatSpec, TableSpec
+
+
+def _count(text: str) -> int:
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value
+
+
+def _hertz(text: str) -> Fraction:
+    # A huge exponent would take for ever as an exact ratio.
+    if "/" not in text and not 0 < float(text) < float("inf"):
+        raise ValueError("it is no frequency")
+    return Fraction(text)
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError("it is not between 0 and 1")
+    return value
+
+
+class Aie(Family):
+    """Trace units of AIE2 and AIE2P tiles: binary dumps and hex text, several tiles interleaved."""
+
+    name = "aie"
+    title = "AMD AI engines: event trace packets of NPUs and Versal AIE-ML"
+    options = (
+        Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
+        Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
+    )
+    sim_options = (
+        Option("tiles", _count, "traced tiles", 4),
+        Option("records", _count, "frames in each tile's recording, about", 2000),
+        Option("runs", _count, "recordings of each tile, one after the other", 1),
+        Option("overruns", _count, "times that each recording loses frames and restarts", 0),
+        Option("lost_tail", _count, "packets missing at the end of the file", 0),
+        Option("stale", _count, "packets of an older run behind the newest ones", 0),
+        Option("bad_headers", _share, "share of packets that have a flipped bit in their header", 0.0),
+        Option("zeros", _count, "words of zeros behind the packets", 24),
+        Option("text", bool, "hex text instead of binary", default=False),
+    )
+
+    demo = {"tiles": 5, "records": 120, "overruns": 1, "bad_headers": 0.02}  # noqa: RUF012 (read only)
+
+    def probe(self, head: Head) -> Match:
+        """Judge by the packets: sound headers, each source beginning with Start."""
+        from lanescope.devices.aie.probe import probe
+
+        return probe(head)
+
+    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return a decoder; it takes the configuration beside the capture when no other is given."""
+        from lanescope.devices.aie.decode import AieDecoder
+
+        return AieDecoder(capture, options)
+
+    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a line for each packet, frame or row."""
+        from lanescope.devices.aie.dump import dump
+
+        return dump(capture, stage, options)
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Simulate a few tiles with levels, pulses and long quiet times, and what goes wrong on the way out."""
+        from lanescope.devices.aie.simulate import simulate
+
+        return simulate(options, seed)
+
+    def tables(self) -> tuple[TableSpec, ...]:
+        """Declare the detail tables."""
+        from lanescope.devices.aie.schema import TABLES
+
+        return TABLES
+
+    def stats(self) -> tuple[StatSpec, ...]:
+        """Declare the stats."""
+        from lanescope.devices.aie.schema import STATS
+
+        return STATS
+
+    def formats(self) -> Iterable[Any]:
+        """Declare the wire formats."""
+        from lanescope.devices.aie.layout import HEADER, MODE0, PACKET
+
+        return (HEADER, PACKET, MODE0)
+
+
+FAMILY = Aie()

@@ -1,0 +1,122 @@
+"""Detail tables, raw records and stats of the AIE family."""
+
+from __future__ import annotations
+
+from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.stats import CORE_STATS, StatSpec
+
+SEGMENTS = TableSpec(
+    "aie_segments",
+    "one recording of one trace unit, from Start to Stop. Each counts its cycles from its own Start: units that start "
+    "on the same broadcast are a fixed few cycles apart at most",
+    (
+        ColumnSpec("track_id", "int64", "group track of the tile and recording"),
+        ColumnSpec("module", "text", "core, mem, shim, memtile: by the packet type, as mlir-aie numbers them"),
+        ColumnSpec("col", "int32", "physical column, from the packet header"),
+        ColumnSpec("row", "int32", "row, from the packet header"),
+        ColumnSpec("packet_type", "uint8", "type of its packets"),
+        ColumnSpec("packet_id", "uint8", "id of its packets"),
+        ColumnSpec("ordinal", "int64", "1 for the first recording of the unit in the file"),
+        ColumnSpec("mode", "uint8", "0 event-time, 1 event-PC, 2 execution; others than 0 are not decoded"),
+        ColumnSpec(
+            "start_timer",
+            "int64",
+            "the unit's timer in its Start frame, before that resets it; NULL in modes 2 and 3",
+            nullable=True,
+            unit="ticks",
+        ),
+        ColumnSpec("start_offset", "int64", "byte offset of its Start frame", unit="bytes"),
+        ColumnSpec("is_start_seen", "bool", "False: the first frame in the file is a restart, what was before is lost"),
+        ColumnSpec("is_stop_seen", "bool", "False: the tail may be lost"),
+        ColumnSpec("ending", "text", "stop, restarted (a second Start), end_of_data, given_up"),
+        ColumnSpec(
+            "cycles",
+            "int64",
+            "from Start to Stop, or to the last known cycle; NULL if not decoded",
+            nullable=True,
+            unit="ticks",
+        ),
+        ColumnSpec("is_exact", "bool", "nothing was lost in between, so that `cycles` and all its times are exact"),
+        ColumnSpec("packets", "int64", "packets"),
+        ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, fillers not"),
+        ColumnSpec("restarts", "int64", "overruns of the unit's buffer that it reported"),
+    ),
+    key="track_id",
+)
+TABLES = (SEGMENTS,)
+
+FRAMES = TableSpec(
+    "aie.frame",
+    "one frame, or a piece of payload that is none, as it lies in the file",
+    (
+        ColumnSpec("offset", "int64", "byte offset of the word in which it begins", unit="bytes"),
+        ColumnSpec("bit", "uint8", "bits of that word before it, from the most significant one"),
+        ColumnSpec("bits", "uint8", "its size"),
+        ColumnSpec("header", "uint32", "header word of its packet"),
+        ColumnSpec("name", "text", "frame, or why it is none"),
+        ColumnSpec("raw", "uint64", "its bits, prefix included"),
+        ColumnSpec("mask", "uint8", "events asserted, bit i for slot i", nullable=True),
+        ColumnSpec("cycles", "int64", "idle cycles before", nullable=True, unit="ticks"),
+        ColumnSpec("repeats", "int64", "how many times more", nullable=True),
+        ColumnSpec("mode", "uint8", "Start: the trace mode", nullable=True),
+        ColumnSpec("is_restart", "bool", "Start: goes on after lost frames", nullable=True),
+        ColumnSpec("timer", "int64", "Start: the module's timer", nullable=True, unit="ticks"),
+    ),
+)
+
+_UNCONFIRMED_ROW, _TRUNCATED = CORE_STATS
+
+#: Notes of the packet scanner, in its order.
+SCAN_STATS = (
+    StatSpec("aie_bad_header", "data_loss", "packets with a damaged header, skipped; who lost them is not sure"),
+    StatSpec("aie_resync", "data_loss", "places where the packets are out of step and were looked for word by word"),
+    StatSpec("aie_no_start", "data_loss", "packets of a source whose Start is not in the file: its mode is unknown"),
+    StatSpec("aie_source_limit", "data_loss", "packets of more sources than any device has"),
+    StatSpec("aie_zero_run", "info", "runs of 8 and more zero words between packets: parts of the buffer"),
+    StatSpec(
+        "aie_after_zeros", "notice", "sources that go on after such a run without a Start: packets may be missing"
+    ),
+    _TRUNCATED,
+)
+#: Notes of the timeline, in its order.
+SEGMENT_STATS = (
+    StatSpec("aie_unknown_code", "data_loss", "words that hold a code of no frame; the rest of the word is lost"),
+    StatSpec("aie_zero_word", "data_loss", "words of zeros, which the hardware never writes"),
+    StatSpec(
+        "aie_crosses_word", "data_loss", "frames that do not fit into their word; emulators write them, hardware never"
+    ),
+    StatSpec("aie_misaligned", "data_loss", "Start frames in the middle of a word"),
+    StatSpec("aie_cut_start", "data_loss", "Start frames whose second word is missing"),
+    StatSpec("aie_lost_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
+    _UNCONFIRMED_ROW,  # Repeat after idle cycles
+    StatSpec(
+        "aie_repeat_limit", "data_loss", "slices that Repeat frames after idle cycles stand for, too many to write"
+    ),
+    StatSpec("aie_after_stop", "data_loss", "words between Stop and the next Start that are no filler"),
+    StatSpec("aie_restart", "data_loss", "restarts: the unit's buffer ran over and frames are lost"),
+    StatSpec(
+        "aie_restart_timer", "error", "restarts whose timer contradicts the time before; times after it are too small"
+    ),
+    StatSpec("aie_restart_ambiguous", "notice", "restarts whose timer would also fit if Start did not reset it"),
+    StatSpec("aie_other_mode", "data_loss", "words of a trace mode that is not decoded here"),
+    StatSpec("aie_stop_mask", "notice", "Stop frames with a mask, whose meaning is unknown"),
+    StatSpec("aie_start_lost", "data_loss", "recordings of which the file has no Start, only a restart"),
+    StatSpec("aie_given_up", "error", "words after the time ran beyond what can be counted"),
+)
+STATS = tuple(
+    spec
+    for spec in (
+        *SCAN_STATS,
+        *SEGMENT_STATS,
+        StatSpec("aie_bad_line", "data_loss", "lines of a text file that are not one word of 8 hexadecimal digits"),
+        StatSpec("aie_no_stop", "data_loss", "recordings without Stop: their tail may be lost"),
+        StatSpec("aie_second_start", "notice", "recordings that begin while another runs: a new run, or stale packets"),
+        StatSpec("aie_segment_limit", "data_loss", "Starts beyond the number of recordings that are kept apart"),
+        StatSpec("aie_tile_unknown", "notice", "recordings of a tile that the configuration does not know"),
+    )
+    if spec not in CORE_STATS
+)
+
+CAUSES = ("lost_packet", "bad_bytes", "overrun", "start_lost", "repeat_limit", "truncated")
+ENDINGS = ("stop", "restarted", "end_of_data", "given_up")
+QUALITIES = ("exact", "estimated", "inferred")
