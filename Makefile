@@ -12,6 +12,7 @@ $(shell [ ! -e .venv/made-at ] || [ "$$(cat .venv/made-at)" = "$$PWD" ] || rm -r
 
 NATIVE := CMakeLists.txt $(shell find native -type f -not -path 'native/fuzz/*')
 READY := .venv/native.stamp
+STUB := src/lanescope/_native/core.pyi
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +33,10 @@ $(READY): .venv/venv.stamp .venv/modules.txt $(NATIVE)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
+# Type checkers read the sources, not the installed package, and want the stub beside them.
+$(STUB): $(READY)
+	@$(BIN)/python -m nanobind.stubgen --quiet --module lanescope._native.core --output-file $@
+
 demo: $(READY) ## run lanescope on a simulated capture
 	@$(BIN)/lanescope demo
 
@@ -44,7 +49,7 @@ test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
 browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
 	@tools/fetch_tools node chromium
 
-lint: .venv/venv.stamp ## ruff, mypy, import-linter
+lint: $(STUB) ## ruff, mypy, import-linter
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -66,6 +71,7 @@ wheel: .venv/venv.stamp ## build a wheel into dist
 clean: ## remove everything that is made here
 	rm -rf .venv .tools build dist out docs/_build docs/reference/generated .mypy_cache .ruff_cache .pytest_cache \
 	    .import_linter_cache .hypothesis
+	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check wheel clean

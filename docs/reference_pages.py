@@ -53,18 +53,22 @@ def _spec(spec: TableSpec) -> str:
         (f"`{c.name}`", c.type, "yes" if c.nullable else "", c.unit, c.doc + (" *(argument)*" if c.is_argument else ""))
         for c in spec.columns
     ]
-    return f"## `{spec.name}`\n\nOne row: {spec.doc}.{key}\n\n" + _table(("column", "type", "NULL", "unit", "meaning"), rows)
+    return f"## `{spec.name}`\n\nOne row: {spec.doc}.{key}\n\n" + _table(
+        ("column", "type", "NULL", "unit", "meaning"), rows
+    )
 
 
 def tables() -> str:
     """The tables of a trace."""
     parts = [
         "# Tables",
-        "What SQL, Arrow and Parquet readers see. `text` is a dictionary column; NULL means unknown, never zero. Columns "
-        "marked *(argument)* go with the event into viewers.",
+        "What SQL, Arrow and Parquet readers see. `text` is a dictionary column; NULL means unknown, never zero. "
+        "Columns marked *(argument)* go with the event into viewers.",
         *map(_spec, CORE_TABLES),
         "## Flags\n\nBits of `flags`.\n\n"
-        + _table(("bit", "flag", "meaning"), [(int(f), f"`{str(f.name).lower()}`", doc) for f, doc in FLAG_DOCS.items()]),
+        + _table(
+            ("bit", "flag", "meaning"), [(int(f), f"`{str(f.name).lower()}`", doc) for f, doc in FLAG_DOCS.items()]
+        ),
     ]
     for family in devices.in_tree():
         parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
@@ -87,8 +91,8 @@ def formats() -> str:
     """The wire formats."""
     parts = [
         "# Wire formats",
-        "Each row says how it is known: `documented` by its maker, `observed` by us in hardware captures, `published` by "
-        "others and never seen by us (meeting one counts the stat `unconfirmed_row`), `unknown`.",
+        "Each row says how it is known: `documented` by its maker, `observed` by us in hardware captures, `published` "
+        "by others and never seen by us (meeting one counts the stat `unconfirmed_row`), `unknown`.",
     ]
     for family in devices.in_tree():
         parts.append(f"## {family.name}: {family.title}")
@@ -100,14 +104,18 @@ def rules() -> str:
     """What `lanescope check` looks for."""
     parts = ["# Rules", "What `lanescope check` looks for. `lanescope check --explain CODE` prints the same."]
     for rule in check.RULES:
-        parts.append(f"({rule.code})=\n## {rule.code}: {rule.title}\n\n*{rule.severity}*. {rule.doc}\n\n**What to do.** {rule.advice}")
+        title = f"({rule.code})=\n## {rule.code}: {rule.title}"
+        parts += [title, f"*{rule.severity}*. {rule.doc}", f"**What to do.** {rule.advice}"]
     return "\n\n".join(parts) + "\n"
 
 
 def commands() -> str:
     """The help of each command."""
-    parts = ["# Commands", "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
-             "`--strict`; 130 interrupted; 70 a bug of ours."]
+    parts = [
+        "# Commands",
+        "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
+        "`--strict`; 130 interrupted; 70 a bug of ours.",
+    ]
     for verb in cli.VERBS:
         parser = common.parser_of(verb, import_module(f"lanescope.cli.{verb}"), [verb], devices.in_tree())
         parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)

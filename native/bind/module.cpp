@@ -7,6 +7,8 @@ NB_MODULE(core, m) {
     m.doc() = "lanescope's native core: codecs, writers and Arrow export.";
     lanescope::bind::aie(m);
     lanescope::bind::arrow(m);
+    lanescope::bind::ascend(m);
+    lanescope::bind::chrome(m);
     lanescope::bind::cuda(m);
     lanescope::bind::layout(m);
     lanescope::bind::perfetto(m);

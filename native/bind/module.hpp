@@ -4,6 +4,8 @@
 namespace lanescope::bind {
 void aie(nanobind::module_& m);
 void arrow(nanobind::module_& m);
+void ascend(nanobind::module_& m);
+void chrome(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void perfetto(nanobind::module_& m);

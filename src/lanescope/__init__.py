@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         MissingToolError,
         UsageError,
     )
-    from lanescope.session import batches, merge, open, probe  # noqa: A004 - the verb that people expect
+    from lanescope.session import batches, merge, open, probe
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
