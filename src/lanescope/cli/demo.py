@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lanescope import devices, session
 from lanescope.cli import sim
-from lanescope.cli.common import losses, rows_text, span_text
+from lanescope.cli.common import row_counts, rows_text, span_text
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
+from lanescope.source import MINE
 from lanescope.view.tables import is_terminal, show
 from lanescope.view.text import count_text, escape, time_text
 
@@ -29,31 +31,29 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     shown = 0
-    for path, options in _corpus(Path(args.corpus)) if args.corpus else _simulated(folder):
-        _show(path, options, folder / f"{path.name.split('.')[0]}.pftrace")
+    for name, path in _corpus(Path(args.corpus)) if args.corpus else _simulated(folder):
+        _show(path, folder / f"{name}.pftrace")
         shown += 1
     if not shown:
         raise InputError(f"{args.corpus}: no capture of any known device family in it", hint="name another folder")
-    print(f"Open the .pftrace files in {escape(str(folder))} at https://ui.perfetto.dev (drag and drop),")
-    print("or offline with `lanescope view FILE`.")
+    print(f"Drag a .pftrace file from {escape(str(folder))} to https://ui.perfetto.dev, or see a capture offline:")
+    print(f"  lanescope view {escape(shlex.quote(str(path)))}")
     return 0
 
 
-def _simulated(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def _simulated(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Simulate a capture of each family; yield what to call it, and its main file."""
     for family in devices.in_tree():
         options = devices.settle(family.sim_options, dict(family.demo), what=f"the simulator of {family.name}")
         simulation = family.simulate(options, 1)
-        name = next(iter(simulation.files))
-        if len(simulation.files) == 1:
-            path = folder / f"{family.name}{Path(name).suffix}"
-            sim.write(simulation, path, force=True)
-        else:
-            path = folder / family.name / name
-            sim.write(simulation, path.parent, force=True)
-        yield path, {}
+        home = folder / family.name
+        home.mkdir(exist_ok=True)
+        sim.write(simulation, home, force=True)
+        yield family.name, home / next(iter(simulation.files))
 
 
-def _corpus(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every file below a folder that a family recognises."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", hint="--corpus names a folder of captures")
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -61,38 +61,42 @@ def _corpus(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             candidates = session.probe(path)
         except InputError:
             continue
-        if candidates and candidates[0].score >= 50:
-            yield path, {}
+        if candidates and candidates[0].score >= MINE:
+            yield "-".join(path.relative_to(folder).with_suffix("").parts), path
 
 
-def _show(path: Path, options: dict[str, str], out: Path) -> None:
+def _show(path: Path, out: Path) -> None:
     from lanescope.analysis import check
     from lanescope.analysis.summary import summary
     from lanescope.exchange import perfetto
     from lanescope.view.terminal import lane_strip
 
-    trace = session.open(path, **options)
+    trace = session.open(path)
     findings = check.run(trace)
     report = perfetto.write(trace, out, findings=check.to_table(findings))
     span = span_text(trace)
     inputs = next(trace.inputs.rows())
     length = time_text(span[1] - span[0], trace.time.time_unit) if span else "no time"
-    print(f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}: {rows_text(trace)} in {length}")
+    print(f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}: {rows_text(row_counts(trace))} in {length}")
     print()
-    print(lane_strip(trace, findings=findings, color=is_terminal(sys.stdout)))
+    serious = [finding for finding in findings if finding.severity != "notice"]
+    print(lane_strip(trace, findings=serious, rows=12, color=is_terminal(sys.stdout)))
     print()
     table = list(summary(trace).rows())[:6]
-    columns = ("name", "count", "total", "median", "max", "share")
+    columns = ("group", "count", "total", "median", "max", "share")
     show(columns, ([row[name] for name in columns] for row in table), title=f"times in {trace.time.time_unit}")
     lost = sum(row["lost"] for row in trace.accounting.rows() if row["scope"] == "input")
     total = sum(row["total"] for row in trace.accounting.rows() if row["layer"] == 0 and row["scope"] == "input")
     print()
     print(f"accounting: {total} bytes, all of them decoded, filler or lost ({count_text(lost, 'unit')} lost)")
-    if findings or losses(trace):
-        shown = ("severity", "code", "place", "count", "title")
-        show(shown, ([f.severity, f.code, f.place.track or f.place.input, f.count, f.title] for f in findings[:6]))
-        if len(findings) > 6:
-            print(f"... and {len(findings) - 6} more: lanescope check {escape(str(path))}")
+    if findings:
+        # One line a rule: how often, and on how many lanes.
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for finding in findings:
+            found.setdefault((finding.severity, finding.code, finding.title), []).append(finding.count)
+        rows = [(*what, sum(counts), len(counts)) for what, counts in found.items()]
+        show(("severity", "code", "what", "count", "places"), rows, title="check")
+        print(f"  lanescope check {escape(shlex.quote(str(path)))}")
     else:
         print(f"check: {count_text(len(check.RULES), 'rule')}, no findings")
     print(f"written: {escape(str(out))}, {report.bytes} bytes")

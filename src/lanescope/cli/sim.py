@@ -11,19 +11,20 @@ from lanescope import devices
 from lanescope.cli.common import add_options, given_options, say
 from lanescope.devices import Family, Simulation
 from lanescope.errors import UsageError
+from lanescope.exchange.output import opened
 from lanescope.view.text import escape
 
 EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 7 -o run.npy")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
-    """Add the arguments; the options are those of the family that is named."""
+    """Add the arguments; the options are those of the family that is named, or of all for help."""
     parser.add_argument("family", metavar="FAMILY", help="device family")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="the same seed gives the same bytes")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file, or folder for several files")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the main file, or a folder")
     parser.add_argument("--force", action="store_true", help="replace what is there")
-    named = arguments[0] if arguments else ""
-    add_options(parser, [(f"options of {f.name}", f.sim_options) for f in families if f.name == named])
+    named = [family for family in families if family.name in arguments]
+    add_options(parser, [(family, family.sim_options) for family in named or families])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,10 +37,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(simulation: Simulation, out: Path, *, force: bool = False) -> list[Path]:
-    """Write a simulation: one file as ``out`` with ``out.truth.json`` beside it, several into the folder ``out``."""
+    """Write a simulation and its truth.
+
+    ``out`` names the main file when it has the same suffix, or when there is only one file; neighbours take its name
+    (``run.npy``, ``run.events.json``, ``run.npy.truth.json``). Else it names a folder for all of them.
+
+    Raises:
+        UsageError: something is there already, unless ``force`` replaces it.
+    """
     truth = json.dumps(simulation.truth, indent=1).encode()
-    if len(simulation.files) == 1:
-        content = {out: next(iter(simulation.files.values())), out.with_name(out.name + ".truth.json"): truth}
+    main = Path(next(iter(simulation.files)))
+    if not out.is_dir() and (len(simulation.files) == 1 or (out.suffix and out.suffix == main.suffix)):
+        content = {out.with_name(_renamed(name, main, out)): data for name, data in simulation.files.items()}
+        content[out.with_name(out.name + ".truth.json")] = truth
     else:
         content = {out / name: data for name, data in simulation.files.items()}
         content[out / "truth.json"] = truth
@@ -48,5 +58,13 @@ def write(simulation: Simulation, out: Path, *, force: bool = False) -> list[Pat
             raise UsageError(f"{path} is there already", hint="say --force to replace it")
     for path, data in content.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with opened(path) as file:
+            file.write(data)
     return list(content)
+
+
+def _renamed(name: str, main: Path, out: Path) -> str:
+    """Return the name of a file of the simulation when its main file is called ``out``."""
+    if name == main.name:
+        return out.name
+    return name.replace(main.stem, out.stem, 1) if name.startswith(main.stem) else name

@@ -55,7 +55,7 @@ class Aie(Family):
         Option("text", bool, "hex text instead of binary", default=False),
     )
 
-    demo = {"tiles": 5, "records": 120, "overruns": 1, "bad_headers": 0.02}  # noqa: RUF012 (read only)
+    demo = {"tiles": 3, "records": 400, "overruns": 1}  # noqa: RUF012 (read only)
 
     def probe(self, head: Head) -> Match:
         """Judge by the packets: sound headers, each source beginning with Start."""

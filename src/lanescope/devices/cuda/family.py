@@ -67,6 +67,7 @@ class Cuda(Family):
         Option("stray_ends", _count, "lanes with an end that nothing began", 0),
         Option("reruns", _count, "lanes that go on behind their finalize", 0),
     )
+    demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)
     streaming = False
     # One word, the columns of half a slice, and scratch for the longest lane.
     bytes_per_row = 100
