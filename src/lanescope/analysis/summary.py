@@ -86,7 +86,7 @@ def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Tab
     if len(filled):
         total[filled] = np.add.reduceat(sorted_lengths, edges[filled])
     busy = int((time.slice_union.end - time.slice_union.begin).sum())
-    share = _covered(time, group, groups) / (busy or 1)
+    share = covered_by(time, group, groups) / (busy or 1)
     shown = np.lexsort((-members, -total))
     shown = shown[members[shown] > 0]
     known = count[shown] > 0
@@ -151,7 +151,7 @@ def _sorted_within(group: Ints, lengths: Ints) -> Ints:
     return lengths[np.lexsort((lengths, group))]
 
 
-def _covered(time: LaneTime, group: Ints, groups: int) -> npt.NDArray[np.float64]:
+def covered_by(time: LaneTime, group: Ints, groups: int) -> npt.NDArray[np.float64]:
     """Return how much time the slices of each group cover, lane by lane, float64 [groups]."""
     track, begin, end = time.extents
     length = end - begin

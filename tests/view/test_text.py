@@ -1,0 +1,77 @@
+"""Text for terminals: nothing in it can move the cursor, and times keep their digits."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.view.text import cells, count_text, escape, fit, time_text
+
+
+@given(st.text())
+def test_escaped_text_holds_no_control_or_invisible_characters(text):
+    safe = escape(text)
+    assert {unicodedata.category(c) for c in safe}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+    safe.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("mma[0] {x} \\n", "mma[0] {x} \\n"),
+        ("名前 é 🙂", "名前 é 🙂"),
+        ("\x1b[2J\x07\x9b\x7f", "\\x1b[2J\\x07\\x9b\\x7f"),
+        ("\u202egpj\u2066\u200b\u2028", "\\u202egpj\\u2066\\u200b\\u2028"),
+        ("\ud800\U000e0001", "\\ud800\\U000e0001"),
+        ("a\tb\nc", "a\\x09b\\x0ac"),
+    ],
+)
+def test_escapes(text, safe):
+    assert escape(text) == safe
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1 µs"),
+        (-1500, "-1.5 µs"),
+        (999_499, "999 µs"),
+        (999_500, "1 ms"),
+        (999_999_999, "1 s"),
+        (1_234_567_890, "1.23 s"),
+        (3_600_000_000_000, "3600 s"),
+        (123_456_000_000_000, "123456 s"),
+    ],
+)
+def test_times(ns, text):
+    assert time_text(ns) == text
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_a_time_is_within_half_a_percent(ns):
+    number, unit = time_text(ns).split()
+    value = float(number) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert abs(value - ns) <= 0.005 * abs(ns)
+    assert "e" not in number
+
+
+def test_cycles_stay_cycles():
+    assert time_text(1_234_567, "cycles") == "1234567 cycles"
+
+
+def test_counts():
+    assert [count_text(n, "lane") for n in (0, 1, 2)] == ["0 lanes", "1 lane", "2 lanes"]
+    assert count_text(2, "entry", "entries") == "2 entries"
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Mn", "Me"])), st.integers(1, 30))
+def test_fitted_text_has_exactly_its_width(text, width):
+    fitted = fit(text, width)
+    assert cells(fitted) == width
+    if cells(text) <= width:
+        assert fitted.startswith(text)
+    else:
+        assert "…" in fitted
