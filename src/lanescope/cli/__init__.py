@@ -6,10 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import lanescope
+from lanescope.errors import InputError, InternalError, LanescopeError, UsageError
 
 #: Verb -> one line of help. Its module is ``lanescope.cli.VERB``.
 VERBS = {
@@ -37,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the call, and where its help is."""
-        self.exit(_complain(f"{message}; see {self.prog} --help", 2))
+        raise UsageError(message, hint=f"see {self.prog} --help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,31 +48,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under ``--strict``; 130 interrupted; 70 a bug.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _prepare_streams()
     try:
-        status = _run(arguments)
+        try:
+            status = _run(arguments)
+        except SystemExit as stop:  # argparse: help and version
+            status = stop.code if isinstance(stop.code, int) else 0
         sys.stdout.flush()
-    except SystemExit as stop:  # argparse: help, version, wrong usage
-        return stop.code if isinstance(stop.code, int) else 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Who reads us has seen enough. The interpreter would complain again when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
-    except MemoryError:
-        return _complain(
-            "there is not enough memory for this capture; convert it to .parquet, or take a part of it", 70
-        )
     except Exception as error:
-        from lanescope.errors import InternalError, LanescopeError
-
         if os.environ.get("LANESCOPE_DEBUG") == "1":
-            raise
-        if isinstance(error, LanescopeError) and not isinstance(error, InternalError):
-            return _complain(str(error), error.exit_status)
-        what = f"{type(error).__name__}: {error}"
-        return _complain(f"a bug of lanescope: {what}; run again with LANESCOPE_DEBUG=1 and report what it prints", 70)
+            import traceback
+
+            traceback.print_exc()
+        return _explain(error)
     return status
+
+
+def _explain(error: Exception) -> int:
+    """Say in one line what went wrong, and return the exit status for it."""
+    if isinstance(error, LanescopeError) and not isinstance(error, InternalError):
+        return _complain(str(error), error.exit_status)
+    if isinstance(error, MemoryError):
+        return _complain("there is not enough memory for this capture; take a part of it", InputError.exit_status)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror}; choose another place, or make room", UsageError.exit_status)
+    what = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
+    return _complain(f"a bug of lanescope: {what}; run again with LANESCOPE_DEBUG=1 and report what it prints", 70)
+
+
+def _prepare_streams() -> None:
+    """Let neither a closed stream nor a character that the terminal's encoding lacks end a command."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (cheap; as long as the process)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Forget what is still buffered: who reads us has seen enough, and the interpreter would try again at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, sys.stdout.fileno())
+    except OSError:  # not a file of the system's
+        pass
+    finally:
+        os.close(null)
 
 
 def _run(arguments: list[str]) -> int:
@@ -104,11 +136,13 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
 def _family_verbs() -> dict[str, str]:
     from lanescope import devices
 
-    return {verb: module for family in devices.in_tree() for verb, module in family.verbs.items()}
+    families = (*devices.in_tree(), *devices.strangers())
+    return {verb: module for family in families for verb, module in family.verbs.items()}
 
 
 def _complain(message: str, status: int) -> int:
     from lanescope.view.text import escape
 
-    print(f"lanescope: {escape(' '.join(message.split()))}", file=sys.stderr)
+    with suppress(OSError):  # nobody may listen; the status still tells
+        print(f"lanescope: {escape(' '.join(message.split()))}", file=sys.stderr)
     return status

@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from lanescope import devices, session
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import UsageError
+from lanescope.errors import DataLossError, UsageError
+from lanescope.exchange import parquet
+from lanescope.source import Capture
 from lanescope.view.text import count_text, escape
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Where flags of families' options stand in the parsed arguments.
 _OPTION = "option_"
+#: Tables of events, and what a row is.
+_EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flows": "flow", "gaps": "gap"}
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
@@ -31,19 +35,25 @@ _OPTION = "option_"
 def parse(verb: str, command: ModuleType, arguments: list[str]) -> argparse.Namespace:
     """Parse a verb's arguments.
 
-    Flags of families from other packages are only looked for when one is met that the tree does not know: finding
-    those packages costs more than everything else.
+    Flags of families from other packages are only looked for when one is met that the tree does not know, or for help:
+    finding those packages costs more than everything else.
     """
-    parser = _parser(verb, command, arguments, devices.in_tree())
-    _, unknown = parser.parse_known_args(arguments)
-    if unknown and devices.strangers():
-        parser = _parser(verb, command, arguments, (*devices.in_tree(), *devices.strangers()))
-    return parser.parse_args(arguments)
+    families = devices.in_tree()
+    if not {"-h", "--help"} & set(arguments):
+        parser = parser_of(verb, command, arguments, families)
+        try:
+            args, unknown = parser.parse_known_args(arguments)
+        except UsageError:
+            unknown = ["?"]
+        if not unknown:
+            return args
+    return parser_of(verb, command, arguments, (*families, *devices.strangers())).parse_args(arguments)
 
 
-def _parser(
+def parser_of(
     verb: str, command: ModuleType, arguments: list[str], families: Sequence[Family]
 ) -> argparse.ArgumentParser:
+    """Return the parser of a verb, with flags for the options of the families."""
     parser = Parser(
         prog=f"lanescope {verb}",
         description=(command.__doc__ or "").strip(),
@@ -55,7 +65,9 @@ def _parser(
     return parser
 
 
-def add_input(parser: argparse.ArgumentParser, families: Sequence[Family], *, many: bool = False) -> None:
+def add_input(
+    parser: argparse.ArgumentParser, families: Sequence[Family], *, many: bool = False, is_strict: bool = True
+) -> None:
     """Add the arguments by which a verb takes captures."""
     if many:
         parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures; - is standard input")
@@ -65,23 +77,35 @@ def add_input(parser: argparse.ArgumentParser, families: Sequence[Family], *, ma
     parser.add_argument(
         "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
     )
-    parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
-    add_options(parser, [(f"options of {family.name}", family.options) for family in families])
+    if is_strict:
+        parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
+    add_options(parser, [(family, family.options) for family in families])
 
 
-def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[str, Sequence[Option]]]) -> None:
-    """Add a flag for each option; one that several families have stands with the first."""
-    known: set[str] = set()
-    for title, options in groups:
-        group = parser.add_argument_group(title)
+def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, Sequence[Option]]]) -> None:
+    """Add a flag for each option; one that several families have is one flag, whose help says what it is to each."""
+    known: dict[str, argparse.Action] = {}
+    for family, options in groups:
+        group = parser.add_argument_group(f"options of {family.name} ({family.title})")
         for option in options:
+            text = option.help if option.default in (None, False, "") else f"{option.help}; default: {option.default}"
+            text = text.replace("%", "%%")
             if option.name in known:
+                known[option.name].help = f"{known[option.name].help}; for {family.name}: {text}"
                 continue
-            known.add(option.name)
             extra: dict[str, Any] = {"action": "store_const", "const": "yes"} if option.parse is bool else {}
             if not extra:
                 extra["metavar"] = option.metavar or option.name.upper()
-            group.add_argument(option.flag, dest=_OPTION + option.name, help=option.help, **extra)
+            # Where the verb has a flag of this name, -O still reaches the option.
+            with suppress(argparse.ArgumentError):
+                known[option.name] = group.add_argument(option.flag, dest=_OPTION + option.name, help=text, **extra)
+
+
+def natural(text: str) -> int:
+    """Return a count that the user gave, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    return int(text)
 
 
 def given_options(args: argparse.Namespace) -> dict[str, str]:
@@ -93,9 +117,12 @@ def given_options(args: argparse.Namespace) -> dict[str, str]:
     }
     for pair in getattr(args, "options", []):
         name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
         if not equals:
             raise UsageError(f"-O {pair}: there is no =", hint="write -O NAME=VALUE")
-        given[name.replace("-", "_")] = value
+        if name in given:
+            raise UsageError(f"option {name} is given twice", hint="give it once")
+        given[name] = value
     return given
 
 
@@ -104,8 +131,8 @@ def given_options(args: argparse.Namespace) -> dict[str, str]:
 
 def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
     """Decode a capture piece by piece, with progress for those who wait."""
-    with _progress(path) as progress:
-        yield from session.read(path, args.family, given_options(args), progress=progress)
+    with progress(path) as shown:
+        yield from session.read(path, args.family, given_options(args), progress=shown)
 
 
 def read(path: str, args: argparse.Namespace) -> Trace:
@@ -115,8 +142,38 @@ def read(path: str, args: argparse.Namespace) -> Trace:
     return Trace.concat(batches(path, args))
 
 
+def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
+    """Decode several captures; each takes those options that its family knows.
+
+    Raises:
+        UsageError: an option that none of their families knows; or standard input twice.
+    """
+    from lanescope.trace import Trace
+
+    if paths.count("-") > 1:
+        raise UsageError("standard input is named twice", hint="name it once")
+    given, known = given_options(args), set[str]()
+    traces = []
+    for path in paths:
+        if parquet.is_folder(path):
+            traces.append(parquet.read(path))
+            continue
+        with Capture(path) as capture, progress(path) as shown:
+            family, _ = session.recognise(capture, args.family)
+            names = {option.name for option in family.options}
+            known |= names
+            own = {name: value for name, value in given.items() if name in names}
+            traces.append(Trace.concat(session.decode(capture, family, own, progress=shown)))
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"none of the families has an option {name!r}", hint="they know " + (", ".join(sorted(known)) or "none")
+            )
+    return traces
+
+
 @contextmanager
-def _progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
+def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
     """Give a function that shows how far reading is, once it has taken a second; None when nobody looks."""
     if not sys.stderr.isatty():
         yield None
@@ -143,14 +200,17 @@ def _progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
 
 
 def losses(trace: Trace) -> dict[str, int]:
-    """Return what a trace has lost: stats of severity data_loss and error by name, then units by layer."""
+    """Return what a trace, or the last batch of a decode, has lost.
+
+    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
+    """
     found: dict[str, int] = {}
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
             found[row["name"]] = found.get(row["name"], 0) + row["count"]
     for row in trace.accounting.rows():
-        if row["lost"] and row["scope"] == "input":
-            key = f"{row['unit']}s lost"
+        if row["lost"]:
+            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
             found[key] = found.get(key, 0) + row["lost"]
     return found
 
@@ -162,7 +222,7 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
         return status
     listed = ", ".join(f"{escape(name)} {count}" for name, count in lost.items())
     print(f"lanescope: data was lost: {listed}; `lanescope check` says where", file=sys.stderr)
-    return 4 if args.strict else status
+    return DataLossError.exit_status if args.strict else status
 
 
 # --- output -------------------------------------------------------------------------------------------------------
@@ -180,19 +240,36 @@ def say(message: str) -> None:
 
 def span_text(trace: Trace) -> tuple[int, int] | None:
     """Return the first and the last time of a trace, None when nothing has one."""
-    edges: list[int] = []
-    for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
-        if len(table):
-            begin = table["ts"]
-            edges.append(int(begin.min()))
-            edges.append(int((begin + table["dur"]).max()) if "dur" in table.spec.names else int(begin.max()))
-    return (min(edges), max(edges)) if edges else None
+    span = Span()
+    span.add(trace)
+    return None if span.begin is None or span.end is None else (span.begin, span.end)
 
 
-def rows_text(trace: Trace) -> str:
-    """Return how much is in a trace, in words."""
-    return ", ".join(
-        count_text(len(table), name[:-1], name)
-        for name, table in trace.tables().items()
-        if name in ("slices", "instants", "counters", "flows", "gaps") and len(table)
-    )
+class Span:
+    """The first and the last time of batches, None while nothing has one."""
+
+    def __init__(self) -> None:
+        self.begin: int | None = None
+        self.end: int | None = None
+
+    def add(self, trace: Trace) -> None:
+        """Take in the rows of one batch."""
+        for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
+            if len(table):
+                ts = table["ts"]
+                ends = [ts + table["dur"] if "dur" in table.spec.names else ts]
+                if "last_seen_ts" in table.spec.names:
+                    ends.append(table["last_seen_ts"])
+                begin, end = int(ts.min()), max(int(times.max()) for times in ends)
+                self.begin = begin if self.begin is None else min(self.begin, begin)
+                self.end = end if self.end is None else max(self.end, end)
+
+
+def rows_text(rows: Mapping[str, int]) -> str:
+    """Return how many events there are, in words, from the number of rows by table."""
+    return ", ".join(count_text(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
+
+
+def row_counts(trace: Trace) -> dict[str, int]:
+    """Return the number of rows by table."""
+    return {name: len(table) for name, table in trace.tables().items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, batches, close, read, rows_text, say
+from lanescope.cli.common import add_input, batches, close, read, read_all, row_counts, rows_text, say
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.text import escape
@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
         return _parquet(args)
     trace = _whole(args)
     write = _writer(format_, trace, args)
-    written = write(sys.stdout.buffer if args.output == "-" else Path(args.output))
-    say(f"{escape(args.output)}: {rows_text(trace) or 'no events'}, {written} bytes")
+    written = write(sys.stdout.buffer if args.output == "-" else Path(args.output).resolve())
+    say(f"{escape(args.output)}: {rows_text(row_counts(trace)) or 'no events'}, {written} bytes")
     return close(trace, args)
 
 
@@ -73,20 +73,32 @@ def _check_target(args: argparse.Namespace) -> None:
         if sys.stdout.isatty():
             raise UsageError("a terminal is no place for a timeline", hint="say -o FILE, or pipe it")
         return
-    target = Path(args.output)
-    if target.exists() and not args.force:
-        raise UsageError(f"{args.output} is there already", hint="say --force to replace it")
+    # Through links: what they point to is replaced, not they.
+    target = Path(args.output).resolve()
     if not target.parent.is_dir():
         raise UsageError(f"{target.parent} is no folder", hint="make it first")
-    if any(path != "-" and target.exists() and target.samefile(path) for path in args.inputs if Path(path).exists()):
+    if not target.exists():
+        return
+    if any(path != "-" and Path(path).exists() and target.samefile(path) for path in args.inputs):
         raise UsageError(f"{args.output} is an input", hint="write to another file")
+    if not (target.is_file() or target.is_dir()):
+        raise UsageError(f"{args.output} is a device or a pipe", hint="say -o - and send standard output there")
+    if not args.force:
+        raise UsageError(f"{args.output} is there already", hint="say --force to replace it")
 
 
 def _whole(args: argparse.Namespace) -> Trace:
+    if len(args.inputs) == 1:
+        return read(args.inputs[0], args)
     from lanescope import session
+    from lanescope.trace.merge import align
 
-    traces = [read(path, args) for path in args.inputs]
-    return traces[0] if len(traces) == 1 else session.merge(traces)
+    traces = read_all(args.inputs, args)
+    for path, trace, placement in zip(args.inputs, traces, align(traces), strict=True):
+        error = "unknown error" if placement.error_ns is None else f"an error of at most {placement.error_ns} ns"
+        clock = f", by {placement.clock}, with {error}" if placement.clock else ""
+        say(f"{escape(path)}: its 0 is at {placement.shift} {trace.time.time_unit}{clock}")
+    return session.merge(traces)
 
 
 def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[Any], int]:
@@ -124,7 +136,7 @@ def _parquet(args: argparse.Namespace) -> int:
 
     if args.output == "-":
         raise UsageError("Parquet is a folder of files", hint="say -o FOLDER.parquet")
-    target = Path(args.output)
+    target = Path(args.output).resolve()
     last: list[Trace] = []
 
     def passing() -> Any:
@@ -137,7 +149,7 @@ def _parquet(args: argparse.Namespace) -> int:
     scratch = target.with_name(f".{target.name}.new")
     shutil.rmtree(scratch, ignore_errors=True)
     report = parquet.write(passing(), scratch)
-    if target.is_dir() and not target.is_symlink():
+    if target.is_dir():
         if not parquet.is_folder(target):
             shutil.rmtree(scratch)
             raise UsageError(f"{args.output} is a folder that lanescope did not write", hint="name another one")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from lanescope import devices, session
-from lanescope.cli.common import add_input, given_options
+from lanescope.cli.common import add_input, given_options, natural
 from lanescope.devices import STAGES, Family
 from lanescope.source import Capture
 from lanescope.view.text import escape
@@ -17,9 +17,9 @@ EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope d
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
-    add_input(parser, families)
+    add_input(parser, families, is_strict=False)
     parser.add_argument("--stage", choices=STAGES, default="record", help="how far decoded; default: record")
-    parser.add_argument("--limit", metavar="N", type=int, help="only the first N lines")
+    parser.add_argument("--limit", metavar="N", type=natural, help="only the first N lines")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,21 +1,29 @@
-"""Say what a capture is, what is in it, and what is lost."""
+"""Say what a capture is and why we think so, what is in it, and what became of every byte.
+
+Each row of the accounting adds up: total = decoded + filler + lost.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lanescope.cli.common import add_input, close, print_json, read, rows_text, say, span_text
+from lanescope import session
+from lanescope.cli.common import Span, add_input, close, given_options, print_json, progress, rows_text, say
 from lanescope.devices import Family
-from lanescope.trace import Trace
+from lanescope.exchange import parquet
+from lanescope.source import Capture, Match
+from lanescope.trace import StatSpec, Trace
+from lanescope.trace.stats import CORE_STATS
+from lanescope.trace.trace import SHARED
 from lanescope.view.tables import show
-from lanescope.view.text import escape, time_text
+from lanescope.view.text import count_text, escape, time_text
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
 
-_ACCOUNTING = ("layer", "scope", "unit", "total", "decoded", "filler", "lost")
-_STATS = ("name", "severity", "count", "first_offset", "first_ts")
+_ACCOUNTING = ("input_id", "layer", "scope", "unit", "total", "decoded", "filler", "lost", "adds_up")
+_STATS = ("name", "severity", "count", "input_id", "first_offset", "first_ts", "meaning")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -26,44 +34,70 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    trace = read(args.input, args)
+    content, last = _examine(args)
     if args.json:
-        print_json("lanescope.info/1", **_content(trace))
+        print_json("lanescope.info/1", **content)
     else:
-        _print(trace)
-    return close(trace, args)
+        _print(content)
+    return close(last, args)
 
 
-def _content(trace: Trace) -> dict[str, Any]:
-    inputs = list(trace.inputs.rows())
-    span = span_text(trace)
-    return {
+def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
+    if parquet.is_folder(args.input):
+        whole = session.read(args.input, args.family, given_options(args))
+        return _content(whole, Match(100, reason="a folder of Parquet files that lanescope wrote"), CORE_STATS)
+    with Capture(args.input) as capture, progress(args.input) as shown:
+        family, match = session.recognise(capture, args.family)
+        batches = session.decode(capture, family, given_options(args), progress=shown)
+        return _content(batches, match, (*CORE_STATS, *family.stats()))
+
+
+def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) -> tuple[dict[str, Any], Trace]:
+    """Return the report and the last batch; the others are let go, so that large captures need no more memory."""
+    span, rows = Span(), dict[str, int]()
+    for batch in batches:
+        span.add(batch)
+        for name, table in batch.tables().items():
+            rows[name] = len(table) + (0 if name in SHARED else rows.get(name, 0))
+        last = batch
+    inputs = list(last.inputs.rows())
+    meanings = {spec.name: spec.doc for spec in stats}
+    kinds = last.tracks["kind"].tolist()
+    content = {
         "family": inputs[0]["family"] if inputs else "",
-        "format": inputs[0]["format"] if inputs else "",
+        "format": match.format or (inputs[0]["format"] if inputs else ""),
+        "recognised": {"score": match.score, "reason": match.reason},
         "inputs": inputs,
         "time": {
-            "unit": trace.time.time_unit,
-            "epoch_kind": trace.time.epoch_kind,
-            "epoch_ns": trace.time.epoch_ns,
-            "begin": span[0] if span else None,
-            "end": span[1] if span else None,
+            "unit": last.time.time_unit,
+            "epoch_kind": last.time.epoch_kind,
+            "epoch_ns": last.time.epoch_ns,
+            "begin": span.begin,
+            "end": span.end,
         },
-        "rows": {name: len(table) for name, table in trace.tables().items()},
-        "clocks": list(trace.clocks.rows()),
-        "stats": list(trace.stats.rows()),
-        "accounting": list(trace.accounting.rows()),
+        "tracks": {kind: kinds.count(kind) for kind in ("group", "lane", "counter")},
+        "rows": rows,
+        "clocks": list(last.clocks.rows()),
+        "stats": [{**row, "meaning": meanings.get(row["name"], "")} for row in last.stats.rows()],
+        "accounting": [
+            {**row, "adds_up": row["total"] == row["decoded"] + row["filler"] + row["lost"]}
+            for row in last.accounting.rows()
+        ],
     }
+    return content, last
 
 
-def _print(trace: Trace) -> None:
-    content = _content(trace)
-    unit = trace.time.time_unit
+def _print(content: dict[str, Any]) -> None:
+    time, tracks = content["time"], content["tracks"]
+    unit, begin, end = time["unit"], time["begin"], time["end"]
     for row in content["inputs"]:
-        print(f"{escape(row['path'])}: {row['family']}, {row['format']}, {row['size']} bytes ({row['part']})")
-    begin, end = content["time"]["begin"], content["time"]["end"]
+        print(f"{escape(row['path'])}: {row['family']}, {escape(row['format'])}, {row['size']} bytes ({row['part']})")
+    print(f"recognised: {escape(content['recognised']['reason'])} (score {content['recognised']['score']})")
     if begin is not None:
-        print(f"{time_text(end - begin, unit)} from {begin} to {end} {unit}, epoch: {trace.time.epoch_kind}")
-    print(rows_text(trace) or "no events")
+        length = time_text(end - begin, unit)
+        print(f"{length} from {begin} to {end} {unit} since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}")
+    counted = [count_text(count, kind) for kind, count in tracks.items() if count]
+    print(f"{', '.join(counted) or 'no tracks'}; {rows_text(content['rows']) or 'no events'}")
     print()
     show(_ACCOUNTING, ([row[name] for name in _ACCOUNTING] for row in content["accounting"]), title="accounting")
     if content["stats"]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.common import add_input, close, print_json, read
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.tables import show
 
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
 EXAMPLES = (
     'lanescope sql capture.bin "select name, count(*), sum(dur) from slices group by 1"',
     "lanescope sql capture.bin",
 )
+
+_COLUMNS = tuple((name, "VARCHAR") for name in ("table", "column", "type", "unit", "meaning"))
+#: Answers are shown in pieces: how long they are is up to the query.
+_ROWS_AT_ONCE = 10_000
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -29,24 +38,51 @@ def run(args: argparse.Namespace) -> int:
 
     trace = read(args.input, args)
     if args.query is None:
-        columns: list[str] = ["table", "column", "type", "unit", "meaning"]
-        rows: list[Sequence[object]] = [
-            (name, column.name, column.type, column.unit, column.doc)
-            for name, table in trace.tables().items()
-            for column in table.spec.columns
-        ]
-    else:
-        with sql.connect(trace) as connection:
-            try:
-                answer = connection.execute(args.query)
-                columns = [description[0] for description in answer.description or ()]
-                rows = list(answer.fetchall())
-            except sql.Error as error:
-                raise UsageError(
-                    f"SQL: {str(error).splitlines()[0]}", hint="`lanescope sql INPUT` lists tables and columns"
-                ) from None
-    if args.json:
-        print_json("lanescope.sql/1", columns=columns, rows=rows)
-    else:
-        show(columns, rows)
+        _print(args, _COLUMNS, _declarations(trace))
+        return close(trace, args)
+    with sql.connect(trace) as connection:
+        try:
+            answer = connection.execute(args.query)
+            description = (answer.description if answer is not None else None) or ()
+            columns = [(str(name), str(type_)) for name, type_, *_ in description]
+            _print(args, columns, _rows(answer) if columns else ())
+        except sql.Error as error:
+            said = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
+            raise UsageError(f"SQL: {' '.join(said)}", hint="`lanescope sql INPUT` lists tables and columns") from None
     return close(trace, args)
+
+
+def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:
+    for name, table in trace.tables().items():
+        for column in table.spec.columns:
+            yield name, column.name, column.type, column.unit, column.doc
+
+
+def _rows(answer: Any) -> Iterator[Sequence[Any]]:
+    while rows := answer.fetchmany(_ROWS_AT_ONCE):
+        yield from rows
+
+
+def _print(args: argparse.Namespace, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> None:
+    if args.json:
+        # Columns by position: a query may give two of them one name.
+        print_json(
+            "lanescope.sql/1",
+            columns=[{"name": name, "type": type_} for name, type_ in columns],
+            rows=[[_json(value, type_) for value, (_, type_) in zip(row, columns, strict=True)] for row in rows],
+        )
+    elif columns:
+        show([name for name, _ in columns], rows)
+
+
+def _json(value: Any, type_: str) -> Any:
+    """Return a value as JSON has it: ids of 64 bits without sign, and what JSON has no word for, become text."""
+    if value is None or isinstance(value, bool | str) or (isinstance(value, int) and type_ != "UBIGINT"):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, list | tuple):
+        return [_json(item, type_.removesuffix("[]")) for item in value]
+    if isinstance(value, dict):
+        return {str(name): _json(item, "") for name, item in value.items()}
+    return str(value)

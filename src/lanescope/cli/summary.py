@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
-from lanescope.cli.common import add_input, close, print_json, read
+from lanescope.cli.common import add_input, close, natural, print_json, read
 from lanescope.devices import Family
 from lanescope.view.tables import is_terminal, show
 
@@ -20,14 +21,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_input(parser, families)
     own = [name for family in families for name in family.summaries]
     parser.add_argument("--by", choices=(*_GROUPS, *dict.fromkeys(own)), default="name", help="what makes a group")
-    parser.add_argument("--limit", metavar="N", type=int, default=0, help="only the first N groups")
+    parser.add_argument("--limit", metavar="N", type=natural, default=0, help="only the first N groups")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
-    import sys
-
     from lanescope.analysis.summary import summary
 
     trace = read(args.input, args)

@@ -28,7 +28,7 @@ def show(
     """
     stream = file or sys.stdout
     if not is_terminal(stream):
-        print("\t".join(columns), file=stream)
+        print("\t".join(map(escape, columns)), file=stream)
         for row in rows:
             print("\t".join(_plain(value) for value in row), file=stream)
         return
@@ -38,25 +38,31 @@ def show(
     from rich.text import Text
 
     listed = [list(row) for row in rows]
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    # Text everywhere: a name from a trace is no markup.
+    table = Table(
+        title=Text(escape(title), "bold") if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    separator = "\u202f" if (stream.encoding or "").lower().startswith("utf") else ""  # narrow no-break space
     for index, name in enumerate(columns):
         values = [row[index] for row in listed if row[index] is not None]
         is_number = bool(values) and all(isinstance(value, int | float) for value in values)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(escape(name)), justify="right" if is_number else "left", overflow="fold")
     for row in listed:
-        table.add_row(*(Text(_pretty(value)) for value in row))
+        table.add_row(*(Text(_pretty(value, separator)) for value in row))
     Console(file=stream, highlight=False).print(table)
 
 
 def _plain(value: Any) -> str:
     if value is None:
         return ""
-    return escape(value) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else escape(str(value))
 
 
-def _pretty(value: Any) -> str:
+def _pretty(value: Any, separator: str) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}".replace(",", "\u202f")  # narrow no-break space
+        return f"{value:,}".replace(",", separator)
     return _plain(value)

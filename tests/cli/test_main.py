@@ -1,0 +1,197 @@
+"""What holds for every command: how it ends, what it imports, that nobody sees a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lanescope import cli, devices
+from lanescope.errors import InternalError
+from lanescope.view.text import escape
+
+HEAVY = ("numpy", "duckdb", "rich", "msgspec", "isal", "importlib.metadata", "lanescope.trace", "lanescope.devices")
+
+
+@pytest.mark.parametrize("argument", ["--help", "-h", "--version"])
+def test_help_and_version_import_nothing_heavy(argument):
+    program = (
+        "import sys\nfrom lanescope.cli import main\nstatus = main(sys.argv[1:])\n"
+        f"found = [name for name in {HEAVY} if name in sys.modules]\n"
+        "assert not found, found\nsys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, argument], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("lanescope 0." if argument == "--version" else "usage: lanescope")
+    assert done.stderr == ""
+
+
+def test_the_help_lists_every_verb(call):
+    done = call("--help")
+    assert done.status == 0
+    for verb, line in cli.VERBS.items():
+        assert f"  {verb} " in done.out
+        assert line.split()[0] in done.out
+
+
+def test_piped_reports_do_without_the_terminal_and_sql(shell, run_file):
+    program = (
+        "import sys\nfrom lanescope.cli import main\nassert main(['info', 'run.blink']) == 0\n"
+        "found = [name for name in ('rich', 'duckdb', 'msgspec') if name in sys.modules]\nassert not found, found"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program], cwd=run_file.parent, env=environment, check=True, stdout=-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: VERB; see lanescope --help"),
+        (("nope",), "invalid choice: 'nope'"),
+        (("--nope",), "the following arguments are required: VERB"),
+        (("info",), "the following arguments are required: INPUT; see lanescope info --help"),
+        (("info", "a", "b"), "unrecognized arguments: b; see lanescope info --help"),
+        (("info", "x.bin", "--nope"), "unrecognized arguments: --nope"),
+        (("info", "x.bin", "--stric"), "unrecognized arguments: --stric"),
+        (("info", "run.blink", "-O", "lamps"), "-O lamps: there is no =; write -O NAME=VALUE"),
+        (("info", "run.blink", "-O", "lamp=a"), "family blinker has no option 'lamp'; it knows lamps"),
+        (("info", "run.blink", "-O", "lamps=a", "--lamps", "b"), "option lamps is given twice"),
+        (("info", "run.blink", "--family", "nope"), "there is no device family 'nope'; there are "),
+        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is no count"),
+        (("dump", "run.blink", "--stage", "none"), "argument --stage: invalid choice: 'none'"),
+        (("check", "run.blink", "--select", "LS9"), "there is no rule 'LS9'; there are LS001"),
+        (("check", "--explain", "XX"), "there is no rule 'XX'"),
+        (("summary", "run.blink", "--by", "x"), "argument --by: invalid choice: 'x'"),
+        (("convert", "run.blink"), "the following arguments are required: -o/--output"),
+        (("convert", "run.blink", "-o", "out.txt"), "out.txt: the suffix tells no format; end it with .pftrace"),
+        (("sim", "nope", "-o", "x"), "there is no device family 'nope'"),
+        (("sim", "blinker", "--changes", "many", "-o", "x"), "option changes: 'many' is not usable: invalid literal"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(call, run_file, arguments, message):
+    done = call(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+    assert done.err.startswith("lanescope: ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_bug_of_ours_is_one_line_and_exit_70(call, run_file, monkeypatch):
+    def broken(*_):
+        raise KeyError("x\x1b[2J")
+
+    monkeypatch.setattr("lanescope.cli.info.run", broken)
+    done = call("info", "run.blink")
+    assert (done.status, done.out) == (70, "")
+    assert done.err == (
+        "lanescope: a bug of lanescope: KeyError: 'x\\x1b[2J'; run again with LANESCOPE_DEBUG=1 and report what it"
+        " prints\n"
+    )
+    monkeypatch.setenv("LANESCOPE_DEBUG", "1")
+    done = call("info", "run.blink")
+    assert done.status == 70
+    assert done.err.startswith("Traceback (most recent call last)")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (InternalError("7 bytes are nowhere"), 70, "a bug of lanescope: 7 bytes are nowhere; run again"),
+        (MemoryError(), 3, "there is not enough memory for this capture"),
+        (OSError(28, "No space left on device"), 2, "No space left on device; choose another place"),
+        (PermissionError(13, "Permission denied", "out.bin"), 2, "out.bin: Permission denied"),
+        (RecursionError("too deep"), 70, "a bug of lanescope: RecursionError: too deep"),
+    ],
+)
+def test_whatever_happens_is_one_line(call, monkeypatch, run_file, error, status, message):
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr("lanescope.cli.info.run", broken)
+    done = call("info", "run.blink")
+    assert (done.status, done.err.count("\n")) == (status, 1)
+    assert done.err.startswith(f"lanescope: {message}")
+
+
+def test_a_broken_pipe_is_silent(plugin_path, shell, call, tmp_path):
+    assert call("sim", "blinker", "--changes", 40_000, "-o", "run.blink").status == 0
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "lanescope", "sql", "run.blink", "select * from slices"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout.readline().startswith(b"id\t")
+        running.stdout.close()
+        assert (running.wait(60), running.stderr.read()) == (0, b"")
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["info", "run.blink"]])
+def test_a_full_disk_is_one_line(plugin_path, run_file, arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lanescope", *arguments],
+            cwd=run_file.parent,
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    message = "lanescope: No space left on device; choose another place, or make room\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_no_standard_streams_at_all(plugin_path, run_file):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    command = f'exec "{sys.executable}" -m lanescope info run.blink >&- 2>&- <&-'
+    done = subprocess.run(["sh", "-c", command], cwd=run_file.parent, env=environment, check=False)
+    assert done.returncode == 0
+
+
+def test_interrupting_ends_with_130(plugin_path, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "lanescope", "info", "pipe"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    ) as running:
+        writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        assert (running.wait(60), running.stderr.read()) == (130, b"")
+        os.close(writer)
+
+
+def test_any_terminal_can_be_written_to(shell, run_file):
+    done = shell("sql", "run.blink", "select 'µ' as \"größe\"", env={"PYTHONIOENCODING": "ascii"})
+    assert (done.status, done.out, done.err) == (0, "gr\\xf6\\xdfe\n\\xb5\n", "")
+
+
+def test_families_bring_verbs_of_their_own(call, monkeypatch, plugins):
+    (blinker,) = [family for family in devices.strangers() if family.name == "blinker"]
+    monkeypatch.setattr(type(blinker), "verbs", {"lamps": "lanescope.cli.doctor"})
+    assert "family blinker" in call("lamps").out
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain name", "plain name"),
+        ("größe µs 漢字", "größe µs 漢字"),
+        ("a\tb\nc\rd", r"a\x09b\x0ac\x0dd"),
+        ("\x1b]0;owned\x07", r"\x1b]0;owned\x07"),
+        ("\x9b31m\x7f", r"\x9b31m\x7f"),
+        ("a\u202eb\u2066c\u200bd\u2028e", r"a\u202eb\u2066c\u200bd\u2028e"),
+        (os.fsdecode(b"r\xff"), r"r\xff"),
+        ("\ud800", r"\ud800"),
+        ("\U000e0041", r"\U000e0041"),
+    ],
+)
+def test_text_is_escaped(text, shown):
+    assert escape(text) == shown
