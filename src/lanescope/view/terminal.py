@@ -87,9 +87,10 @@ def lane_strip(
     """Draw the lanes of a trace over a common time axis.
 
     The height of a block says how much of its cell's time slices cover, its colour which kind of name covers most of
-    it, the innermost where they nest. Names that differ in digits only are one kind; kinds keep their colours from
-    trace to trace as far as those among the legend differ. Blank is idle; gaps, time that was not recorded, and time in
-    which an open slice may still have run have signs of their own. Findings are marked beneath their lanes.
+    it, the innermost where they nest. Names that differ in digits only are one kind, unless all names do; kinds keep
+    their colours from trace to trace as far as those of the largest differ. Blank is idle; gaps, time that was not
+    recorded, and time in which an open slice may still have run have signs of their own. Findings are marked beneath
+    their lanes.
 
     Args:
         trace: the trace.
@@ -226,10 +227,13 @@ class _Strip:
         texts = column.dictionary.texts if column.dictionary else []
         used = np.flatnonzero(np.bincount(column.values, minlength=len(texts))) if len(column) else np.empty(0, int)
         kind_of = np.zeros(len(texts), np.int64)
+        stems = {code: texts[code].translate(_WITHOUT_DIGITS).strip(" _-.:#") for code in used.tolist()}
+        if len(set(stems.values())) == 1:
+            # Names that differ in nothing else are told apart by their digits after all.
+            stems = {code: texts[code] for code in stems}
         numbers: dict[str, int] = {}
         names: list[str] = []
-        for code in used.tolist():
-            stem = texts[code].translate(_WITHOUT_DIGITS).strip(" _-.:#")
+        for code, stem in stems.items():
             number = kind_of[code] = numbers.setdefault(stem, len(names))
             if number == len(names):
                 names.append(texts[code])
