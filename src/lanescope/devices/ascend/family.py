@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option
+from lanescope.devices.base import Decoder, Family, Option, Simulation
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -22,6 +22,36 @@ class Ascend(Family):
         Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
         Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
     )
+    sim_options = (
+        Option("tasks", int, "tasks of the graph", 400),
+        Option("generation", str, "v2, v3 or v3c", "v3", metavar="NAME"),
+        Option("level", int, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
+        Option("aic", int, "cube cores", 24),
+        Option("aiv", int, "vector cores", 48),
+        Option("threads", int, "scheduler threads", 3),
+        Option("clock", int, "frequency of the counter", 50_000_000, metavar="HZ"),
+        Option("mix", float, "share of tasks with parts on cube and vector cores", 0.05),
+        Option("spmd", float, "share of tasks that run as several blocks", 0.03),
+        Option("dummy", float, "share of tasks without a kernel", 0.02),
+        Option("alloc", float, "share of allocations", 0.02),
+        Option("early", float, "share of tasks whose consumers may be staged early", 0.4),
+        Option("producers", float, "producers of a task, on average", 1.4),
+        Option("violations", int, "tasks that do not wait for their producers", 0),
+        Option("host", bool, "the host orchestrates (v3c)", default=False),
+        Option("anchors", bool, "readings that join the host's clock", default=True),
+        Option("deps", bool, "write the task graph", default=True),
+        Option("names", bool, "write a name map", default=True),
+        Option("drop_aicore", int, "executions whose record is lost", 0),
+        Option("drop_aicpu", int, "dispatches whose record is lost", 0),
+        Option("drop_both", int, "dispatches that both streams lose", 0),
+        Option("duplicates", int, "rows that are written twice", 0),
+        Option("ambiguous", int, "rows that another one of the same key contradicts", 0),
+        Option("bad_rows", int, "elements that are no rows", 0),
+        Option("unknown_kinds", int, "phases of a kind that nobody knows", 0),
+        Option("wrap", bool, "let the dispatch counters run through their end", default=False),
+        Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
+        Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
+    )
     streaming = False
     # The text of a row and of its edges, and their columns: 700 MiB for 300,000 rows with phases and graph.
     bytes_per_row = 2400
@@ -35,6 +65,12 @@ class Ascend(Family):
         from lanescope.devices.ascend.decode import AscendDecoder
 
         return AscendDecoder(capture, options)
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Run a task graph on a simulated chip."""
+        from lanescope.devices.ascend.simulate import simulate
+
+        return simulate(options, seed)
 
     def tables(self) -> tuple[TableSpec, ...]:
         """Return the declarations of the detail tables."""

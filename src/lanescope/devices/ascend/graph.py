@@ -116,9 +116,7 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
 
 
 def _unique(parts: list[UInt64]) -> UInt64:
-    # Ids of one file come sorted or nearly so: a stable sort is quick then.
-    parts = [part if bool((part[1:] > part[:-1]).all()) else np.unique(part) for part in parts]
-    joined = np.sort(np.concatenate(parts), kind="stable") if parts else np.empty(0, np.uint64)
+    joined = np.sort(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
     if not len(joined):
         return joined
     first = np.ones(len(joined), np.bool_)

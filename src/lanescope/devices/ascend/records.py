@@ -26,9 +26,8 @@ Bytes = npt.NDArray[np.uint8]
 _FIXED = 4
 #: Texts of a list that have a code; above it stands the offset of the text.
 _MAX_TEXTS = 256
-#: Rows of the first piece; how long they are says how large the second has to be.
-_FIRST_ROWS = 4096
-_MAX_ROWS = 1 << 22
+_ROWS_AT_ONCE = 8192
+_MAX_GROWTH = 1 << 22
 
 #: Top level keys of other generations: they tell a user why the file is refused.
 GENERATION_KEYS = {
@@ -347,38 +346,31 @@ class _Reader:
     def section(self, layout: Layout) -> Section:
         """Return the next list."""
         shape = _shape(layout.name)
-        pieces = []
-        rows, done = _FIRST_ROWS, False
+        # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
+        buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
+        columns = _columns(layout)
+        rows, done, first = 0, False, self._scanner.offset
         while not done:
-            out = np.empty((shape.columns, rows), np.uint64)
-            begin = self._scanner.offset
-            count, done = self._scanner.take(shape, layout.depth, out)
+            count, done = self._scanner.take(shape, layout.depth, buffer)
             self._check()
-            pieces.append(out[:, :count])
-            # Pages of this that are never written cost nothing.
-            left = len(self._text) - self._scanner.offset
-            length = max((self._scanner.offset - begin) / count, 1) if count else 64
-            rows = int(min(max(left / length * 1.1, _FIRST_ROWS), _MAX_ROWS))
-        return self._collect(layout, pieces)
+            rows += count
+            if rows > len(columns[0]):
+                # As many rows as the rest of the file can hold; pages that are never written cost nothing.
+                room = (len(self._text) - first) * rows // (self._scanner.offset - first)
+                columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
+            for column, values in zip(columns, buffer, strict=True):
+                column[rows - count : rows] = values[:count]
+        return self._collect(layout, [column[:rows] for column in columns])
 
-    def _collect(self, layout: Layout, pieces: list[UInt64]) -> Section:
-        def column(index: int, dtype: Any) -> Array:
-            parts = [piece[index] for piece in pieces]
-            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            # A copy even of a single part: it would keep all columns of the piece.
-            return joined.astype(dtype)
-
-        begin, end = column(0, np.int64), column(1, np.int64)
-        group, present = column(2, np.int32), column(3, np.uint32)
+    def _collect(self, layout: Layout, filled: list[Array]) -> Section:
+        begin, end, group, present = filled[:_FIXED]
         columns: dict[str, Array] = {}
         texts: list[str] = []
         at = _FIXED
         for cell in layout.cells:
             missing = (present & np.uint32(layout.bit(cell.name))) == 0
-            dtype = np.dtype(np.int64 if cell.kind == "text" else _dtype(cell))
-            parts = [column(at + i, dtype) for i in range(cell.count)]
+            values = filled[at] if cell.count == 1 else np.stack(filled[at : at + cell.count], 1)
             at += cell.count
-            values = parts[0] if cell.count == 1 else np.stack(parts, 1)
             if missing.any():
                 values[missing] = 0
             if cell.kind == "text":
@@ -405,6 +397,20 @@ class _Reader:
         raw = self._text[begin:end].tobytes().decode("utf-8", "surrogateescape")
         text: str = json.loads(f'"{raw}"') if "\\" in raw else raw
         return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _columns(layout: Layout) -> list[Array]:
+    dtypes = [np.dtype(np.int64), np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint32)]
+    for cell in layout.cells:
+        # Codes of texts beyond the table hold an offset.
+        dtypes += [np.dtype(np.int64) if cell.kind == "text" else _dtype(cell)] * cell.count
+    return [np.empty(0, dtype) for dtype in dtypes]
+
+
+def _grown(column: Array, rows: int) -> Array:
+    grown = np.empty(rows, column.dtype)
+    grown[: len(column)] = column
+    return grown
 
 
 def _pair(span: Any) -> tuple[int, int] | None:
