@@ -195,3 +195,12 @@ def test_every_reference_of_the_model_is_declared():
     found = {c.name for spec in CORE_TABLES for c in spec.columns if c.type == "int64" and c.name.endswith("_id")}
     assert found <= set(REFERENCES)
     assert set(REFERENCES.values()) <= tables
+
+
+def test_an_unknown_plain_text_is_empty_underneath():
+    spec = TableSpec("toy_notes", "a note", (ColumnSpec("note", "utf8", "free text", nullable=True),), key="slice_id")
+    made = TraceBuilder(TimeBase(), details=(spec,))
+    made.append("toy_notes", note=np.array(["a", "b"], object), note_valid=[False, True])
+    table = made.finish().details["toy_notes"]
+    assert table["note"].tolist() == ["", "b"]
+    assert [row["note"] for row in table.rows()] == [None, "b"]
