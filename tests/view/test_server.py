@@ -43,7 +43,7 @@ def prefix(viewer):
 
 
 def trace_path(viewer):
-    return urlsplit(unquote(urlsplit(viewer.address).fragment.partition("url=")[2])).path
+    return urlsplit(unquote(urlsplit(viewer.address).fragment.partition("url=")[2].partition("&")[0])).path
 
 
 def test_binds_loopback_only(viewer):

@@ -14,6 +14,10 @@ from lanescope.devices import Family
 EXAMPLES = ("lanescope view capture.bin", "lanescope view --no-browser capture.bin")
 
 
+#: With more tracks the UI opens with its groups closed.
+_MANY_TRACKS = 500
+
+
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
@@ -34,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="lanescope-") as folder:
         file = Path(folder) / "trace.pftrace"
         perfetto.write(trace, file, findings=check.to_table(check.run(trace)))
-        with Viewer(file, title=f"{Path(args.input).name}.pftrace", port=args.port) as viewer:
+        title = f"{Path(args.input).name}.pftrace"
+        with Viewer(file, title=title, port=args.port, is_expanded=len(trace.tracks) <= _MANY_TRACKS) as viewer:
             print(viewer.address, flush=True)
             status = close(trace, args)
             if args.browser and not webbrowser.open(viewer.address):

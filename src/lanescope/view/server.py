@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import mimetypes
 import re
 import secrets
@@ -24,6 +25,7 @@ from urllib.parse import quote, urlsplit
 from lanescope.errors import MissingToolError
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
+_EXPAND = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [".*"]}]
 _MIME = {".wasm": "application/wasm", ".js": "text/javascript", ".pftrace": "application/octet-stream"}
 
 
@@ -49,12 +51,15 @@ class Viewer:
         title: name under which the UI shows it.
         ui: folder of the UI; the installed one when not given.
         port: 0 for any free one.
+        is_expanded: whether the UI opens all groups of tracks at once; with thousands of them it would be slow.
 
     Attributes:
         address: what to open in a browser.
     """
 
-    def __init__(self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0) -> None:
+    def __init__(
+        self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0, is_expanded: bool = True
+    ) -> None:
         ui = ui or find_ui()
         token = secrets.token_urlsafe(24)
         prefix = f"/{token}/"
@@ -69,6 +74,8 @@ class Viewer:
         origin = f"http://127.0.0.1:{self._server.server_port}"
         self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
         self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"
+        if is_expanded:
+            self.address += f"&startupCommands={quote(json.dumps(_EXPAND), safe='')}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
