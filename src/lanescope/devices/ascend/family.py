@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
@@ -65,6 +65,12 @@ class Ascend(Family):
         from lanescope.devices.ascend.decode import AscendDecoder
 
         return AscendDecoder(capture, options)
+
+    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a line for each entry of the file, element of its lists, or row of the trace."""
+        from lanescope.devices.ascend.dump import dump
+
+        return dump(capture, stage, options)
 
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Run a task graph on a simulated chip."""

@@ -242,6 +242,17 @@ def _refuse_others(path: str, other: set[str], levels: Any, metadata: Any, secti
         )
 
 
+def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the keys at the top of a file, and where the value of each begins and ends; arguments as ``read_records``.
+
+    Raises:
+        InputError: it is no JSON object, or is cut off.
+    """
+    reader = _Reader(text, path)
+    for key in reader.entries():
+        yield key, *reader.skip()
+
+
 def read_deps(text: Bytes, path: str) -> Deps:
     """Read a task graph file; arguments as ``read_records``.
 
@@ -400,7 +411,7 @@ class _Reader:
 
 
 def _columns(layout: Layout) -> list[Array]:
-    dtypes = [np.dtype(np.int64), np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint32)]
+    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (np.int64, np.int64, np.int32, np.uint32)]
     for cell in layout.cells:
         # Codes of texts beyond the table hold an offset.
         dtypes += [np.dtype(np.int64) if cell.kind == "text" else _dtype(cell)] * cell.count

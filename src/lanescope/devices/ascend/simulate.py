@@ -648,11 +648,11 @@ class _Run:
         )
 
     def _host(self, metadata: dict[str, Any], sections: dict[str, Section]) -> dict[str, Any]:
-        """Add what a host that orchestrates records: submits before the device starts, copies, readings of both clocks."""
+        """Add what a host records that orchestrates: submits before the device starts, copies, readings of the clocks."""
         s, random = self.scenario, self.random
         n = len(self.tasks.kind)
         origin = int(random.integers(1 << 40, 1 << 44))
-        begin, end = (values * 1000 // self.unit for values in (self.submit_start, self.submit_end))
+        begin, end = (values * 20 // self.unit for values in (self.submit_start, self.submit_end))
         total = int(end[-1])
         gap = 200_000  # from the last copy to the first dispatch
         copies = origin + total + np.array([1000, 30_000])

@@ -1,0 +1,95 @@
+"""What a capture holds, line by line: the entries of the file, the elements of its lists, the rows of its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanescope.devices.ascend.decode import AscendDecoder
+from lanescope.devices.ascend.parts import load
+from lanescope.devices.ascend.records import Bytes, Section, entries, read_records
+from lanescope.devices.base import STAGES
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture
+
+_SHOWN_BYTES = 60
+
+
+def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a stage.
+
+    Args:
+        capture: the opened capture.
+        stage: ``packet``: the entries of the records file; ``record``: the elements of its lists, in the order of the
+            file; ``row``: the rows of the trace, by time.
+        options: decode options.
+    """
+    if stage not in STAGES:
+        raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
+    if stage == "packet":
+        return _packets(load(capture.main), capture.main.path)
+    if stage == "record":
+        return _records(load(capture.main), capture.main.path)
+    return _rows(capture, options)
+
+
+def _packets(text: Bytes, path: str) -> Iterator[str]:
+    for key, begin, end in entries(text, path):
+        raw = _text(text, begin, min(end, begin + _SHOWN_BYTES))
+        yield f"{begin:#010x}  {raw}{'...' if end - begin > _SHOWN_BYTES else ''}  {key}  bytes={end - begin}"
+
+
+def _records(text: Bytes, path: str) -> Iterator[str]:
+    records = read_records(text, path)
+    sections = [section for section in records.sections.values() if len(section)]
+    for section in sorted(sections, key=lambda section: int(section.begin[0])):
+        masks = {cell.name: section.has(cell.name) for cell in section.layout.cells}
+        for row, (begin, end) in enumerate(zip(section.begin.tolist(), section.end.tolist(), strict=True)):
+            place = f"[{section.group[row]}]" if section.layout.depth == 2 else ""
+            fields = " ".join(f"{name}={_value(section, name, row)}" for name, mask in masks.items() if mask[row])
+            yield f"{begin:#010x}  {_text(text, begin, end)}  {section.layout.name}{place}  {fields}"
+        tally = section.tally
+        if tally.bad_first is not None:
+            yield f"{tally.bad_first:#010x}  not understood: {tally.bad_count} elements, {tally.bad_bytes} bytes"
+
+
+def _value(section: Section, name: str, row: int) -> str:
+    value = section[name][row]
+    return section.texts[value] if section.layout[name].kind == "text" else str(value.tolist())
+
+
+def _text(text: Bytes, begin: int, end: int) -> str:
+    return " ".join(text[begin:end].tobytes().decode("utf-8", "backslashreplace").split())
+
+
+def _rows(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    decoder = AscendDecoder(capture, options)
+    for chunk in capture.main.chunks():
+        decoder.feed(chunk)
+    (trace,) = decoder.finish()
+    lanes = trace.tracks["name"].tolist()
+    slices, gaps, flows = trace.slices, trace.gaps, trace.flows
+    tasks = trace.details["ascend_tasks"]
+    labels = dict(zip(tasks["slice_id"].tolist(), tasks["label"].tolist(), strict=True))
+    keys = np.concatenate([slices["ts"], gaps["ts"], flows["src_ts"]])
+    rows = [("slice", row) for row in slices.rows()]
+    rows += [("gap", row) for row in gaps.rows()]
+    rows += [("flow", row) for row in flows.rows()]
+    for index in np.argsort(keys, kind="stable").tolist():
+        kind, row = rows[index]
+        if kind == "flow":
+            yield f"{row['src_ts']}  flow  {lanes[row['src_track']]} -> {lanes[row['dst_track']]} at {row['dst_ts']}"
+            continue
+        label = labels.get(row["id"]) if kind == "slice" else None
+        shown = {"dur": row["dur"], "name": label or row.get("name"), "cause": row.get("cause")}
+        shown |= {name: row.get(name) for name in ("lost_count", "quality", "flags")}
+        fields = " ".join(
+            f"{name}={value}"
+            for name, value in shown.items()
+            if value is not None and not (name == "flags" and value == 0) and value != "exact"
+        )
+        yield f"{row['ts']}  {kind}  {lanes[row['track_id']]}  {fields}"
