@@ -269,6 +269,13 @@ class Drawing:
             event = np.where(flows.valid(f"{side}_slice"), rows_of(ids, flows[f"{side}_slice"]), -1)
             track = rows_of(self._track_ids, flows[f"{side}_track"])
             sides.append((event, track, flows[f"{side}_ts"]))
+        (source, _, left), (destination, _, arrived) = sides
+        # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
+        # at the moment of its arrival instead.
+        slice_ts = np.append(trace.slices["ts"], 0)  # the last stands for -1
+        begin = np.where(source < 0, left, slice_ts[source])
+        running = (destination >= 0) & (begin > slice_ts[destination]) & (begin <= arrived)
+        destination[running] = -1
         event, track, ts = (np.concatenate(values) for values in zip(*sides, strict=True))
         bare = event < 0
         self._require(track[bare], "ends of flows", counter=False)
@@ -282,9 +289,9 @@ class Drawing:
     def _draw_flows(self, source: Int64, destination: Int64, salt: int) -> None:
         """Bind each flow to one packet at either end, such that the reader meets its source first.
 
-        The reader takes the ends of a flow in order of time, and at equal times in order of the file. The source is
-        bound to the begin of its slice, the earliest there is; the destination to its begin where that is later, else
-        to its end (an effect that was running already). What remains are ties, which the order of the file decides.
+        The reader takes the ends of a flow in order of time, and at equal times in order of the file. Both are bound
+        to begins. Where those are at one time, the destination is bound to its end; where it has none or no length, the
+        order of the file decides.
         """
         spans, points = self.spans, self.points
         begin = np.concatenate([spans.begin, points.ts])
@@ -293,8 +300,9 @@ class Drawing:
         end[: len(spans)][closed] += spans.length[closed]
 
         at_begin = begin[source] < begin[destination]
-        at_end = ~at_begin & (begin[source] < end[destination])
-        tied = np.flatnonzero(~at_begin & ~at_end & (begin[source] == begin[destination]))
+        together = begin[source] == begin[destination]
+        at_end = together & (begin[destination] < end[destination])
+        tied = np.flatnonzero(together & ~at_end)
         drawn = at_begin | at_end
         if len(tied):
             lane, position = self._places()
@@ -323,7 +331,9 @@ class Drawing:
         lane[:spans] += self.placement.row
         position = np.empty(len(lane), np.int64)
         position[self.placement.order] = np.arange(spans)
-        position[spans + self.points_in_time.order] = np.arange(spans, len(lane))  # points follow the begins of their time
+        position[spans + self.points_in_time.order] = np.arange(
+            spans, len(lane)
+        )  # points follow the begins of their time
         return lane, position
 
 

@@ -8,9 +8,9 @@ What becomes of the model:
   cause. An instant is an instant, a counter's sample a sample.
 * Columns of detail tables that are declared as arguments go with their slice or instant, unknown values left out;
   ``quality`` where it is not exact, ``flags`` where any is set, ``last_seen_ts`` where it is known.
-* A flow is an arrow from slice to slice; where an end of it has no slice, it gets an instant of category
-  ``lanescope.flow``. The format orders the ends by time, so an effect that is over before its cause begins cannot be
-  drawn: those are counted in the report.
+* A flow is an arrow from slice to slice. Where an end of it has no slice, or reaches one that was running before the
+  cause began, it ends at an instant of category ``lanescope.flow``. The format orders the ends by time, so an effect
+  that comes before its cause begins cannot be drawn: those are counted in the report.
 * Stats of severity ``data_loss`` light the viewer's own data-loss warning, with their sum.
 
 Times are the trace's: ns since its epoch, which the descriptions of the top tracks name. A trace in cycles is drawn
@@ -39,8 +39,8 @@ from lanescope.trace.layout import rows_of
 #: Bytes that are encoded, compressed and written at a time; upstream advises compressed packets below 512 kB.
 BLOCK = 384 << 10
 
-#: The trace processor refuses tracks with more ancestors.
-MAX_ANCESTORS = 99
+#: The trace processor refuses tracks with 100 ancestors; its WebAssembly build (v52) runs out of stack at 77.
+MAX_ANCESTORS = 64
 
 #: igzip's level 1.
 _LEVEL = 1
@@ -63,7 +63,7 @@ class WriteReport:
         samples: counter samples.
         findings: findings, drawn as instants.
         flows: flows that the viewer draws.
-        flows_undrawn: flows that the format cannot express: the effect is over before its cause begins.
+        flows_undrawn: flows that the format cannot express: the effect comes before its cause begins.
         rows: rows that hold anything; a lane without overlap is one.
         overflow_rows: rows beyond the first of their lane.
         lost: records known to be lost, as the viewer's data-loss warning says.
@@ -272,11 +272,11 @@ def _parents(tracks: Table) -> Int64:
     """Return the row of each track's parent, -1 for top tracks; ``InternalError`` if the tree is too deep or a ring."""
     parents = np.where(tracks.valid("parent_id"), rows_of(tracks["id"], tracks["parent_id"]), -1)
     ancestors = parents
-    for _ in range(MAX_ANCESTORS):
+    for _ in range(MAX_ANCESTORS + 1):
         if (ancestors < 0).all():
             return parents
         ancestors = np.where(ancestors >= 0, parents[ancestors], -1)
-    raise InternalError(f"tracks nest more than {MAX_ANCESTORS} levels deep, or in a ring")
+    raise InternalError(f"tracks have more than {MAX_ANCESTORS} others above them, or in a ring")
 
 
 def _ranks(sort_key: Int64, parents: Int64) -> Int64:

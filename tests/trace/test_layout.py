@@ -1,0 +1,231 @@
+"""Rows for overlapping slices: against a slow, obvious reference, and against what a row must promise."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope import testing
+from lanescope.errors import InternalError
+from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace.layout import FOREVER, Placement, depth, place, rows_of
+
+NESTED_ROWS, MAX_DEPTH = 8, 480
+
+# (begin, length or None); few different times, so that everything meets everything.
+some = st.lists(st.tuples(st.integers(0, 12), st.none() | st.integers(0, 6)), max_size=30)
+
+
+def trace_of(*lanes, discipline="disjoint", gaps=()) -> Trace:
+    """A trace whose lanes hold the given (begin, length), in that order; lanes take turns in the table."""
+    builder = TraceBuilder(TimeBase())
+    tracks = [builder.track(f"lane {i}", kind="lane", role="core", discipline=discipline) for i in range(len(lanes))]
+    rows = [(i, track, *slice_) for track, lane in zip(tracks, lanes, strict=True) for i, slice_ in enumerate(lane)]
+    for _, track, ts, dur in sorted(rows, key=lambda row: row[0]):
+        builder.append("slices", track_id=track, ts=ts, dur=dur, name="a")
+    for ts, dur in gaps:
+        builder.append("gaps", track_id=tracks[0], ts=ts, dur=dur, cause="overrun")
+    return builder.finish()
+
+
+def ends(items):
+    return [(begin, FOREVER if length is None else begin + length) for begin, length in items]
+
+
+def reference(items, discipline) -> list[int]:
+    """Return the row of each interval of one lane, the slow way."""
+    spans = ends(items)
+    if discipline == "nested":
+        order = sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1], i))
+    else:
+        order = sorted(range(len(spans)), key=lambda i: (spans[i][0], spans[i][0] != spans[i][1], i))
+    rows: list[list[int]] = []
+    found = [-1] * len(spans)
+    for i in order:
+        begin, end = spans[i]
+        for number, row in enumerate(rows):
+            still_open = [spans[j] for j in row if spans[j][1] > begin]
+            if discipline == "nested" and number < NESTED_ROWS:
+                fits = all(end <= other_end for _, other_end in still_open) and len(still_open) < MAX_DEPTH
+            else:
+                fits = not still_open
+            if fits:
+                break
+        else:
+            number = len(rows)
+            rows.append([])
+        rows[number].append(i)
+        found[i] = number
+    return found
+
+
+def lanes_of(placement: Placement):
+    for track, (start, stop) in zip(placement.row_track.tolist(), pairwise(placement.row_start.tolist()), strict=True):
+        yield track, placement.order[start:stop].tolist()
+
+
+@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+@given(items=some)
+def test_rows_are_those_of_the_reference(discipline, items):
+    trace = trace_of(items, discipline=discipline)
+    assert place(trace.slices, trace.tracks).row.tolist() == reference(items, discipline)
+
+
+@given(testing.traces(max_slices=20), st.booleans())
+def test_a_placement_keeps_its_promises(trace, with_gaps):
+    gaps = trace.gaps if with_gaps else None
+    placement = place(trace.slices, trace.tracks, gaps)
+    tables = [trace.slices, *([gaps] if gaps is not None else [])]
+    items = [(row["track_id"], row["ts"], row["dur"]) for table in tables for row in table.rows()]
+    assert sorted(placement.order.tolist()) == list(range(len(items)))
+    spans = ends([(ts, dur) for _, ts, dur in items])
+    assert [(int(b), int(e)) for b, e in zip(placement.begin, placement.end, strict=True)] == [
+        spans[i] for i in placement.order.tolist()
+    ]
+    disciplines = trace.tracks["discipline"].tolist()
+    depths = depth(placement).tolist()
+    rows_seen: dict[int, list[int]] = {}
+    for track, members in lanes_of(placement):
+        assert members
+        assert {items[i][0] for i in members} == {track}
+        (row,) = {int(placement.row[i]) for i in members}
+        rows_seen.setdefault(track, []).append(row)
+        stack: list[int] = []
+        for i in members:  # as a viewer reads it: what is over ends, then this begins
+            begin, end = spans[i]
+            while stack and spans[stack[-1]][1] <= begin:
+                stack.pop()
+            if stack:
+                assert disciplines[track] == "nested"
+                assert end <= spans[stack[-1]][1]
+                assert begin >= spans[stack[-1]][0]
+            assert depths[i] == len(stack)
+            stack.append(i)
+        begins = [spans[i][0] for i in members]
+        assert begins == sorted(begins)
+    for track, count in enumerate(placement.rows.tolist()):
+        assert rows_seen.get(track, []) == list(range(count))
+
+
+@given(some, st.randoms(use_true_random=False))
+def test_rows_of_a_serial_lane_are_as_few_as_can_be(items, random):
+    spans = ends(items)
+    random.shuffle(items)
+    trace = trace_of(items)
+    # Half-open, and a moment counts only strictly inside: at its own time nothing else needs to run before or after.
+    needed = 0
+    for begin, end in spans:
+        others = sum(b <= begin < e for b, e in spans if b < e) if begin < end else 0
+        inside = sum(b < begin < e for b, e in spans) + 1 if begin == end else 0
+        needed = max(needed, others, inside)
+    assert int(place(trace.slices, trace.tracks).rows[0]) == needed
+
+
+def test_what_meets_at_one_time():
+    # On a serial lane: END before BEGIN, moments between them, all on one row.
+    trace = trace_of([(0, 5), (5, 3), (5, 0), (8, 0), (8, 0), (8, 2)])
+    placement = place(trace.slices, trace.tracks)
+    assert placement.rows.tolist() == [1]
+    assert placement.order.tolist() == [0, 2, 1, 3, 4, 5]
+    # On a stack: outer first, a moment inside what begins with it.
+    trace = trace_of([(5, 0), (5, 1), (0, 5), (5, 3)], discipline="nested")
+    placement = place(trace.slices, trace.tracks)
+    assert placement.order.tolist() == [2, 3, 1, 0]
+    assert depth(placement).tolist() == [2, 1, 0, 0]
+    # A serial lane shows no hierarchy that the model does not know.
+    trace = trace_of([(0, 9), (2, 3), (4, 0)])
+    assert place(trace.slices, trace.tracks).row.tolist() == [0, 1, 2]
+
+
+def test_open_slices_last_for_ever():
+    trace = trace_of([(0, None), (3, 2), (9, None)])
+    assert place(trace.slices, trace.tracks).row.tolist() == [0, 1, 1]
+    trace = trace_of([(0, None), (3, 2), (9, None)], discipline="nested")
+    placement = place(trace.slices, trace.tracks)
+    assert placement.row.tolist() == [0, 0, 0]
+    assert depth(placement).tolist() == [0, 1, 1]
+
+
+def test_gaps_are_placed_with_the_slices_and_behind_them_at_one_time():
+    trace = trace_of([(0, 5), (9, 5)], gaps=[(5, 4), (9, 2), (30, None)])
+    placement = place(trace.slices, trace.tracks, trace.gaps)
+    assert placement.row.tolist() == [0, 0, 0, 1, 0]
+    assert placement.order.tolist() == [0, 2, 1, 4, 3]
+    assert place(trace.slices, trace.tracks).rows.tolist() == [1]
+
+
+@given(some, st.integers(0, 30), st.sampled_from(["disjoint", "nested", "free"]))
+def test_lanes_do_not_know_each_other(items, cut, discipline):
+    together = trace_of(items[:cut], items[cut:], discipline=discipline)
+    placement = place(together.slices, together.tracks)
+    for lane, mine in enumerate((items[:cut], items[cut:])):
+        alone = trace_of(mine, discipline=discipline)
+        members = np.flatnonzero(together.slices["track_id"] == lane)
+        assert placement.row[members].tolist() == place(alone.slices, alone.tracks).row.tolist()
+
+
+@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+@pytest.mark.parametrize("shape", ["all at once", "stairs", "nested", "all open", "backwards"])
+def test_hostile_lanes_are_placed_in_time(discipline, shape):
+    """300 000 slices: a quadratic step would not come to an end."""
+    count = 300_000
+    at = np.arange(count)
+    ts, dur = {
+        "all at once": (np.zeros(count, np.int64), np.full(count, 5)),
+        "stairs": (at, np.full(count, count)),
+        "nested": (at, 2 * (count - at)),
+        "all open": (at, np.zeros(count, np.int64)),
+        "backwards": (at[::-1], at + 1),
+    }[shape]
+    builder = TraceBuilder(TimeBase())
+    track = builder.track("lane", kind="lane", role="core", discipline=discipline)
+    known = np.full(count, shape != "all open")
+    builder.append("slices", track_id=track, ts=ts, dur=dur, dur_valid=known, name="a")
+    trace = builder.finish()
+    placement = place(trace.slices, trace.tracks)
+    assert np.array_equal(np.sort(placement.order), at)
+    assert int(depth(placement).max()) < MAX_DEPTH
+    rows = np.diff(placement.row_start)
+    assert int(rows.min()) > 0
+    if discipline != "nested":
+        inside = np.repeat(np.arange(len(rows)), rows)
+        same = inside[1:] == inside[:-1]
+        assert bool((placement.begin[1:][same] >= placement.end[:-1][same]).all())
+
+
+def test_nothing_is_placed_where_there_is_nothing():
+    trace = trace_of([], [])
+    placement = place(trace.slices, trace.tracks, trace.gaps)
+    assert placement.rows.tolist() == [0, 0]
+    assert placement.row_start.tolist() == [0]
+    assert depth(placement).tolist() == []
+
+
+@pytest.mark.parametrize(("track", "ts", "dur"), [(1, 0, 1), (-1, 0, 1), (0, 5, -1), (0, (1 << 63) - 3, 2)])
+def test_what_cannot_be_placed_is_refused(track, ts, dur):
+    builder = TraceBuilder(TimeBase())
+    builder.track("lane", kind="lane", role="core")
+    builder.append("slices", track_id=[0, track], ts=[0, ts], dur=[0, dur], name="a")
+    trace = builder.finish()
+    with pytest.raises(InternalError, match="interval 1"):
+        place(trace.slices, trace.tracks)
+
+
+@given(st.lists(st.integers(-3, 20), unique=True), st.lists(st.integers(-5, 25)), st.booleans())
+def test_rows_of_ids(ids, wanted, dense):
+    ids = list(range(len(ids))) if dense else ids
+    found = rows_of(np.array(ids, np.int64), np.array(wanted, np.int64)).tolist()
+    assert found == [ids.index(each) if each in ids else -1 for each in wanted]
+
+
+def test_tracks_may_have_been_filtered():
+    trace = trace_of([(0, 5)], [(0, 5), (3, 5)], [(1, 1)])
+    kept = trace.tracks.take(np.array([2, 1]))
+    slices = trace.slices.where(trace.slices["track_id"] > 0)
+    placement = place(slices, kept)
+    assert placement.rows.tolist() == [1, 2]
+    assert isinstance(kept, Table)
