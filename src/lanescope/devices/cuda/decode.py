@@ -24,7 +24,7 @@ from lanescope.trace import Column, Dictionary, Flag, Table, TimeBase, Trace, Tr
 
 #: The stamps count nanoseconds.
 FREQUENCY = 1_000_000_000
-#: More steps back or stray ends than this share of a lane's pairs look like a second writer.
+#: More steps back or stray ends than this share of a lane's pairs look like a second writer; a single one does not.
 TWO_WRITERS_SHARE = 0.01
 #: How much larger than the present one a buffer is suggested to be when lanes were full.
 _MORE_ROOM = 1.5
@@ -474,8 +474,10 @@ class _Maker:
         # Holes and a second launch bring stray ends and steps back of their own.
         alone = (summary["launches"] == 1) & (summary["missing"] == 0)
         pairs = summary["slices"] - summary["open"]
-        strays = np.maximum(summary["backward"] + summary["negative"], summary["unmatched"])
-        self._stat("cuda_two_writers", int(np.count_nonzero(alone & (strays > TWO_WRITERS_SHARE * pairs))))
+        strays = np.maximum(summary["backward"], summary["unmatched"])
+        self._stat(
+            "cuda_two_writers", int(np.count_nonzero(alone & (strays > np.maximum(1, TWO_WRITERS_SHARE * pairs))))
+        )
         after = int(summary["after_finalize"].sum())
         self._stat("cuda_after_finalize", after)
         if self.options["multi"] == "ignore":

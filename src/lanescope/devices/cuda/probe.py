@@ -47,7 +47,7 @@ def _judge(words: Words, *, is_npy: bool) -> Match:
     if not geometry.stride or placed < _MOST * found.used:
         return Match(45 if is_npy else 30, TIRX_V1, reason)
     summary = TirxBuffer(words, geometry, found).decode(split=True, step_back=STEP_BACK).summary
-    odd = int((summary["unmatched"] + summary["backward"]).sum())
+    odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
     if odd > (1 - _MOST) * placed:
         return Match(70 if is_npy else 40, TIRX_V1, reason)

@@ -130,7 +130,7 @@ STATS = (
     StatSpec(
         "cuda_two_writers",
         "error",
-        "lanes with steps back or stray ends in more than 1 % of their pairs: perhaps more than one leader thread",
+        "lanes with several steps back or stray ends, in over 1 % of their pairs: perhaps more than one leader thread",
     ),
     StatSpec("cuda_negative", "error", "regions whose end is stamped before their begin"),
     StatSpec("cuda_wrap", "info", "times a lane's 32-bit stamp ran through zero and was unwrapped"),

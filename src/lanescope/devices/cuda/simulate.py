@@ -302,9 +302,13 @@ class _Block:
         found = [self._work(0, (WAIT_EMPTY, LOAD_K, LOAD_V), {WAIT_EMPTY: self.released[stage]})]
         full = self.now[0].copy()
         computing = [g for g in range(setup.groups) if setup.role(g) == "compute"]
+        turn = full
         for group in computing:
             parts = (WAIT_FULL, QK, SOFTMAX, PV) + ((STORE,) if setup.groups == 2 else ())
-            found.append(self._work(group, parts, {WAIT_FULL: full}))
+            stamps = self._work(group, parts, {WAIT_FULL: turn})
+            # The groups take turns at the tensor cores, so that one's softmax runs beside the other's product.
+            turn = stamps[setup.nested + 3]
+            found.append(stamps)
         done = self.now[computing].max(axis=0)
         self.released[stage] = done
         if setup.groups > 2:
@@ -400,12 +404,11 @@ class _Faults:
         return lane
 
     def _two_writers(self, lane: _Lane) -> _Lane:
-        """Let a second thread, some time behind, win half of the slots; once it surely wins behind the first one."""
-        sure = self._choose(lane, margin=2)
+        """Let a second thread, some time behind, win half of the slots, and for sure those of records 1 and 3."""
+        behind = self._ticks(_BEHIND)
         for at, entry in enumerate(lane.entries):
-            wins = at == sure + 1 or (at != sure and self._random.below(2))
-            if wins:
-                lane.entries[at] = replace(entry, time=entry.time - self._ticks(_BEHIND))
+            if at in (1, 3) or (at > 3 and self._random.below(2)):
+                lane.entries[at] = replace(entry, time=entry.time - behind)
         return lane
 
     def _clock_step(self, lane: _Lane) -> _Lane:

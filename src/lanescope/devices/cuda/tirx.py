@@ -94,10 +94,11 @@ def scan(words: Words, lanes: int, stride: int) -> Scan:
 def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
     """Find the stride, which the buffer does not hold.
 
-    All words of a sound buffer stand a multiple of the stride behind the first slot of their lane, so the greatest
-    common divisor of those distances is the stride as soon as one lane has two records in a row. Damaged words spoil
-    the divisor: then the distances that are most frequent between neighbours of one lane are tried, and the one that
-    places most words is taken if it places more than half.
+    As a rule it is the number of lanes, and then most of the second row is filled like the first. Otherwise strides are
+    tried: the greatest common divisor of all distances from the first slots, which is the stride of a sound buffer as
+    soon as one lane has two records in a row; and the distances that are most frequent between neighbours of one lane,
+    because damaged words spoil the divisor. That one is taken which leaves least to explain, misplaced words and holes,
+    if it places more than half of the words.
 
     Args:
         words: uint64 [n], the whole buffer.
@@ -108,36 +109,40 @@ def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
     """
     lanes = geometry.lanes
     tight = scan(words, lanes, lanes)
-    second = words[1 + lanes : 1 + 2 * lanes]
-    if not tight.misplaced and (second.any() or tight.last_used <= lanes):
+    first, second = (int(np.count_nonzero(words[1 + row * lanes : 1 + (row + 1) * lanes])) for row in (0, 1))
+    if not tight.misplaced and (4 * second >= 3 * first or tight.last_used <= lanes):
         return Geometry(geometry.num_blocks, geometry.num_groups, lanes, "tight"), tight
-    divisor = core.cuda_tirx_stride_divisor(words)
-    if divisor >= lanes:
-        found = scan(words, lanes, divisor)
-        if not found.misplaced:
-            return Geometry(geometry.num_blocks, geometry.num_groups, divisor, _source(divisor, lanes)), found
-    best, found = lanes, tight
-    for stride in _candidates(words, lanes):
-        tried = scan(words, lanes, stride)
-        if tried.misplaced < found.misplaced:
-            best, found = stride, tried
-    if 2 * found.misplaced >= found.used:
-        return geometry, tight
-    return Geometry(geometry.num_blocks, geometry.num_groups, best, _source(best, lanes)), found
-
-
-def _source(stride: int, lanes: int) -> str:
-    return "tight" if stride == lanes else "inferred"
-
-
-def _candidates(words: Words, lanes: int) -> list[int]:
-    """Return the most frequent distances between neighbouring words of one lane, at least ``lanes``."""
     slots, tags = _tagged(words, lanes)
     order = np.argsort(tags, kind="stable")
-    distances = np.diff(slots[order])[np.diff(tags[order]) == 0]
-    values, counts = np.unique(distances[distances >= lanes], return_counts=True)
-    most = np.argsort(-counts, kind="stable")[:MAX_CANDIDATES]
-    return [int(value) for value in values[most]]
+    slots, tags = slots[order], tags[order]
+    distances = np.diff(slots)[np.diff(tags) == 0]
+    frequent, counts = np.unique(distances[distances >= lanes], return_counts=True)
+    candidates = {lanes, *frequent[np.argsort(-counts, kind="stable")[:MAX_CANDIDATES]].tolist()}
+    if (divisor := core.cuda_tirx_stride_divisor(words)) >= lanes:
+        candidates.add(divisor)
+    stride = min(sorted(candidates), key=lambda candidate: _unexplained(slots, tags, candidate))
+    found = scan(words, lanes, stride)
+    if 2 * found.misplaced >= found.used:
+        return geometry, tight
+    source = "tight" if stride == lanes else "inferred"
+    return Geometry(geometry.num_blocks, geometry.num_groups, stride, source), found
+
+
+def _unexplained(slots: npt.NDArray[np.int64], tags: npt.NDArray[np.int64], stride: int) -> int:
+    """Return how many words a stride leaves without a place, and how many holes it leaves before others.
+
+    Args:
+        slots: int64 [n], by lane, then by slot.
+        tags: int64 [n], their lanes.
+        stride: the stride to judge.
+    """
+    distance = slots - 1 - tags
+    placed = (distance % stride == 0) & (distance >= 0)
+    index, lane = distance[placed] // stride, tags[placed]
+    is_last = np.ones(len(lane), np.bool_)
+    is_last[:-1] = lane[1:] != lane[:-1]
+    positions = int((index[is_last] + 1).sum())
+    return len(slots) - len(lane) + positions - len(lane)
 
 
 def _tagged(words: Words, lanes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -1,0 +1,98 @@
+"""What the tests of the CUDA family share: buffers by hand, decoding without much ado."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from lanescope import devices
+from lanescope.devices.cuda import encode
+from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, INSTANT
+from lanescope.source import Capture
+from lanescope.trace import Flag, Trace
+
+GOLDEN = Path(__file__).parent / "golden"
+NO_NAMES: dict[str, bytes] = {}
+KINDS = {"B": BEGIN, "E": END, "I": INSTANT, "F": FINALIZE}
+
+
+def buffer(lanes, *, blocks=1, groups=None, stride=0, slots=0):
+    """Return words: ``lanes`` lists the records of each lane as (kind letter, event, time)."""
+    groups = groups or -(-len(lanes) // blocks)
+    rows = [(lane, e, KINDS[k], t) for lane, records in enumerate(lanes) for k, e, t in records]
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    words, _ = encode.encode(encode.Records(*columns), num_blocks=blocks, num_groups=groups, stride=stride, slots=slots)
+    return words
+
+
+def decode(content, *, beside=NO_NAMES, name="run.npy", chunk=1 << 20, **options) -> Trace:
+    """Decode words (as an .npy file) or bytes (as they are); ``beside`` are further files by name."""
+    data = content if isinstance(content, bytes) else encode.to_npy(content)
+    with tempfile.TemporaryDirectory() as folder:
+        for other, text in beside.items():
+            Path(folder, other).write_bytes(text)
+        path = Path(folder, name)
+        path.write_bytes(data)
+        with Capture(path) as capture:
+            decoder = FAMILY.decode(capture, devices.settle(FAMILY.options, options, what="family cuda"))
+            batches = [trace for piece in capture.main.chunks(chunk) for trace in decoder.feed(piece)]
+            return Trace.concat([*batches, *decoder.finish()])
+
+
+def simulate(seed=0, **options):
+    return FAMILY.simulate(devices.settle(FAMILY.sim_options, options, what="simulator cuda"), seed)
+
+
+def decode_simulation(simulation, **options) -> Trace:
+    (name, data), *others = simulation.files.items()
+    return decode(data, name=name, beside=dict(others), **options)
+
+
+def stats(trace) -> dict[str, int]:
+    return dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
+
+
+def stat(trace, name):
+    return next(row for row in trace.stats.rows() if row["name"] == name)
+
+
+def spans(trace, *, origin=0):
+    """Return (block, group, event, name, begin, end, length, flags) of every slice; NULL is None."""
+    rows = zip(trace.slices.rows(), trace.details["cuda_regions"].rows(), strict=True)
+    return [
+        (
+            region["block"],
+            region["group"],
+            region["event_id"],
+            row["name"],
+            row["ts"] + origin,
+            None if row["dur"] is None else row["ts"] + row["dur"] + origin,
+            row["dur"],
+            Flag(row["flags"]),
+        )
+        for row, region in rows
+    ]
+
+
+def instants(trace, *, origin=0):
+    """Return (block, group, event, name, time) of every instant."""
+    rows = zip(trace.instants.rows(), trace.details["cuda_marks"].rows(), strict=True)
+    return [(m["block"], m["group"], m["event_id"], row["name"], row["ts"] + origin) for row, m in rows]
+
+
+def gaps(trace):
+    """Return (block, group, cause, lost) of every gap."""
+    lanes = {row["track_id"]: (row["block"], row["group"]) for row in trace.details["cuda_lanes"].rows()}
+    return [(*lanes[row["track_id"]], row["cause"], row["lost_count"]) for row in trace.gaps.rows()]
+
+
+def accounts(trace) -> dict[str, dict[str, int]]:
+    """Return the accounting of the main file by unit."""
+    return {row["unit"]: row for row in trace.accounting.rows() if row["input_id"] == 0}
+
+
+def lanes(trace):
+    return {(row["block"], row["group"]): row for row in trace.details["cuda_lanes"].rows()}

@@ -1,0 +1,148 @@
+"""The decoder's rules once more: slow, obvious, one definition after the other. The fast one has to agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, INSTANT, STAMP_WRAP, TIRX_RECORD
+from lanescope.trace import Flag
+
+STEP_BACK = 1 << 20
+NONE = Flag(0)
+
+
+@dataclass
+class Region:
+    lane: int
+    launch: int
+    event: int
+    begin: int
+    begin_index: int
+    order: int
+    end: int | None = None
+    end_order: float = float("inf")
+    end_index: int | None = None
+    last_seen: int | None = None
+    flags: Flag = NONE
+
+
+@dataclass
+class Lane:
+    regions: list = field(default_factory=list)
+    marks: list = field(default_factory=list)  # (lane, launch, event, tick, index, is_end, flags)
+    gaps: list = field(default_factory=list)  # (lane, tick, dur or -1, first index, missing, unreadable)
+    ticks: list = field(default_factory=list)
+    finalize: int | None = None
+    is_full: bool = False
+
+
+def decode_lane(words, lane, stride):
+    """Return what stands in one lane, ticks unwrapped from its first stamp."""
+    found = Lane()
+    positions = words[1 + lane :: stride]
+    good = [
+        (index, TIRX_RECORD.decode(word))
+        for index, word in enumerate(positions)
+        if word and TIRX_RECORD.decode(word)["lane"] == lane
+    ]
+    bad = [index for index, word in enumerate(positions) if word and TIRX_RECORD.decode(word)["lane"] != lane]
+    stamp = tick = expected = last_gap = launch = 0
+    backward = finalized = False
+    active: list[Region] = []
+
+    def close(*extra):
+        for region in active:
+            region.last_seen = max(region.begin, tick)
+            region.flags |= Flag.OPEN_END
+            if region.begin_index < last_gap or extra:
+                region.flags |= Flag.TRUNCATED
+        active.clear()
+
+    for order, (index, record) in enumerate(good):
+        flags = Flag(0)
+        if order == 0:
+            stamp = tick = record["time"]
+        step = record["time"] - stamp
+        stamp = record["time"]
+        if step < -STAMP_WRAP // 2:
+            step += STAMP_WRAP
+        elif step < 0:
+            backward = True
+            flags |= Flag.CLOCK_SUSPECT
+            if -step > STEP_BACK:
+                flags |= Flag.EPOCH_AMBIGUOUS
+        elif step > STAMP_WRAP // 2:
+            flags |= Flag.EPOCH_AMBIGUOUS
+            if STAMP_WRAP - step <= STEP_BACK:
+                step -= STAMP_WRAP
+                backward = True
+                flags |= Flag.CLOCK_SUSPECT
+        before, tick = tick, tick + step
+        if finalized:
+            launch, finalized = launch + 1, False
+        if index != expected:
+            unreadable = len([i for i in bad if expected <= i < index])
+            found.gaps.append((lane, before, max(0, tick - before), expected, index - expected, unreadable))
+            last_gap = index
+            flags |= Flag.AFTER_GAP
+        expected = index + 1
+        found.ticks.append(tick)
+
+        event, kind = record["event"], record["kind"]
+        same = [region for region in active if region.event == event]
+        if kind == BEGIN:
+            region = Region(lane, launch, event, tick, index, order, flags=flags)
+            found.regions.append(region)
+            active.append(region)
+        elif kind == END and same:
+            region = same[-1]
+            active.remove(region)
+            region.end, region.end_order, region.end_index = tick, order, index
+            region.flags |= flags & ~Flag.AFTER_GAP
+            if region.end < region.begin:
+                region.flags |= Flag.NEGATIVE
+            if region.begin_index < last_gap:
+                region.flags |= Flag.INFERRED_IDENTITY
+        elif kind == FINALIZE:
+            found.finalize = tick
+            finalized = True
+            close()
+        else:
+            assert kind in (END, INSTANT)
+            found.marks.append((lane, launch, event, tick, index, kind == END, flags))
+
+    found.is_full = bool(good) and expected == len(positions) and not finalized
+    tail = [index for index in bad if index >= expected]
+    if tail:
+        found.gaps.append((lane, tick, -1, expected, tail[-1] + 1 - expected, len(tail)))
+        last_gap = expected
+    close(*([True] if found.is_full else []))
+    _mark_crossings(found.regions, by_time=backward or launch > 0)
+    return found
+
+
+def _mark_crossings(regions, *, by_time):
+    for one, two in combinations(regions, 2):
+        crosses = one.launch == two.launch and two.order < one.end_order < two.end_order
+        if by_time:
+            (a, b), (c, d) = sorted((region.begin, _end(region)) for region in (one, two))
+            crosses |= a < c < b < d
+        if crosses:
+            one.flags |= Flag.CROSSES
+            two.flags |= Flag.CROSSES
+
+
+def _end(region):
+    """Return until when a region takes time: not at all if it is negative."""
+    return max(region.begin, region.last_seen if region.end is None else region.end)
+
+
+def tick_step(lanes):
+    """Return the greatest common divisor of all distances of stamps, None for fewer than 16 different stamps."""
+    from math import gcd
+
+    stamps = [tick % STAMP_WRAP for lane in lanes for tick in lane.ticks]
+    if len(set(stamps)) < 16:
+        return None
+    return gcd(*[(stamp - stamps[0]) % STAMP_WRAP for stamp in stamps])

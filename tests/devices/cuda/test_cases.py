@@ -1,0 +1,573 @@
+"""What may be wrong with a buffer, one case each: a stat, a flag or a gap, never silence."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, simulate, spans, stat, stats
+from lanescope.devices.cuda import encode, npy
+from lanescope.devices.cuda.layout import STAMP_WRAP
+from lanescope.devices.cuda.schema import STATS
+from lanescope.errors import InputError, UsageError
+from lanescope.trace import Flag
+
+LANE = [("B", 0, 1000), ("E", 0, 1200), ("B", 1, 1300), ("E", 1, 1500), ("F", 0, 1600)]
+NAMES = "load,compute,store"
+
+
+def plain(trace):
+    """Return (event, begin, end, flags) of the slices."""
+    return [(row[2], row[4], row[5], row[7]) for row in spans(trace)]
+
+
+def many(count=40, tick=32, start=1000):
+    """Return a lane with enough different stamps for a resolution."""
+    records = [(kind, 0, start + tick * (2 * i + j * (i % 3 + 1))) for i in range(count) for j, kind in enumerate("BE")]
+    return [*sorted(records, key=lambda record: record[2]), ("F", 0, start + tick * 1000)]
+
+
+# --- the header -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (0, "never written"),
+        (1, "no tirx-v1 probe"),
+        (1 << 32, "no tirx-v1 probe"),
+        ((1 << 20) + (2 << 32), "no tirx-v1 probe"),
+        (12 + (1 << 32), "12 lanes, the buffer has 11 slots"),
+    ],
+)
+def test_bad_header_is_an_input_error_with_a_hint(header, message):
+    words = np.zeros(12, np.uint64)
+    words[0] = header
+    with pytest.raises(InputError, match=message) as error:
+        decode(words)
+    assert error.value.hint
+
+
+def test_empty_array():
+    with pytest.raises(InputError, match="not even a header"):
+        decode(np.zeros(0, np.uint64))
+    with pytest.raises(InputError, match="not even a header"):
+        decode(b"1234567")
+
+
+def test_header_without_records():
+    trace = decode(buffer([[]], slots=10))
+    assert len(trace.slices) == len(trace.tracks) - 1 == 0
+    assert stats(trace) == {"cuda_empty_lane": 1}
+    assert accounts(trace)["slot"]["filler"] == 9
+
+
+# --- containers -----------------------------------------------------------------------------------------------
+
+
+def test_raw_words_are_read_like_npy():
+    words = buffer([LANE, LANE])
+    raw, packed = decode(words.tobytes(), name="run.bin"), decode(words)
+    assert spans(raw) == spans(packed)
+    assert accounts(raw)["byte"]["filler"] == 0
+    assert accounts(packed)["byte"]["filler"] == 128
+
+
+@pytest.mark.parametrize("dtype", ["<i8", ">u8", "<u4", "<f8", "|u1"])
+def test_other_types_are_refused_clearly(dtype):
+    data = npy.make(4).replace(b"<u8", dtype.encode()) + bytes(64)
+    with pytest.raises(InputError, match=re.escape(f"the .npy file holds '{dtype}'")):
+        decode(data)
+
+
+def test_npy_that_is_cut_off():
+    words = buffer([LANE])
+    trace = decode(encode.to_npy(words)[:-20])
+    assert stats(trace)["truncated"] == 3
+    assert stats(trace)["cuda_trailing_bytes"] == 4
+    assert accounts(trace)["byte"]["lost"] == 4
+    assert len(plain(trace)) == 1
+
+
+def test_npy_with_something_behind():
+    trace = decode(encode.to_npy(buffer([LANE])) + b"12345")
+    assert stat(trace, "cuda_trailing_bytes")["count"] == 5
+    assert stat(trace, "cuda_trailing_bytes")["first_offset"] == 128 + 6 * 8
+
+
+def test_two_dimensions_in_c_order_are_one_buffer():
+    words = buffer([LANE, LANE], slots=12)
+    data = encode.to_npy(words).replace(b"(12,), }  ", b"(3, 4), } ")
+    assert npy.parse(data).shape == (3, 4)
+    assert plain(decode(data)) == plain(decode(words))
+
+
+def test_header_that_is_not_aligned_to_words():
+    words = buffer([LANE])
+    text = b"{'descr': '<u8', 'fortran_order': False, 'shape': (6,), }\n"
+    data = npy.MAGIC + b"\x01\x00" + len(text).to_bytes(2, "little") + text + words.tobytes()
+    assert (10 + len(text)) % 8
+    assert plain(decode(data)) == plain(decode(words))
+
+
+# --- pairing --------------------------------------------------------------------------------------------------
+
+
+def test_nesting():
+    lane = [("B", 2, 10), ("B", 0, 10), ("E", 0, 20), ("B", 1, 20), ("E", 1, 30), ("E", 2, 30), ("F", 0, 40)]
+    trace = decode(buffer([lane]), events=NAMES)
+    assert plain(trace) == [(2, 0, 20, 0), (0, 0, 10, 0), (1, 10, 20, 0)]
+    assert stats(trace) == {}
+
+
+def test_reentrant_region_pairs_with_the_innermost():
+    trace = decode(buffer([[("B", 0, 100), ("B", 0, 150), ("E", 0, 160), ("E", 0, 200), ("F", 0, 210)]]))
+    assert plain(trace) == [(0, 0, 100, 0), (0, 50, 60, 0)]
+
+
+def test_crossing_regions_are_both_flagged():
+    lane = [("B", 2, 0), ("E", 2, 5), ("B", 0, 10), ("B", 1, 20), ("E", 0, 30), ("E", 1, 40), ("F", 0, 50)]
+    trace = decode(buffer([lane]))
+    assert plain(trace) == [(2, 0, 5, 0), (0, 10, 30, Flag.CROSSES), (1, 20, 40, Flag.CROSSES)]
+    assert stat(trace, "cuda_crossing")["count"] == 2
+    assert stat(trace, "cuda_crossing")["first_ts"] == 10
+
+
+def test_region_that_crosses_several():
+    lane = [("B", 3, 0), ("B", 1, 1), ("B", 2, 2), ("E", 3, 3), ("E", 2, 4), ("E", 1, 5), ("F", 0, 6)]
+    assert [row[3] for row in plain(decode(buffer([lane])))] == [Flag.CROSSES] * 3
+
+
+def test_end_without_begin_is_an_instant():
+    trace = decode(buffer([[("E", 1, 90), *LANE]]), events=NAMES)
+    assert instants(trace) == [(0, 0, 1, "end compute?", 0)]
+    assert trace.instants["category"].tolist() == ["unmatched_end"]
+    assert stat(trace, "cuda_end_unmatched")["first_offset"] == 136
+    assert len(plain(trace)) == 2
+
+
+def test_event_that_is_both_mark_and_stray_end():
+    trace = decode(buffer([[("I", 1, 90), ("E", 1, 91), ("F", 0, 95)]]), events=NAMES)
+    assert [row[3] for row in instants(trace)] == ["compute", "end compute?"]
+
+
+def test_end_in_another_group_does_not_close():
+    trace = decode(buffer([[("B", 0, 10), ("F", 0, 30)], [("E", 0, 20), ("F", 0, 30)]], blocks=1))
+    assert [row[2] for row in plain(trace)] == [None]
+    assert [row[:2] for row in instants(trace)] == [(0, 1)]
+
+
+def test_open_region_is_seen_until_the_last_stamp_of_its_lane():
+    trace = decode(buffer([[("B", 0, 100), ("B", 1, 150), ("E", 1, 180)], LANE], slots=30))
+    assert plain(trace)[:2] == [(0, 0, None, Flag.OPEN_END), (1, 50, 80, 0)]
+    row = next(iter(trace.slices.rows()))
+    assert (row["dur"], row["dur_ticks"], row["last_seen_ts"]) == (None, None, 80)
+    region = next(iter(trace.details["cuda_regions"].rows()))
+    assert (region["begin_slot"], region["end_slot"]) == (1, None)
+    assert stats(trace) == {"cuda_open_region": 1, "cuda_unfinalized_lane": 1}
+
+
+def test_region_that_finalize_leaves_open():
+    trace = decode(buffer([[("B", 0, 100), ("F", 0, 160)]]))
+    assert [row["last_seen_ts"] for row in trace.slices.rows()] == [60]
+    assert stats(trace) == {"cuda_open_region": 1}
+
+
+# --- slots ----------------------------------------------------------------------------------------------------
+
+
+def test_hole_in_a_lane():
+    words = buffer([LANE, [("B", 0, 1000), ("E", 0, 1200), *[("I", 2, 1300)] * 2, ("B", 1, 1400), ("E", 1, 1500)]])
+    words[1 + 2 * 2 + 1] = words[1 + 3 * 2 + 1] = 0
+    trace = decode(words)
+    (gap,) = [row for row in trace.gaps.rows() if row["cause"] == "hole"]
+    assert (gap["ts"], gap["dur"], gap["lost_count"]) == (200, 200, 2)
+    assert gap["first_offset"] == 128 + 8 * 6
+    assert stats(trace)["cuda_hole"] == 2
+    assert accounts(trace)["slot"]["lost"] == 2
+    assert lanes(trace)[0, 1]["missing"] == 2
+    assert plain(trace)[-1] == (1, 400, 500, Flag.AFTER_GAP)
+
+
+def test_pair_over_a_hole_is_inferred():
+    words = buffer([[("B", 0, 10), ("E", 0, 20), ("B", 0, 30), ("E", 0, 40), ("F", 0, 50)], LANE])
+    words[3] = words[5] = 0
+    trace = decode(words)
+    assert plain(trace)[0] == (0, 0, 30, Flag.INFERRED_IDENTITY)
+    assert trace.slices["quality"][0] == "inferred"
+
+
+def test_region_open_over_a_hole_is_cut():
+    words = buffer([[("B", 0, 10), ("E", 0, 20), ("B", 1, 30), ("E", 1, 40), ("F", 0, 50)], LANE])
+    words[3] = 0
+    assert plain(decode(words))[0] == (0, 0, None, Flag.OPEN_END | Flag.TRUNCATED)
+
+
+def test_lane_that_lost_its_beginning():
+    words = buffer([LANE, LANE])
+    words[1] = 0
+    trace = decode(words)
+    assert [(row["ts"], row["dur"], row["lost_count"]) for row in trace.gaps.rows()] == [(200, 0, 1)]
+    assert instants(trace)[0][3] == "end event_0?"
+
+
+def test_word_of_another_lane():
+    words = buffer([LANE, LANE], slots=20)
+    words[4] ^= np.uint64(1 << 12)
+    trace = decode(words)
+    assert stat(trace, "cuda_corrupt_record")["count"] == 1
+    assert stat(trace, "cuda_corrupt_record")["first_offset"] == 128 + 8 * 4
+    assert gaps(trace) == [(0, 1, "bad_bytes", 1)]
+    assert accounts(trace)["slot"]["lost"] == 1
+    assert lanes(trace)[0, 1]["unreadable"] == 1
+    rows = [row for row in trace.records["cuda_records"].rows() if not row["is_read"]]
+    assert [(row["slot"], row["word"]) for row in rows] == [(4, int(words[4]))]
+
+
+def test_unreadable_tail_of_a_lane():
+    words = buffer([LANE, LANE, LANE], slots=1 + 3 * 9)
+    words[1 + 3 * 6 + 1] = words[1]
+    trace = decode(words)
+    (gap,) = trace.gaps.rows()
+    assert (gap["ts"], gap["dur"], gap["lost_count"], gap["cause"]) == (600, None, 2, "bad_bytes")
+    assert accounts(trace)["slot"]["lost"] == 2
+
+
+def test_lane_of_nothing_but_unreadable_words():
+    words = buffer([LANE, LANE, []], slots=1 + 3 * 9)
+    words[3] = words[1]
+    trace = decode(words)
+    assert gaps(trace) == [(0, 2, "bad_bytes", 1)]
+    assert trace.gaps["ts"].tolist() == [0]
+    lane = lanes(trace)[0, 2]
+    assert (lane["records"], lane["first_ts"], lane["last_ts"]) == (0, None, None)
+
+
+def test_word_between_two_rows():
+    words = buffer([LANE, LANE], stride=4)
+    words[3] = words[1]
+    trace = decode(words)
+    assert stats(trace)["cuda_corrupt_record"] == 1
+    assert accounts(trace)["slot"]["lost"] == 1
+    assert len(trace.gaps) == 0
+
+
+def test_zero_words_behind_the_last_record_are_filler():
+    trace = decode(buffer([LANE, LANE], slots=1000))
+    assert accounts(trace)["slot"]["filler"] == 1000 - 1 - 10
+    assert stats(trace) == {}
+
+
+def test_record_at_time_zero_is_a_record():
+    trace = decode(buffer([[("B", 1, STAMP_WRAP), ("E", 1, STAMP_WRAP + 5), ("F", 0, STAMP_WRAP + 6)]]))
+    assert plain(trace) == [(1, 0, 5, 0)]
+
+
+def test_begin_of_event_zero_in_lane_zero_at_time_zero_cannot_be_told_from_an_empty_slot():
+    lane = [("B", 1, 1), ("E", 1, 2), ("B", 0, STAMP_WRAP), ("E", 0, STAMP_WRAP + 9), ("F", 0, STAMP_WRAP + 10)]
+    trace = decode(buffer([lane]))
+    assert stats(trace)["cuda_hole"] == 1
+    assert stats(trace)["cuda_end_unmatched"] == 1
+
+
+# --- stride ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stride", [2, 3, 4, 5, 8, 64, 1000])
+def test_stride_is_found(stride):
+    words = buffer([LANE, LANE], stride=stride)
+    trace = decode(words)
+    (row,) = trace.details["cuda_buffers"].rows()
+    assert (row["stride"], row["stride_source"]) == (stride, "tight" if stride == 2 else "inferred")
+    assert plain(trace) == plain(decode(buffer([LANE, LANE])))
+    assert ("cuda_stride_inferred" in stats(trace)) == (stride > 2)
+
+
+def test_stride_is_found_in_spite_of_damage():
+    words = buffer([LANE, LANE, LANE], stride=7, slots=80)
+    words[1 + 7 + 2] ^= np.uint64(3 << 12)
+    trace = decode(words)
+    assert trace.details["cuda_buffers"]["stride"].tolist() == [7]
+    assert stats(trace)["cuda_corrupt_record"] == 1
+
+
+def test_given_stride_is_believed():
+    trace = decode(buffer([LANE, LANE], stride=5), stride=5)
+    assert trace.details["cuda_buffers"]["stride_source"].tolist() == ["given"]
+    assert stats(trace) == {}
+    wrong = decode(buffer([LANE, LANE], stride=5), stride=4)
+    assert stats(wrong)["cuda_corrupt_record"] == 6
+
+
+def test_given_stride_below_the_number_of_lanes():
+    with pytest.raises(UsageError, match="stride 1 is too small for 2 lanes"):
+        decode(buffer([LANE, LANE]), stride=1)
+
+
+def test_one_record_a_lane_needs_no_stride():
+    trace = decode(buffer([[("I", 1, 5)], [("I", 1, 6)]], slots=50))
+    assert len(instants(trace)) == 2
+    assert trace.details["cuda_buffers"]["stride"].tolist() == [2]
+
+
+def test_words_that_fit_no_stride_are_grouped_by_tag():
+    words = np.zeros(40, np.uint64)
+    words[0] = encode.header_word(1, 2)
+    rows = [(lane, 0, kind, 100 + 10 * i) for i, kind in enumerate((0, 1, 0, 1)) for lane in (0, 1)]
+    packed = encode.pack(encode.Records(*np.array(rows, np.int64).T))
+    words[[2, 5, 9, 14, 20, 27, 33, 38]] = packed
+    trace = decode(words)
+    assert stats(trace)["cuda_stride_unknown"] == 1
+    assert [(row[1], row[4], row[5]) for row in spans(trace)] == [(0, 0, 10), (0, 20, 30), (1, 0, 10), (1, 20, 30)]
+    assert trace.details["cuda_buffers"].rows().__next__()["stride"] is None
+    assert trace.details["cuda_regions"]["begin_slot"].tolist() == [2, 20, 5, 27]
+
+
+def test_tags_of_flashinfer_v2_are_not_taken_for_lanes():
+    # Its tag holds sm_id << 12 | block where TIRx has the lane: nothing of it may pass as right.
+    rows = np.array([(b, g, k, 5000 + 100 * k + b) for k in range(4) for b in range(6) for g in range(2)], np.int64)
+    block, group, k, time = rows.T
+    words = np.zeros(1 + len(rows), np.uint64)
+    words[0] = encode.header_word(6, 2)
+    tag = (np.uint64(40) << np.uint64(12)) | block.astype(np.uint64)
+    words[1 + block * 2 + group + k * 12] = (
+        (time.astype(np.uint64) << np.uint64(32)) | (tag << np.uint64(12)) | (k % 2).astype(np.uint64)
+    )
+    trace = decode(words)
+    assert stats(trace)["cuda_stride_unknown"] == 1
+    assert stats(trace)["cuda_corrupt_record"] == len(rows)
+    assert len(trace.slices) == 0
+    assert accounts(trace)["slot"]["lost"] == len(rows)
+
+
+# --- names ----------------------------------------------------------------------------------------------------
+
+
+def test_unknown_event_ids_are_named_by_number_and_counted():
+    lane = [("B", 0, 1), ("E", 0, 2), ("B", 700, 3), ("E", 700, 4), ("I", 1023, 5), ("F", 0, 6)]
+    trace = decode(buffer([lane]), events="load")
+    assert [row[3] for row in spans(trace)] == ["load", "event_700"]
+    assert [row[3] for row in instants(trace)] == ["event_1023"]
+    assert stat(trace, "cuda_unknown_event")["count"] == 2
+    assert stat(trace, "cuda_unknown_event")["first_ts"] == 2
+
+
+def test_without_names_no_event_is_unknown():
+    trace = decode(buffer([LANE]))
+    assert [row[3] for row in spans(trace)] == ["event_0", "event_1"]
+    assert stats(trace) == {}
+
+
+# --- full lanes -----------------------------------------------------------------------------------------------
+
+
+def test_full_lane_with_open_regions_lost_at_least_their_ends():
+    lane = [("B", 2, 0), ("B", 0, 10), ("E", 0, 20), ("B", 1, 30), ("E", 1, 40), ("E", 2, 50), ("F", 0, 60)]
+    trace = decode(buffer([lane, LANE], slots=1 + 2 * 4))
+    assert stats(trace)["cuda_lane_full"] == 2
+    assert stats(trace)["cuda_lost_at_least"] == 2
+    doc = next(spec.doc for spec in STATS if spec.name == "cuda_lost_at_least")
+    assert "at least" in doc
+    assert gaps(trace) == [(0, 0, "overrun", 2), (0, 1, "overrun", None)]
+    assert plain(trace)[0][2:] == (None, Flag.OPEN_END | Flag.TRUNCATED)
+
+
+def test_full_lane_that_was_finalized_lost_nothing():
+    assert stats(decode(buffer([LANE, LANE]))) == {}
+
+
+# --- finalize -------------------------------------------------------------------------------------------------
+
+RERUN = [*LANE, ("B", 0, 2000), ("E", 0, 2100), ("F", 0, 2200)]
+
+
+def test_records_behind_a_finalize_begin_a_further_launch():
+    trace = decode(buffer([RERUN]))
+    assert stats(trace) == {"cuda_after_finalize": 3}
+    assert trace.details["cuda_regions"]["launch"].tolist() == [0, 0, 1]
+    assert lanes(trace)[0, 0]["launches"] == 2
+    assert lanes(trace)[0, 0]["finalize_ts"] == 1200
+
+
+def test_records_behind_a_finalize_can_be_ignored():
+    trace = decode(buffer([RERUN]), multi="ignore")
+    assert len(trace.slices) == 2
+    assert stats(trace) == {"cuda_after_finalize": 3, "cuda_ignored": 3}
+    assert accounts(trace)["slot"]["lost"] == 3
+
+
+def test_regions_do_not_pair_over_a_finalize():
+    trace = decode(buffer([[("B", 0, 10), ("F", 0, 20), ("E", 0, 30), ("F", 0, 40)]]))
+    assert [row[2] for row in plain(trace)] == [None]
+    assert stats(trace)["cuda_end_unmatched"] == 1
+
+
+def test_stale_records_of_an_earlier_launch():
+    stale = [("B", 0, 500), ("E", 0, 1100), ("F", 0, 1150)]
+    trace = decode(buffer([[*LANE, *stale]]))
+    assert stats(trace)["cuda_after_finalize"] == 3
+    assert stats(trace)["cuda_backward"] == 1
+    # It lies across the first slice of the present launch, by time only.
+    assert [bool(row[3] & Flag.CROSSES) for row in plain(trace)] == [True, False, True]
+    assert "cuda_two_writers" not in stats(trace)
+
+
+# --- time -----------------------------------------------------------------------------------------------------
+
+
+def test_region_over_the_wrap():
+    near = STAMP_WRAP - 100
+    trace = decode(buffer([[("B", 0, near), ("E", 0, near + 300), ("F", 0, near + 400)]]))
+    assert plain(trace) == [(0, 0, 300, 0)]
+    assert stats(trace) == {"cuda_wrap": 1}
+
+
+def test_lanes_on_both_sides_of_the_wrap():
+    near = STAMP_WRAP - 100
+    early, late = ([(k, e, t + shift) for k, e, t in LANE] for shift in (near - 1000, near))
+    trace = decode(buffer([late, early, late]))
+    assert [row[1] for row in plain(trace)] == [1000, 1300, 0, 300, 1000, 1300]
+
+
+def test_lanes_all_around_the_counter_are_ambiguous():
+    turn = STAMP_WRAP // 3
+    trace = decode(buffer([[(k, e, t + i * turn) for k, e, t in LANE] for i in range(3)]))
+    assert stats(trace)["cuda_epoch_ambiguous"] == 1
+    assert all(row[3] & Flag.EPOCH_AMBIGUOUS for row in plain(trace))
+
+
+def test_anchor_decides():
+    turn = STAMP_WRAP // 3
+    words = buffer([[(k, e, t + i * turn) for k, e, t in LANE] for i in range(3)])
+    anchor = 7 * STAMP_WRAP + turn
+    trace = decode(words, anchor=anchor)
+    assert "cuda_epoch_ambiguous" not in stats(trace)
+    assert trace.slices["ts_ticks"].min() == 7 * STAMP_WRAP + turn + 1000
+    (anchored,) = trace.anchors.rows()
+    assert (anchored["ticks"], anchored["ts"]) == (7 * STAMP_WRAP + turn + 1000, 0)
+    assert trace.clocks["name"].tolist() == ["globaltimer_lo", "globaltimer"]
+    assert trace.clocks["counter_bits"].tolist() == [32, 64]
+
+
+def test_long_silence_is_forward_and_ambiguous():
+    trace = decode(buffer([[("B", 0, 10), ("E", 0, 10 + 3 * 10**9), ("F", 0, 20 + 3 * 10**9)]]))
+    assert plain(trace) == [(0, 0, 3 * 10**9, Flag.EPOCH_AMBIGUOUS)]
+    assert stats(trace)["cuda_epoch_ambiguous"] == 1
+
+
+def test_small_step_back_over_the_wrap():
+    trace = decode(buffer([[("B", 2, STAMP_WRAP), ("I", 1, STAMP_WRAP - 8), ("E", 2, STAMP_WRAP + 40)]]))
+    row = next(iter(trace.slices.rows()))
+    assert (row["ts"], row["dur"]) == (8, 40)
+    assert stats(trace)["cuda_backward"] == 1
+    assert trace.instants["ts"].tolist() == [0]
+
+
+def test_step_back_keeps_the_stamps_and_flags_them():
+    trace = decode(buffer([[("B", 0, 1000), ("E", 0, 1500), ("B", 1, 1400), ("E", 1, 1600), ("F", 0, 1700)]]))
+    assert plain(trace) == [
+        (0, 0, 500, Flag.CROSSES),
+        (1, 400, 600, Flag.CROSSES | Flag.CLOCK_SUSPECT),
+    ]
+    assert stats(trace)["cuda_backward"] == 1
+
+
+def test_end_stamped_before_its_begin():
+    trace = decode(buffer([[("B", 0, 1000), ("E", 0, 900), ("F", 0, 1100)]]))
+    (row,) = trace.slices.rows()
+    assert Flag(row["flags"]) == Flag.NEGATIVE | Flag.CLOCK_SUSPECT
+    assert (row["ts"], row["dur"], row["dur_ticks"], row["last_seen_ts"]) == (100, None, None, None)
+    assert trace.details["cuda_regions"]["end_slot"].tolist() == [2]
+    assert stats(trace) == {"cuda_negative": 1, "cuda_backward": 1}
+
+
+def test_two_writers_in_one_lane():
+    lane = [("B", 0, 5000), ("B", 0, 4000), ("E", 0, 5100), ("E", 0, 4100), ("B", 1, 5200), ("E", 1, 4300)]
+    trace = decode(buffer([lane, [(k, e, t + 3000) for k, e, t in LANE]]))
+    assert stats(trace)["cuda_two_writers"] == 1
+    assert lanes(trace)[0, 0]["backward"] == 3
+
+
+@pytest.mark.parametrize(("tick", "step"), [(1, 1), (32, 32), (1000, 1000), (1024, 1024), (7, 7)])
+def test_tick_step(tick, step):
+    trace = decode(buffer([many(tick=tick)]))
+    assert trace.clocks["tick_step"].tolist() == [step]
+    short = {row[7] for row in spans(trace) if row[6] < 2 * step}
+    assert short == {Flag.BELOW_RESOLUTION}
+    assert {row[7] for row in spans(trace) if row[6] >= 2 * step} <= {Flag(0), Flag.CROSSES}
+
+
+def test_few_stamps_tell_no_resolution():
+    trace = decode(buffer([LANE]))
+    assert not trace.clocks.valid("tick_step")[0]
+
+
+def test_launch_time_that_contradicts_the_stamps():
+    words = buffer([LANE])
+    assert stats(decode(words, launch_ns=10_000)) == {}
+    assert stats(decode(words, launch_ns=3 * 10**9)) == {"cuda_launch_disagrees": 1}
+    assert stats(decode(words, launch_ns=5 * 10**9)) == {"cuda_launch_disagrees": 1, "cuda_wrap_undecidable": 1}
+
+
+# --- every stat can be reached --------------------------------------------------------------------------------
+
+
+def _damaged(*slots):
+    words = buffer([LANE, LANE, LANE], slots=40)
+    for slot in slots:
+        words[slot] ^= np.uint64(5 << 12)
+    return words
+
+
+def _listed():
+    words = np.zeros(40, np.uint64)
+    words[0] = encode.header_word(1, 1)
+    words[[3, 8, 30]] = encode.pack(encode.Records(*np.array([(9, 0, 0, 5)] * 3, np.int64).T))
+    return words
+
+
+def _hole():
+    words = buffer([LANE, LANE])
+    words[3] = 0
+    return words
+
+
+REACHED = {
+    "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
+    "cuda_stride_unknown": lambda: decode(_listed()),
+    "cuda_hole": lambda: decode(_hole()),
+    "cuda_corrupt_record": lambda: decode(_damaged(5)),
+    "cuda_lane_full": lambda: decode(buffer([LANE], slots=4)),
+    "cuda_lost_at_least": lambda: decode(buffer([LANE], slots=4)),
+    "cuda_open_region": lambda: decode(buffer([LANE[:3]], slots=20)),
+    "cuda_end_unmatched": lambda: decode(buffer([LANE[1:]])),
+    "cuda_crossing": lambda: decode(buffer([[("B", 2, 0), ("B", 1, 1), ("E", 2, 2), ("E", 1, 3), ("F", 0, 4)]])),
+    "cuda_unfinalized_lane": lambda: decode(buffer([LANE, LANE[:4]], slots=30)),
+    "cuda_empty_lane": lambda: decode(buffer([LANE, []], slots=30)),
+    "cuda_after_finalize": lambda: decode(buffer([RERUN])),
+    "cuda_ignored": lambda: decode(buffer([RERUN]), multi="ignore"),
+    "cuda_backward": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8)]])),
+    "cuda_two_writers": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8), ("I", 0, 9), ("I", 0, 8)]])),
+    "cuda_negative": lambda: decode(buffer([[("B", 0, 9), ("E", 0, 8)]])),
+    "cuda_wrap": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
+    "cuda_epoch_ambiguous": lambda: decode(buffer([[("I", 0, 0), ("I", 1, 3 * 10**9)]])),
+    "cuda_wrap_undecidable": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
+    "cuda_launch_disagrees": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
+    "cuda_below_resolution": lambda: decode(buffer([many()])),
+    "cuda_unknown_event": lambda: decode(buffer([LANE]), events="load"),
+    "cuda_bad_names": lambda: decode(buffer([LANE]), beside={"run.events.json": b"{"}),
+    "cuda_trailing_bytes": lambda: decode(encode.to_npy(buffer([LANE])) + b"1"),
+}
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in STATS])
+def test_stat_is_reachable(name):
+    assert stats(REACHED[name]())[name] > 0
+
+
+def test_sound_kernel_has_no_stat_above_info():
+    simulation = simulate(seed=5, blocks=6, tiles=5)
+    trace = decode(encode.to_npy(np.frombuffer(simulation.files["attention.npy"][128:], "<u8")))
+    assert set(trace.stats["severity"]) <= {"info"}

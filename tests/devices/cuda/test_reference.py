@@ -1,0 +1,130 @@
+"""The native rules against the slow ones, on everything that hypothesis can think of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devices.cuda import reference
+from lanescope._native import core
+from lanescope.devices.cuda import encode
+from lanescope.devices.cuda.lanes import STEP_BACK
+from lanescope.devices.cuda.layout import STAMP_WRAP, TIRX_RECORD
+from lanescope.devices.cuda.tirx import TirxBuffer
+from lanescope.trace import Flag
+
+assert STEP_BACK == reference.STEP_BACK
+
+
+@st.composite
+def buffers(draw):
+    """Return words and their geometry: mostly sound records, with anything that may happen to them."""
+    blocks, groups = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    lanes = blocks * groups
+    stride = lanes + draw(st.sampled_from([0, 0, 1, 3]))
+    slots = 1 + lanes + draw(st.integers(0, 60))
+    words = np.zeros(slots, np.uint64)
+    words[0] = encode.header_word(blocks, groups)
+    tick = draw(st.sampled_from([1, 32, 7, 1 << 18, 1 << 28]))
+    clock = [draw(st.sampled_from([0, 1000, STAMP_WRAP - 64, STAMP_WRAP // 2]))] * stride
+    lengths = [draw(st.integers(0, 40)) for _ in range(lanes)]
+    moves = draw(st.lists(st.integers(-3, 20), min_size=slots, max_size=slots))
+    kinds = draw(st.lists(st.sampled_from([0, 0, 0, 1, 1, 1, 1, 2, 3]), min_size=slots, max_size=slots))
+    events = draw(st.lists(st.sampled_from([0, 1, 2, 1023]), min_size=slots, max_size=slots))
+    for slot in range(1, slots):
+        index, lane = divmod(slot - 1, stride)
+        if lane >= lanes or index >= lengths[lane]:
+            continue
+        clock[lane] = (clock[lane] + moves[slot] * tick) % STAMP_WRAP
+        words[slot] = TIRX_RECORD.encode(
+            {"kind": kinds[slot], "event": events[slot], "lane": lane, "time": clock[lane]}
+        )
+    for slot, word in draw(st.dictionaries(st.integers(1, slots - 1), st.integers(0, 2**64 - 1), max_size=4)).items():
+        words[slot] = draw(st.sampled_from([0, word, int(words[slot]) ^ (1 << 12)]))
+    return words, lanes, stride
+
+
+@settings(max_examples=600)
+@given(buffers())
+def test_native_equals_reference(given_buffer):
+    words, lanes, stride = given_buffer
+    buffer = TirxBuffer.read(words, stride=stride)
+    decoded = buffer.decode(split=True, step_back=STEP_BACK)
+    expected = [reference.decode_lane(words.tolist(), lane, stride) for lane in range(lanes)]
+
+    step = reference.tick_step(expected)
+    regions = [region for lane in expected for region in lane.regions]
+    rows = decoded.slices
+    found = zip(
+        rows.lane.tolist(),
+        *(rows[name].tolist() for name in ("launch", "event", "begin", "dur", "begin_index", "end_index", "flags")),
+        strict=True,
+    )
+    wanted = []
+    for region in regions:
+        dur = (region.last_seen if region.end is None else region.end) - region.begin
+        flags = region.flags
+        if step is not None and region.end is not None and 0 <= dur < 2 * step:
+            flags |= Flag.BELOW_RESOLUTION
+        end_index = region.begin_index if region.end is None else region.end_index
+        row = (region.lane, region.launch, region.event, region.begin, dur, region.begin_index, end_index, int(flags))
+        wanted.append(row)
+    assert list(found) == wanted
+    seen = 0
+    for row in wanted:
+        seen |= row[-1]
+    assert decoded.seen == seen
+    assert decoded.tick_step == (step or None)
+
+    marks = decoded.instants
+    found = zip(
+        marks.lane.tolist(),
+        *(marks[name].tolist() for name in ("launch", "event", "tick", "index", "is_end", "flags")),
+        strict=True,
+    )
+    assert list(found) == [(*mark[:5], int(mark[5]), int(mark[6])) for lane in expected for mark in lane.marks]
+    gaps = decoded.gaps
+    found = zip(*(gaps[name].tolist() for name in ("lane", "tick", "dur", "index", "missing", "bad")), strict=True)
+    assert list(found) == [gap for lane in expected for gap in lane.gaps]
+
+    summary = decoded.summary
+    for number, lane in enumerate(expected):
+        assert summary["records"][number] == len(lane.ticks)
+        assert bool(summary["full"][number]) == lane.is_full
+        if lane.ticks:
+            assert summary["first"][number] == lane.ticks[0]
+            assert summary["last"][number] == lane.ticks[-1]
+            assert summary["min"][number] == min(lane.ticks)
+            assert summary["max"][number] == max(lane.ticks)
+        if lane.finalize is not None:
+            assert summary["finalize"][number] == lane.finalize
+    assert int(summary["records"].sum()) + buffer.unreadable == np.count_nonzero(words[1:])
+
+
+def test_core_knows_the_flags_of_the_model():
+    assert {name: int(Flag[name]) for name in core.CUDA_FLAGS} == core.CUDA_FLAGS
+
+
+@pytest.mark.parametrize("shape", ["stairs", "comb", "fence"])
+def test_hostile_crossings_stay_linear(shape):
+    # Regions that would be marked again and again by a decoder that walks all open ones at every end.
+    count = 100_000
+    number = np.arange(2 * count)
+    half = number >= count
+    event = {
+        "stairs": np.where(half, 0, 0),
+        "comb": np.where(half, number % 2, number % 2),
+        "fence": np.where(half, (number - count) % 1000, number % 1000),
+    }[shape]
+    records = encode.Records(np.zeros(2 * count, np.int64), event, half.astype(np.int64), 1000 + number)
+    words, _ = encode.encode(records, num_blocks=1, num_groups=1)
+    decoded = TirxBuffer.read(words).decode(split=True, step_back=STEP_BACK)
+    assert len(decoded.slices) == count
+    crossing = np.count_nonzero(decoded.slices["flags"] & np.uint32(Flag.CROSSES))
+    assert crossing == {"stairs": 0, "comb": count, "fence": count}[shape]
+    # The same with a clock that steps back: judged by time too.
+    records.time[-1] -= 5
+    words, _ = encode.encode(records, num_blocks=1, num_groups=1)
+    assert len(TirxBuffer.read(words).decode(split=True, step_back=STEP_BACK).slices) == count
