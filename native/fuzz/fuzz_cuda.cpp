@@ -1,0 +1,48 @@
+// Any words, in a grid that the first byte chooses: no output is overrun, and every used word is a record or unreadable.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/cuda/tirx.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace lanescope::cuda;
+    if (size < 17) return 0;
+    const uint64_t lanes = 1 + data[0] % 5, stride = lanes + data[0] / 5 % 3;
+    const bool split = data[0] < 128;
+    std::vector<uint64_t> words((size - 1) / 8);
+    std::memcpy(words.data(), data + 1, words.size() * 8);
+    // Most words should reach the rules: their lane is made that of their slot.
+    for (size_t slot = 1; slot < words.size(); ++slot) {
+        if (words[slot] % 7 != 0) words[slot] = (words[slot] & ~(uint64_t{0xFFFFF} << 12)) | (slot - 1) % stride << 12;
+    }
+    tirx::stride_divisor(words);
+    const auto found = tirx::scan(words, lanes, stride);
+    const size_t longest = words.size(), begins = found.kinds[0], marks = found.kinds[1] + found.kinds[2];
+    const size_t holes = found.used + lanes;
+    std::vector<int64_t> b(begins), d(begins), t(marks), gt(holes), gd(holes);
+    std::vector<uint32_t> sf(begins), sl(begins), sb(begins), se(begins), mf(marks), ml(marks), mi(marks);
+    std::vector<uint32_t> gl(holes), gi(holes), gm(holes), gb(holes);
+    std::vector<uint16_t> e(begins), me(marks);
+    std::vector<uint8_t> ends(marks);
+    std::vector<Record> records(longest);
+    std::vector<Edge> edges(2 * longest);
+    std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
+    std::vector<int32_t> top(size_t{1} << tirx::event_bits, -1);
+    std::vector<Summary> summaries(lanes);
+    Slices slices{b, d, sf, sl, sb, se, e};
+    Instants instants{t, mf, ml, mi, me, ends};
+    Gaps gaps{gt, gd, gl, gi, gm, gb};
+    LaneDecoder decoder({32, split, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
+    tirx::decode(words, {lanes, stride, {}, {}}, records, summaries, decoder);
+    mark_below_resolution(slices, 32);
+    uint64_t decoded = found.misplaced;
+    for (const auto& summary : summaries) {
+        decoded += static_cast<uint64_t>(summary.records + (split ? 0 : summary.after_finalize));
+    }
+    if (decoded != found.used) std::abort();
+    for (const auto row : top) {
+        if (row != -1) std::abort();
+    }
+    return 0;
+}
