@@ -1,0 +1,83 @@
+"""What it costs to start: instructions, counted by callgrind, so that a busy machine changes nothing.
+
+Measured on a wheel in an environment of its own: an editable install adds its import hook to every start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from measure import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "build" / "startup"
+PYTHON = HOME / "venv" / "bin" / "python"
+PIP = ("-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check")
+
+#: Goals, as multiples of the instructions of ``python -c "import argparse"``.
+HELP_GOAL, INFO_GOAL = 2, 10
+
+#: How large a simulated capture has to be asked for to have about 1 MB.
+CAPTURES = {
+    "aie": ("run.bin", ["--records", "172000"]),
+    "cuda": ("run.npy", ["--tiles", "31"]),
+}
+
+
+def _run(*words: str | Path) -> None:
+    subprocess.run([str(word) for word in words], cwd=ROOT, check=True)
+
+
+def prepare() -> None:
+    """Build the wheel and install it."""
+    wheels = HOME / "dist"
+    for old in wheels.glob("*.whl"):
+        old.unlink()
+    _run(
+        *(sys.executable, *PIP, "wheel", "--no-build-isolation", "--no-deps"),
+        *("--config-settings", "build-dir=build/wheel", "--wheel-dir", wheels, "."),
+    )
+    if not PYTHON.exists():
+        _run(sys.executable, "-m", "venv", HOME / "venv")
+    (wheel,) = wheels.glob("*.whl")
+    _run(PYTHON, *PIP, "install", wheel)  # the requirements
+    _run(PYTHON, *PIP, "install", "--force-reinstall", "--no-deps", wheel)
+
+
+def instructions(*words: str | Path) -> int:
+    """Return how many instructions ``python WORDS...`` takes."""
+    fetched = ROOT / ".tools" / "bin" / "valgrind"
+    valgrind = fetched if fetched.exists() else "valgrind"
+    command = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", PYTHON, *words]
+    # Run twice, count the second: the first may still compile modules.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    subprocess.run([str(PYTHON), *map(str, words)], env=environment, capture_output=True, check=True)
+    done = subprocess.run(
+        [str(word) for word in command], env=environment, capture_output=True, text=True, errors="replace", check=True
+    )
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if found is None:
+        raise RuntimeError(f"callgrind says nothing of what it counted: {done.stderr[-500:]}")
+    return int(found[1])
+
+
+def run() -> list[Row]:
+    """Count."""
+    prepare()
+    program = HOME / "venv" / "bin" / "lanescope"
+    base = instructions("-c", "import argparse")
+    million = f"{base / 1e6:.0f} M instructions"
+    rows = [Row("python -c 'import argparse'", 1, "x", note=million)]
+    count = instructions(program, "--help")
+    rows.append(Row("lanescope --help", count / base, "x", HELP_GOAL, note=f"{count / 1e6:.0f} M instructions"))
+    for family, (name, options) in CAPTURES.items():
+        capture = HOME / name
+        _run(PYTHON, program, "sim", family, *options, "--force", "-o", capture)
+        count = instructions(program, "info", capture)
+        note = f"{count / 1e6:.0f} M instructions, {capture.stat().st_size / 1e6:.2f} MB"
+        rows.append(Row(f"lanescope info, {family}", count / base, "x", INFO_GOAL, note=note))
+    return rows
