@@ -12,6 +12,7 @@ import lanescope
 from lanescope import devices
 from lanescope.cli.common import print_json
 from lanescope.devices import Family
+from lanescope.errors import MissingToolError
 from lanescope.view.tables import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
@@ -44,8 +45,11 @@ def run(args: argparse.Namespace) -> int:
     for name, what in _TOOLS.items():
         found = "found" if shutil.which(name) else ""
         rows.append((name, found, "ok" if found else "optional", "" if found else what))
-    families = (*devices.in_tree(), *devices.strangers())
-    rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
+    rows += [(f"family {family.name}", "", "ok", family.title) for family in devices.in_tree()]
+    try:
+        rows += [(f"family {family.name}", "", "ok", family.title) for family in devices.strangers()]
+    except MissingToolError as error:
+        rows.append(("families of others", "", "missing", str(error)))
     columns = ("what", "version", "state", "remark")
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 
 from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, settle
-from lanescope.errors import UsageError
+from lanescope.errors import MissingToolError, UsageError
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
 IN_TREE: tuple[str, ...] = ("aie", "ascend", "cuda")
@@ -32,10 +32,24 @@ def in_tree() -> tuple[Family, ...]:
 
 @cache
 def strangers() -> tuple[Family, ...]:
-    """Return the families that other packages registered; importlib.metadata is slow, so only on demand."""
+    """Return the families that other packages registered; importlib.metadata is slow, so only on demand.
+
+    Raises:
+        MissingToolError: such a package is installed but cannot be loaded.
+    """
     from importlib.metadata import entry_points
 
-    return tuple(point.load() for point in sorted(entry_points(group="lanescope.devices"), key=lambda p: p.name))
+    found = []
+    for point in sorted(entry_points(group="lanescope.devices"), key=lambda p: p.name):
+        try:
+            found.append(point.load())
+        except Exception as error:  # whatever another package does while it is imported
+            raise MissingToolError(
+                f"the device family {point.name!r} of another package cannot be loaded:"
+                f" {type(error).__name__}: {error}",
+                hint="update or uninstall that package",
+            ) from error
+    return tuple(found)
 
 
 __all__ = ["IN_TREE", "STAGES", "Decoder", "Family", "Option", "Simulation", "family", "in_tree", "settle", "strangers"]

@@ -141,7 +141,8 @@ def _quoted(name: str) -> str:
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
     """Tell whether ``path`` is a folder that ``write`` made."""
-    return (Path(path) / METADATA).is_file()
+    # Not pathlib's, which raises where a name is too long to exist.
+    return os.path.isfile(os.path.join(path, METADATA))  # noqa: PTH113, PTH118
 
 
 def read(path: str | os.PathLike[str]) -> Trace:

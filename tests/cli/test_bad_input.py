@@ -1,0 +1,219 @@
+"""Input that is no capture, or a broken one: one clear line and exit 3, never a traceback, never a hang."""
+
+import gzip
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lanescope
+from lanescope import devices
+from lanescope.trace import accounting
+
+VERBS = (
+    ("info",),
+    ("info", "--json"),
+    ("check",),
+    ("summary",),
+    ("sql",),
+    ("dump",),
+    ("convert", "-o", "out.pftrace"),
+    ("convert", "-o", "out.parquet"),
+)
+BAD = {
+    "empty": b"",
+    "text": b"# A README\n\nnot a capture at all, just some words in a file, many of them.\n" * 20,
+    "one byte": b"\x00",
+    "one word": b"\x01\x02\x03\x04",
+    "zeros": bytes(4096),
+    "one zero": bytes(1),
+    "many zeros": bytes(1 << 17),
+    "ones": b"\xff" * 4096,
+    "random": random.Random(1).randbytes(70_000),
+    "json": b'{"traceEvents": [{"ph": "X", "name": "a"}]}',
+    "an empty gzip": gzip.compress(b""),
+    "half a gzip": gzip.compress(random.Random(2).randbytes(500))[:250],
+    "zeros in a gzip": gzip.compress(bytes(5000)),
+    "npy of no known shape": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }",
+}
+
+
+def is_one_line(text):
+    return text.startswith("lanescope: ") and text.count("\n") == 1 and text.endswith("\n")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_capture_is_refused(call, tmp_path, name, verb):
+    (tmp_path / "bad").write_bytes(BAD[name])
+    done = call(verb[0], "bad", *verb[1:])
+    assert (done.status, done.out) == (3, "")
+    assert is_one_line(done.err), done.err
+    assert "bad" in done.err
+    assert "; " in done.err, "no hint what to do next"
+    assert [path.name for path in tmp_path.iterdir()] == ["bad"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_family_that_the_user_names_copes_too(call, tmp_path, name):
+    (tmp_path / "bad").write_bytes(BAD[name])
+    for family in devices.IN_TREE:
+        done = call("info", "bad", "--family", family)
+        assert done.status in (0, 3), (family, done.err)
+        assert "Traceback" not in done.err
+        assert "a bug of lanescope" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (".", "lanescope: . is a folder; name a file inside it\n"),
+        ("nowhere", "lanescope: nowhere: no such file; check the path\n"),
+        ("bad/nowhere", "lanescope: bad/nowhere cannot be read: Not a directory; check the path\n"),
+        ("/dev/zero", "lanescope: /dev/zero is a device; copy what you need from it into a file\n"),
+        ("x" * 300, f"lanescope: {'x' * 300} cannot be read: File name too long; check the path\n"),
+        ("loop", "lanescope: loop cannot be read: Too many levels of symbolic links; check the path\n"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["info", "check", "dump"])
+def test_what_cannot_be_opened_is_refused(call, tmp_path, verb, path, message):
+    (tmp_path / "bad").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    done = call(verb, path)
+    assert (done.status, done.out, done.err) == (3, "", message)
+
+
+def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(b"x" * 100)
+    secret.chmod(0)
+    command = [sys.executable, "-m", "lanescope", "info", "secret.bin"]
+    if os.geteuid() == 0:
+        # Root may read everything: run without that right.
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            pytest.skip("root reads every file, and setpriv is not here to drop that right")
+        command = [setpriv, "--bounding-set", "-dac_override,-dac_read_search", *command]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "lanescope: secret.bin may not be read; check its permissions\n"
+
+
+def small_capture(name, folder):
+    """Write a small simulated capture of a family into a folder; return its main file and what is in it."""
+    family = devices.family(name)
+    small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "changes": 20}
+    given = {option.name: small[option.name] for option in family.sim_options if option.name in small}
+    files = family.simulate(devices.settle(family.sim_options, given, what="test"), 1).files
+    for other, data in files.items():
+        (folder / other).write_bytes(data)
+    main = next(iter(files))
+    return folder / main, files[main]
+
+
+def opened(path):
+    """Open a capture; None when it is refused as bad input, or as something that two families could read."""
+    try:
+        return lanescope.open(path)
+    except (lanescope.InputError, lanescope.UsageError):
+        return None
+
+
+@pytest.mark.parametrize("family", [*devices.IN_TREE, "blinker"])
+def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family):
+    """Every cut of a small capture is refused, or decoded with every byte accounted for."""
+    path, content = small_capture(family, tmp_path)
+    step = max(1, len(content) // 300)
+    for cut in (*range(0, len(content), step), len(content) - 1):
+        path.write_bytes(content[:cut])
+        trace = opened(path)
+        if trace is not None:
+            accounting.verify(trace.accounting, trace.inputs)
+            assert trace.inputs["size"][0] == cut
+    done = call("info", path.name)  # all but the last byte
+    assert done.status in (0, 3)
+    assert "a bug" not in done.err
+
+
+@pytest.mark.parametrize("family", [*devices.IN_TREE, "blinker"])
+def test_a_capture_with_wrong_bytes_is_refused_or_decoded(call, tmp_path, family):
+    path, content = small_capture(family, tmp_path)
+    dice = random.Random(7)
+    for _ in range(150):
+        broken = bytearray(content)
+        for _ in range(dice.choice((1, 1, 2, 10, 100))):
+            broken[dice.randrange(len(broken))] = dice.choice((0, 0xFF, dice.randrange(256)))
+        path.write_bytes(broken)
+        trace = opened(path)
+        if trace is not None:
+            accounting.verify(trace.accounting, trace.inputs)
+
+
+NAMES = [
+    "with space.blink",
+    "größe 漢字.blink",
+    "semi;colon 'quote\".blink",
+    "new\nline\ttab.blink",
+    "\x1b[31mred\u202e.blink",
+]
+
+
+@pytest.mark.parametrize("name", [*NAMES, os.fsdecode(b"r\xff\xfen.blink"), "-dash.blink", "[a].blink"])
+def test_any_file_name_will_do(call, run_file, name):
+    run_file.rename(run_file.with_name(name))
+    argument = f"./{name}" if name.startswith("-") else name
+    for verb in VERBS:
+        if verb[0] == "dump":
+            continue  # the example has none
+        done = call(verb[0], argument, *verb[1:])
+        assert done.status == 0, done.err
+        for text in (done.out, done.err):
+            assert all(line.isprintable() for line in text.replace("\t", "\n").split("\n"))
+    assert {"out.pftrace", "out.parquet"} <= {path.name for path in run_file.parent.iterdir()}
+
+
+def test_standard_input_is_a_capture_like_any_other(shell, run_file):
+    with run_file.open("rb") as stdin:
+        done = shell("info", "-", stdin=stdin, check=True)
+    assert done.out.startswith("-: blinker, blinker-1, 176 bytes (main)\n")
+    with subprocess.Popen(["cat", run_file], stdout=subprocess.PIPE) as cat:
+        assert (
+            shell("sql", "-", "select count(*) from slices", stdin=cat.stdout, check=True).out == "count_star()\n12\n"
+        )
+    done = shell("info", "-")
+    assert (done.status, done.err) == (3, "lanescope: - is empty; was the capture written?\n")
+
+
+def test_a_packed_capture_is_a_capture(call, run_file):
+    packed = run_file.with_name("run.blink.gz")
+    packed.write_bytes(gzip.compress(run_file.read_bytes()))
+    assert call("info", "run.blink.gz").out.splitlines()[0] == "run.blink.gz: blinker, blinker-1, 176 bytes (main)"
+
+
+def test_large_holes_are_refused_at_once(tmp_path, shell):
+    with (tmp_path / "hole").open("wb") as hole:
+        hole.truncate(4 << 30)
+    done = shell("info", "hole")
+    assert (done.status, done.err) == (
+        3,
+        "lanescope: hole begins with 65536 zeros: no capture does; if you know its family, say --family NAME\n",
+    )
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named(shell, run_file, tmp_path, plugin_path):
+    info = tmp_path / "broken/broken-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[lanescope.devices]\ngone = no_such_module:FAMILY\n")
+    (tmp_path / "text").write_text("no capture")
+    done = shell("info", "text", env={"PYTHONPATH": str(Path(info).parent)})
+    assert done.status == 2
+    assert done.err.startswith("lanescope: the device family 'gone' of another package cannot be loaded: ")
+    assert is_one_line(done.err)
+    done = shell("doctor", env={"PYTHONPATH": str(Path(info).parent)})
+    assert done.status == 1
+    assert "families of others\t\tmissing\tthe device family 'gone' of another package cannot be loaded" in done.out
