@@ -12,7 +12,6 @@ from lanescope.errors import InputError, UsageError
 from lanescope.exchange import parquet
 from lanescope.source import MINE, TIE, Capture, Head, Match
 from lanescope.trace import Trace
-from lanescope.trace import merge as _merge
 
 PathLike = str | os.PathLike[str]
 
@@ -171,4 +170,6 @@ def merge(traces: Iterable[Trace]) -> Trace:
     Raises:
         MergeError: no common clock, different time units, or the same capture twice; the hint says the way out.
     """
-    return _merge.merge(list(traces))
+    from lanescope.trace import merge as merging
+
+    return merging.merge(list(traces))

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
-
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import StatSpec, TableSpec
+
+
+_NPY = b"\x93NUMPY"
 
 
 def _count(text: str) -> int:
@@ -74,6 +76,12 @@ class Cuda(Family):
 
     def probe(self, head: Head) -> Match:
         """Judge by the header word, and by how many words name the lane of their slot."""
+        from lanescope.source import Match
+
+        # Most of what is not ours is told by the header alone, before the decoder has to be imported.
+        words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
+        if not head.data.startswith(_NPY) and words[0] * words[1] > head.size // 8:
+            return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
         from lanescope.devices.cuda.probe import probe
 
         return probe(head)
