@@ -1,0 +1,114 @@
+"""Entries and exits of API functions -> calls, nested as they ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.levelzero import layout
+from lanescope.devices.levelzero.joins import Int64, Mask, group
+from lanescope.trace import Table
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """The calls of all threads, in the order of their entries.
+
+    Attributes:
+        entry: int64 [n], row of the entry in ``calls``.
+        exit: int64 [n], row of the exit, -1 where it is missing.
+        seq: int64 [n], position of the entry in the stream.
+        exit_seq: int64 [n], position of the exit; beyond all records where it is missing.
+        stray: int64 [m], rows of exits without an entry.
+    """
+
+    entry: Int64
+    exit: Int64
+    seq: Int64
+    exit_seq: Int64
+    stray: Int64
+
+
+#: ``exit_seq`` of a call that never returned.
+NEVER = np.iinfo(np.int64).max
+
+
+def match(calls: Table) -> Calls:
+    """Pair entries with exits by a stack per thread.
+
+    Where a thread's records are whole this is two sorts. In a thread with missing records an exit closes the innermost
+    open call of its function, and the calls inside that one are left open; an exit of a function that is not open is
+    stray.
+
+    Args:
+        calls: table ``calls`` of the event model, in the order of the stream.
+    """
+    count = len(calls)
+    if not count:
+        none = np.empty(0, np.int64)
+        return Calls(none, none, none, none, none)
+    thread, seq = calls["thread_id"], calls["seq"]
+    is_exit, function = calls["is_exit"], calls.codes("function")
+    partner = np.full(count, -1, np.int64)
+    by_thread = group([thread], seq)
+    leaves = is_exit[by_thread.order]
+    depth = np.cumsum(np.where(leaves, -1, 1))
+    base = np.where(by_thread.first, depth - np.where(leaves, -1, 1), 0)
+    # How many calls are open around each one: the same number at its entry and at its exit.
+    level = depth - base[by_thread.start] - ~leaves
+    broken = np.zeros(int(thread.max()) + 1, np.bool_)
+    broken[thread[by_thread.order[level < 0]]] = True
+    by_level = group([thread[by_thread.order], np.maximum(level, 0)], np.arange(count))
+    rows = by_thread.order[by_level.order]
+    enters = ~is_exit[rows]
+    # Whole threads alternate entry, exit on each level.
+    follows = ~by_level.first[1:] & enters[:-1] & ~enters[1:]
+    here = np.flatnonzero(follows)
+    partner[rows[here]] = rows[here + 1]
+    partner[rows[here + 1]] = rows[here]
+    broken[thread[rows[here]][function[rows[here]] != function[rows[here + 1]]]] = True
+    broken[thread[is_exit & (partner < 0)]] = True
+    if broken.any():
+        mine = by_thread.order[broken[thread[by_thread.order]]]
+        partner[mine] = -1
+        _match_broken(mine, thread, is_exit, function, partner)
+    entry = np.flatnonzero(~is_exit)
+    exit_ = partner[entry]
+    return Calls(
+        entry,
+        exit_,
+        seq[entry],
+        np.where(exit_ >= 0, seq[exit_], NEVER),
+        np.flatnonzero(is_exit & (partner < 0)),
+    )
+
+
+def _match_broken(rows: Int64, thread: Ints, is_exit: Mask, function: Ints, partner: Int64) -> None:
+    """Pair the records of threads where some are missing; linear, as each call is opened and closed once."""
+    stack: list[tuple[int, int]] = []
+    open_calls: dict[int, int] = {}
+    last = -1
+    for row, of, leaves, name in zip(
+        rows.tolist(), thread[rows].tolist(), is_exit[rows].tolist(), function[rows].tolist(), strict=True
+    ):
+        if of != last:
+            stack, open_calls, last = [], {}, of
+        if not leaves:
+            stack.append((row, name))
+            open_calls[name] = open_calls.get(name, 0) + 1
+        elif open_calls.get(name, 0):
+            while True:
+                entry, entered = stack.pop()
+                open_calls[entered] -= 1
+                if entered == name:
+                    partner[entry], partner[row] = row, entry
+                    break
+
+
+def is_error(results: list[str]) -> Mask:
+    """Return which results say that a function failed, bool [n]; not-ready is an answer, no failure."""
+    return np.array([result not in ("", layout.SUCCESS, layout.NOT_READY) for result in results], np.bool_)
