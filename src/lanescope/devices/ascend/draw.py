@@ -420,8 +420,8 @@ class _Drawing:
     def _queues(self) -> None:
         """Draw the depths of the shared ready queues, where they change.
 
-        Each phase that samples them says them at its end; v3 repeats the start there for ``complete``, so that sample
-        belongs to the start.
+        Each phase that samples them says them at its end. v3 copies the start there for ``complete``: where both are the
+        same, the sample belongs to the start.
         """
         told, phases = self.told, self.told.phases
         sampling = [kind for kind, known in PHASE_KINDS.items() if known.has_depths]
@@ -430,7 +430,8 @@ class _Drawing:
             return
         stamp = phases["end_cycles"][rows]
         if told.generation != "v3c":
-            at_start = told.is_kind("complete")[rows]
+            copied = (phases["shared_at_end"][rows] == phases["shared_at_start"][rows]).all(axis=1)
+            at_start = told.is_kind("complete")[rows] & phases.has("shared_at_start")[rows] & copied
             stamp = np.where(at_start, phases["start_cycles"][rows], stamp)
         order = np.argsort(stamp, kind="stable")
         stamp, depth = stamp[order], phases["shared_at_end"][rows[order]]

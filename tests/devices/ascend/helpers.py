@@ -1,0 +1,132 @@
+"""What the tests of the Ascend family share: captures by hand, decoding without much ado."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from lanescope import devices
+from lanescope.devices.ascend.family import FAMILY
+from lanescope.devices.ascend.interpret import Interpreter
+from lanescope.devices.ascend.parts import Parts
+from lanescope.devices.ascend.records import read_records, terminated
+from lanescope.source import Capture
+from lanescope.trace import Trace
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = ("v2_chain", "v3_cold_first", "v3_spec_dummy")
+NAMINGS = ("l2", "chip")
+CLOCK = 50_000_000
+
+
+def text(content):
+    """Return bytes as the reader wants them: with a NUL behind."""
+    return terminated(np.frombuffer(content, np.uint8))
+
+
+def read(content):
+    """Read a records file from bytes, or from a Python object."""
+    return read_records(text(content if isinstance(content, bytes) else json.dumps(content).encode()), "run.json")
+
+
+def interpret(content):
+    """Read a records file without neighbours and find out what it says."""
+    return Interpreter(read(content), Parts(None, {}, None, {}, set(), is_ambiguous=False))
+
+
+def records(aicore=(), aicpu=(), *, level=2, key="l2_swimlane_level", cores=("aic", "aiv"), clock=CLOCK, **more):
+    """Return a records file as a Python object; ``more`` are further keys, ``metadata`` extends the metadata."""
+    metadata = {"clock_freq_hz": clock, "num_cores": len(cores), "core_types": list(cores), **more.pop("metadata", {})}
+    return {key: level, "metadata": metadata, "aicore_tasks": list(aicore), "aicpu_tasks": list(aicpu), **more}
+
+
+def graph(kernels=(), edges=()):
+    """Return a task graph as a Python object: kernel ids by task, (pred, succ[, flags]) edges."""
+    tasks = [{"task_id": str(task), "kernel_ids": list(slots)} for task, slots in dict(kernels).items()]
+    rows = [
+        {"pred": str(pred), "succ": str(succ), **({"flags": flags[0]} if flags else {})} for pred, succ, *flags in edges
+    ]
+    return {"tasks": tasks, "edges": rows}
+
+
+def decode(content, *, deps=None, beside=None, name="chip_swimlane_records.json", chunk=1 << 20, **options) -> Trace:
+    """Decode a records file (bytes or a Python object) with what lies beside it (content by name)."""
+    files = {name: content, **({} if deps is None else {"deps.json": deps}), **(beside or {})}
+    with tempfile.TemporaryDirectory() as folder:
+        for part, value in files.items():
+            Path(folder, part).write_bytes(value if isinstance(value, bytes) else json.dumps(value).encode())
+        return decode_file(Path(folder, name), chunk=chunk, **options)
+
+
+def decode_file(path, *, chunk=1 << 20, **options) -> Trace:
+    """Decode a file in pieces of ``chunk`` bytes."""
+    with Capture(path) as capture:
+        decoder = FAMILY.decode(capture, devices.settle(FAMILY.options, options, what="family ascend"))
+        batches = [batch for piece in capture.main.chunks(chunk) for batch in decoder.feed(piece)]
+        return Trace.concat([*batches, *decoder.finish()])
+
+
+def golden(case, naming, **options) -> Trace:
+    """Decode a golden capture."""
+    return decode_file(GOLDEN / case / f"{naming}_swimlane_records.json", **options)
+
+
+@cache
+def simulated(seed=1, **options):
+    """Simulate a capture: its files and its truth."""
+    return FAMILY.simulate(devices.settle(FAMILY.sim_options, options, what="simulator"), seed)
+
+
+def decode_simulated(simulation, **options) -> Trace:
+    """Decode what the simulator wrote."""
+    (name, content), *beside = simulation.files.items()
+    return decode(content, name=name, beside=dict(beside), **options)
+
+
+def stats(trace):
+    """Return the counts of the stats by name."""
+    counts = {}
+    for row in trace.stats.rows():
+        counts[row["name"]] = counts.get(row["name"], 0) + row["count"]
+    return counts
+
+
+def tasks(trace, *columns):
+    """Return the executions in the order of the file: label and what is asked for."""
+    return [tuple(row[name] for name in ("label", *columns)) for row in trace.details["ascend_tasks"].rows()]
+
+
+def lane(trace, name):
+    """Return (name, begin, length) of the slices of a lane, by time."""
+    (track,) = np.flatnonzero(trace.tracks["name"] == name).tolist()
+    rows = [row for row in trace.slices.rows() if row["track_id"] == track]
+    return sorted(((row["name"], row["ts"], row["dur"]) for row in rows), key=lambda row: (row[1], -(row[2] or 0)))
+
+
+def edges(trace):
+    """Return (producer, consumer, end of the producer, begin of the consumer) of the dependencies, by task number."""
+    table = trace.details["ascend_edges"]
+    low = 0xFFFFFFFF
+    ends = zip(
+        table["pred_task_id"].tolist(),
+        table["succ_task_id"].tolist(),
+        trace.flows["src_ts"].tolist(),
+        trace.flows["dst_ts"].tolist(),
+        strict=True,
+    )
+    return [(pred & low, succ & low, begin, end) for pred, succ, begin, end in ends]
+
+
+def gaps(trace):
+    """Return (lane, begin, length, lost records) of the gaps."""
+    names = trace.tracks["name"]
+    return [(names[row["track_id"]], row["ts"], row["dur"], row["lost_count"]) for row in trace.gaps.rows()]
+
+
+def listing(trace):
+    """Return every table as lists of rows, for comparison."""
+    return {name: list(table.rows()) for name, table in trace.tables().items()}
