@@ -6,7 +6,7 @@ Everything here sorts at most once and is vectorised; nothing depends on how the
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -258,15 +258,34 @@ def _overreached(group: Ints, begin: Ints, end: Ints) -> Mask:
 
 def _inside(group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     """Return for each sorted interval the range of rows that begin after it begins and before it ends."""
-    low, high = int(begin.min()), int(end.max())
+    rows = np.arange(len(group))
+    return positions(group, begin, rows, begin, "right"), positions(group, begin, rows, end, "left")
+
+
+def positions(group: Ints, value: Ints, rows: Ints, wanted: Ints, side: Literal["left", "right"]) -> Ints:
+    """Return where each wanted value would stand among the values of a row's group.
+
+    Args:
+        group: [n] sorted.
+        value: [n], sorted within each group.
+        rows: [m], whose groups to look in.
+        wanted: [m].
+        side: before (``left``) or behind (``right``) equal values.
+
+    Returns:
+        int64 [m], indices into ``value``; where all values of the group come before, where the next group begins.
+    """
+    if not len(rows):
+        return np.empty(0, np.int64)
     numbers = np.cumsum(firsts(group)) - 1
+    low, high = min(int(value.min()), int(wanted.min())), max(int(value.max()), int(wanted.max()))
     span = high - low + 1
     if (int(numbers[-1]) + 1) * span <= INT64_MAX:
-        key = numbers * span + (begin - low)
-        return np.searchsorted(key, key, "right"), np.searchsorted(key, numbers * span + (end - low), "left")
-    first, last = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
-    for start, stop in pairwise(bounds(group)):
-        lane = begin[start:stop]
-        first[start:stop] = start + np.searchsorted(lane, lane, "right")
-        last[start:stop] = start + np.searchsorted(lane, end[start:stop], "left")
-    return first, last
+        return np.searchsorted(numbers * span + (value - low), numbers[rows] * span + (wanted - low), side)
+    found = np.empty(len(rows), np.int64)
+    starts = np.array(bounds(group))
+    for number in np.unique(numbers[rows]).tolist():
+        mine = np.flatnonzero(numbers[rows] == number)
+        first, last = starts[number : number + 2]
+        found[mine] = first + np.searchsorted(value[first:last], wanted[mine], side)
+    return found

@@ -16,6 +16,7 @@ from lanescope.analysis.intervals import (
     measure,
     order,
     outside,
+    positions,
     union,
 )
 from lanescope.analysis.tree import Tree, text_column
@@ -104,21 +105,17 @@ class LaneTime:
         if slices.valid("dur").all():
             return Intervals(nothing, nothing, nothing)
         group, begin, end = self.extents.take(self.order)
-        is_open = ~slices.valid("dur")[self.order]
-        edges = np.searchsorted(group, np.unique(group)).tolist()
-        until = np.full(len(group), self.window[1], np.int64)
-        for first, last in zip(edges, [*edges[1:], len(group)], strict=True):
-            mine = first + np.flatnonzero(is_open[first:last])
-            lane = begin[first:last]
-            # A slice of no known length must not take its own begin for the next one.
-            following = np.where(
-                end[mine] > begin[mine],
-                np.searchsorted(lane, end[mine], "left"),
-                np.searchsorted(lane, end[mine], "right"),
-            )
-            some = following < len(lane)
-            until[mine[some]] = lane[following[some]]
-        return union(Intervals(group[is_open], end[is_open], until[is_open]))
+        rows = np.flatnonzero(~slices.valid("dur")[self.order])
+        # A slice of no known length must not take its own begin for the next one.
+        following = np.where(
+            end[rows] > begin[rows],
+            positions(group, begin, rows, end[rows], "left"),
+            positions(group, begin, rows, end[rows], "right"),
+        )
+        there = np.minimum(following, len(group) - 1)
+        is_same = (following < len(group)) & (group[there] == group[rows])
+        until = np.where(is_same, begin[there], self.window[1])
+        return union(Intervals(group[rows], end[rows], until))
 
     @cached_property
     def unrecorded(self) -> Intervals:

@@ -25,6 +25,7 @@ class Tree:
         self.tracks = tracks
         self.names: list[str] = tracks["name"].tolist()
         self.parents = _parents(tracks)
+        self._groups: dict[int, str] = {}  # paths of groups, as their lanes ask for them again and again
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -68,7 +69,13 @@ class Tree:
         """Return the names from the top down to the track: ``npu 0/core 3/aic``; empty for a track that is none."""
         if not 0 <= track < len(self):
             return ""
-        return SEPARATOR.join(self.names[step] for step in self.ancestors(track))
+        above = self.parents[track]
+        if above < 0:
+            return self.names[track]
+        prefix = self._groups.get(above)
+        if prefix is None:
+            prefix = self._groups[above] = SEPARATOR.join(self.names[step] for step in self.ancestors(above))
+        return prefix + SEPARATOR + self.names[track]
 
     def device(self, track: int) -> int:
         """Return the nearest track of role ``device`` at or above ``track``, else the topmost."""
