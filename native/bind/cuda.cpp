@@ -86,6 +86,14 @@ void lanescope::bind::cuda(nb::module_& m) {
     flags["AFTER_GAP"] = uint32_t{cuda::after_gap};
     m.attr("CUDA_FLAGS") = flags;  // a test compares them with lanescope.trace.Flag
 
+    m.def(
+        "cuda_used",
+        [](const In<uint16_t>& events, const Out<uint8_t>& used) {
+            const auto marks = column(used, size_t{1} << 16);
+            for (const auto event : view(events)) marks[event] = 1;
+        },
+        "events"_a.noconvert(), "used"_a.noconvert(), "Set used[event] to 1 for each event; `used` has 65536 places.");
+
     m.def("cuda_tirx_scan", scan, "words"_a.noconvert(), "lanes"_a, "stride"_a,
           "Compare each word with its slot: (used, begins, ends and instants, misplaced, slot of the first misplaced, "
           "slot of the last used).");

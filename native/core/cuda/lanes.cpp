@@ -5,19 +5,15 @@
 
 namespace lanescope::cuda {
 
-void TickStep::add(uint64_t stamp, uint64_t mask) noexcept {
+void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
     if (distinct_ == 0) reference_ = stamp;
-    const uint64_t delta = (stamp - reference_) & mask;
     if (distinct_ < enough && std::find(seen_, seen_ + distinct_, stamp) == seen_ + distinct_) {
         seen_[distinct_++] = stamp;
     }
-    // Real clocks step by a power of two, for which the test is one instruction and a division twenty.
-    if ((step_ & (step_ - 1)) == 0 && step_ != 0) {
-        if ((delta & (step_ - 1)) == 0) return;
-    } else if (step_ != 0 && delta % step_ == 0) {
-        return;
-    }
-    step_ = std::gcd(step_, delta);
+    const uint64_t distance = (stamp - reference_) & mask;
+    if (step_ == 0 || distance % step_ != 0) step_ = std::gcd(step_, distance);
+    const bool is_power_of_two = step_ != 0 && (step_ & (step_ - 1)) == 0;
+    rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};
 }
 
 // Stamps are unwrapped by the nearest reading: a fall by more than half the range is a wrap. A rise by more than half
@@ -25,32 +21,30 @@ void TickStep::add(uint64_t stamp, uint64_t mask) noexcept {
 struct LaneDecoder::Clock {
     int64_t range;
     int64_t step_back;
-    int64_t stamp = 0;
     int64_t epoch = 0;
 
-    // Return the unwrapped stamp; add to `flags` what is doubtful about it.
-    int64_t unwrap(int64_t next, uint32_t& flags, Summary& summary) noexcept {
-        const auto delta = next - stamp;
-        stamp = next;
-        if (delta < 0 || delta > range / 2) [[unlikely]] {
-            if (delta < -(range / 2)) {
-                epoch += range;
-                ++summary.wraps;
-            } else if (delta < 0) {
-                flags |= clock_suspect | (-delta > step_back ? uint32_t{epoch_ambiguous} : 0);
+    bool is_odd(int64_t delta) const noexcept { return static_cast<uint64_t>(delta) > static_cast<uint64_t>(range / 2); }
+
+    // Take in a step that is odd; return what is doubtful about the stamp behind it.
+    uint32_t step(int64_t delta, Summary& summary) noexcept {
+        uint32_t flags = 0;
+        if (delta < -(range / 2)) {
+            epoch += range;
+            ++summary.wraps;
+        } else if (delta < 0) {
+            flags = clock_suspect | (-delta > step_back ? uint32_t{epoch_ambiguous} : 0);
+            ++summary.backward;
+            summary.jumps += -delta > step_back;
+        } else {
+            flags = epoch_ambiguous;
+            ++summary.jumps;
+            if (range - delta <= step_back) {
+                flags |= clock_suspect;
+                epoch -= range;
                 ++summary.backward;
-                summary.jumps += -delta > step_back;
-            } else {
-                flags |= epoch_ambiguous;
-                ++summary.jumps;
-                if (range - delta <= step_back) {
-                    flags |= clock_suspect;
-                    epoch -= range;
-                    ++summary.backward;
-                }
             }
         }
-        return next + epoch;
+        return flags;
     }
 };
 
@@ -60,12 +54,13 @@ inline void LaneDecoder::flag(size_t row, uint32_t flags) noexcept {
     slices_.seen |= flags;
 }
 
-inline void LaneDecoder::link(int32_t row) noexcept {
+// `tail` is the open row that began last.
+inline void LaneDecoder::link(int32_t row, int32_t& tail) noexcept {
     const auto at = static_cast<size_t>(row);
-    work_.prev[at] = tail_;
+    work_.prev[at] = tail;
     work_.unmarked[at] = row;
-    if (tail_ >= 0) work_.next[static_cast<size_t>(tail_)] = row;
-    tail_ = row;
+    if (tail >= 0) work_.next[static_cast<size_t>(tail)] = row;
+    tail = row;
 }
 
 int32_t LaneDecoder::last_unmarked(int32_t row) noexcept {
@@ -78,22 +73,22 @@ int32_t LaneDecoder::last_unmarked(int32_t row) noexcept {
     return -1;
 }
 
-inline void LaneDecoder::unlink(int32_t row, size_t base, const int32_t* row_of) noexcept {
-    if (tail_ != row) return unlink_crossing(row, base, row_of);
+inline void LaneDecoder::unlink(int32_t row, int32_t& tail, size_t base, const int32_t* row_of) noexcept {
+    if (tail != row) [[unlikely]] return unlink_crossing(row, tail, base, row_of);
     const auto at = static_cast<size_t>(row);
-    tail_ = work_.prev[at];
+    tail = work_.prev[at];
     work_.unmarked[at] = row - 1;
 }
 
 // A row that ends while rows that began later are open crosses all of those. Each row is marked once, however often it
 // is crossed, so this stays linear (up to the inverse of Ackermann's function) on hostile input.
-void LaneDecoder::unlink_crossing(int32_t row, size_t base, const int32_t* row_of) noexcept {
+void LaneDecoder::unlink_crossing(int32_t row, int32_t tail, size_t base, const int32_t* row_of) noexcept {
     const auto mark = [&](int32_t crossing) {
         const auto at = static_cast<size_t>(crossing);
         flag(base + (row_of != nullptr ? static_cast<size_t>(row_of[at]) : at), crosses);
         work_.unmarked[at] = crossing - 1;
     };
-    for (auto later = last_unmarked(tail_); later > row; later = last_unmarked(later)) mark(later);
+    for (auto later = last_unmarked(tail); later > row; later = last_unmarked(later)) mark(later);
     mark(row);
     const auto before = work_.prev[static_cast<size_t>(row)];
     const auto behind = work_.next[static_cast<size_t>(row)];
@@ -101,17 +96,20 @@ void LaneDecoder::unlink_crossing(int32_t row, size_t base, const int32_t* row_o
     if (before >= 0) work_.next[static_cast<size_t>(before)] = behind;
 }
 
-void LaneDecoder::close_launch(size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags,
-                               Summary& summary) noexcept {
-    for (; tail_ >= 0; tail_ = work_.prev[static_cast<size_t>(tail_)]) {
-        const auto row = base + static_cast<size_t>(tail_);
+// Leave the rows open that no record ended, from `tail` on; return how many.
+int64_t LaneDecoder::close_launch(int32_t tail, size_t base, int64_t last_seen, uint32_t gap_index,
+                                  uint32_t flags) noexcept {
+    int64_t count = 0;
+    for (; tail >= 0; tail = work_.prev[static_cast<size_t>(tail)]) {
+        const auto row = base + static_cast<size_t>(tail);
         const bool behind_gap = slices_.begin_index[row] >= gap_index;
         slices_.dur[row] = std::max<int64_t>(0, last_seen - slices_.begin[row]);
         slices_.end_index[row] = slices_.begin_index[row];
         flag(row, open_end | flags | (behind_gap ? 0 : uint32_t{truncated}));
         work_.top[slices_.event[row]] = -1;
-        ++summary.open;
+        ++count;
     }
+    return count;
 }
 
 void LaneDecoder::mark_by_time(size_t base) noexcept {
@@ -134,13 +132,14 @@ void LaneDecoder::mark_by_time(size_t base) noexcept {
     });
     // The list wants its rows numbered in the order of their begins; `below` is free now and says which row a number is.
     int32_t numbered = 0;
+    int32_t tail = -1;
     for (const auto& edge : edges) {
         if (edge.is_end) {
-            unlink(work_.number[edge.row], base, work_.below.data());
+            unlink(work_.number[edge.row], tail, base, work_.below.data());
         } else {
             work_.number[edge.row] = numbered;
             work_.below[static_cast<size_t>(numbered)] = static_cast<int32_t>(edge.row);
-            link(numbered++);
+            link(numbered++, tail);
         }
     }
 }
@@ -149,16 +148,24 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
     const auto mask = (uint64_t{1} << rules_.stamp_bits) - 1;
     const auto lane_base = slices_.size;
     const auto instants_base = instants_.size;
-    auto base = lane_base;
+    auto rows = lane_base;    // slices so far
+    auto base = lane_base;    // the first of this launch
+    int32_t tail = -1;        // the open row that began last, counted from the base
     uint32_t launch = 0;
     uint32_t expected = 0;    // next position, if none is missing
     uint32_t gap_index = 0;   // position behind the last gap
     uint32_t unreadable = 0;  // words since the last record
     uint32_t last_bad = 0;    // position of the last of them
-    int64_t last = 0;
+    int64_t others = 0;       // words that are no record, or that are left out
     bool finalized = false;
     Summary summary{};
     Clock clock{int64_t{1} << rules_.stamp_bits, static_cast<int64_t>(rules_.step_back)};
+
+    const auto first = std::find_if(input.records.begin(), input.records.end(),
+                                    [](const Record& record) { return record.kind != Kind::unreadable; });
+    int64_t stamp = first == input.records.end() ? 0 : static_cast<int64_t>(first->stamp);
+    int64_t last = stamp;
+    summary.first = summary.min = summary.max = stamp;
 
     const auto add_gap = [&](int64_t dur, uint32_t missing) {
         const auto at = gaps_.size++;
@@ -176,27 +183,33 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
     for (const auto& record : input.records) {
         if (record.kind == Kind::unreadable) [[unlikely]] {
             ++unreadable;
+            ++others;
             last_bad = record.index;
             continue;
         }
         if (finalized) [[unlikely]] {
+            ++summary.after_finalize;
             if (!rules_.split) {
-                ++summary.after_finalize;
+                ++others;
                 continue;
             }
             finalized = false;
-            base = slices_.size;
+            base = rows;
             ++launch;
+        } else if (launch > 0) [[unlikely]] {
+            ++summary.after_finalize;
         }
-        uint32_t flags = 0;
-        if (summary.records == 0) clock.stamp = static_cast<int64_t>(record.stamp);
-        const auto tick = clock.unwrap(static_cast<int64_t>(record.stamp), flags, summary);
+        const auto delta = static_cast<int64_t>(record.stamp) - stamp;
+        stamp = static_cast<int64_t>(record.stamp);
         tick_step_.add(record.stamp, mask);
-        if (summary.records == 0) summary.first = summary.min = summary.max = last = tick;
-        summary.min = std::min(summary.min, tick);
-        summary.max = std::max(summary.max, tick);
-        ++summary.records;
-        summary.after_finalize += launch > 0;
+        uint32_t flags = 0;
+        if (clock.is_odd(delta)) [[unlikely]] flags = clock.step(delta, summary);
+        const auto tick = stamp + clock.epoch;
+        if (flags != 0) [[unlikely]] {
+            // Where time does not step back, the extremes are the first stamp and the last.
+            summary.max = std::max(summary.max, last);
+            summary.min = std::min(summary.min, tick);
+        }
         if (record.index != expected) [[unlikely]] {
             add_gap(std::max<int64_t>(0, tick - last), record.index - expected);
             gap_index = record.index;
@@ -207,32 +220,34 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
 
         auto& top = work_.top[record.event];
         if (record.kind == Kind::begin) {
-            const auto row = slices_.size++;
-            const auto local = static_cast<int32_t>(row - base);
-            slices_.begin[row] = tick;
-            slices_.begin_index[row] = record.index;
-            slices_.event[row] = record.event;
-            if (launch > 0) slices_.launch[row] = launch;
-            flag(row, flags);
+            const auto local = static_cast<int32_t>(rows - base);
+            slices_.begin[rows] = tick;
+            slices_.begin_index[rows] = record.index;
+            slices_.event[rows] = record.event;
+            if (launch > 0) [[unlikely]] slices_.launch[rows] = launch;
+            flag(rows, flags);
             work_.below[static_cast<size_t>(local)] = top;
             top = local;
-            link(local);
+            link(local, tail);
+            ++rows;
         } else if (record.kind == Kind::end && top >= 0) {
-            const auto row = base + static_cast<size_t>(top);
+            const auto local = top;
+            const auto row = base + static_cast<size_t>(local);
             const auto dur = tick - slices_.begin[row];
             slices_.dur[row] = dur;
             slices_.end_index[row] = record.index;
             flags &= ~uint32_t{after_gap};
-            if (dur < 0) {
+            if (dur < 0) [[unlikely]] {
                 flags |= negative;
                 ++summary.negative;
             }
-            if (slices_.begin_index[row] < gap_index) flags |= inferred_identity;
+            if (slices_.begin_index[row] < gap_index) [[unlikely]] flags |= inferred_identity;
             flag(row, flags);
-            unlink(top, base, nullptr);
-            top = work_.below[static_cast<size_t>(top)];
+            unlink(local, tail, base, nullptr);
+            top = work_.below[static_cast<size_t>(local)];
         } else if (record.kind == Kind::finalize) {
-            close_launch(base, tick, gap_index, 0, summary);
+            summary.open += close_launch(tail, base, tick, gap_index, 0);
+            tail = -1;
             ++summary.finalizes;
             summary.finalize = tick;
             finalized = true;
@@ -249,12 +264,16 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
     }
     const bool has_tail = unreadable > 0 && (rules_.split || !finalized);
     summary.full = input.full && !finalized;
-    close_launch(base, last, has_tail ? expected : gap_index, summary.full ? uint32_t{truncated} : 0, summary);
+    summary.open += close_launch(tail, base, last, has_tail ? expected : gap_index,
+                                 summary.full ? uint32_t{truncated} : 0);
     if (has_tail) add_gap(-1, last_bad + 1 - expected);
+    summary.records = static_cast<int64_t>(input.records.size()) - others;
     summary.last = last;
+    summary.max = std::max(summary.max, last);
     summary.launches = summary.records > 0 ? launch + 1 : 0;
-    summary.slices = static_cast<int64_t>(slices_.size - lane_base);
+    summary.slices = static_cast<int64_t>(rows - lane_base);
     summary.instants = static_cast<int64_t>(instants_.size - instants_base);
+    slices_.size = rows;
     if (summary.backward > 0 || launch > 0) mark_by_time(lane_base);
     result = summary;
 }

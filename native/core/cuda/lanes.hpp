@@ -92,16 +92,22 @@ struct Summary {
 // The greatest common divisor of all differences of stamps: what the clock really counts in.
 class TickStep {
   public:
-    void add(uint64_t stamp, uint64_t mask) noexcept;
-    uint64_t step() const noexcept { return step_; }         // 0 while all stamps are equal
+    // Take a stamp into account. Real clocks step by a power of two: then this is a subtraction and a test.
+    void add(uint64_t stamp, uint64_t mask) noexcept {
+        if (((stamp - reference_) & rest_) != 0) refine(stamp, mask);
+    }
+    uint64_t step() const noexcept { return step_; }          // 0 while all stamps are equal
     unsigned distinct() const noexcept { return distinct_; }  // stops at enough
 
     static constexpr unsigned enough = 16;
 
   private:
+    void refine(uint64_t stamp, uint64_t mask) noexcept;
+
     uint64_t seen_[enough] = {};
     uint64_t reference_ = 0;
     uint64_t step_ = 0;
+    uint64_t rest_ = ~uint64_t{0};  // bits that no stamp's distance has; all, while each stamp has to be looked at
     unsigned distinct_ = 0;
 };
 
@@ -138,11 +144,11 @@ class LaneDecoder {
   private:
     struct Clock;
 
-    void close_launch(size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags, Summary& summary) noexcept;
+    int64_t close_launch(int32_t tail, size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
     void flag(size_t row, uint32_t flags) noexcept;
-    void link(int32_t row) noexcept;
-    void unlink(int32_t row, size_t base, const int32_t* row_of) noexcept;
-    void unlink_crossing(int32_t row, size_t base, const int32_t* row_of) noexcept;
+    void link(int32_t row, int32_t& tail) noexcept;
+    void unlink(int32_t row, int32_t& tail, size_t base, const int32_t* row_of) noexcept;
+    void unlink_crossing(int32_t row, int32_t tail, size_t base, const int32_t* row_of) noexcept;
     int32_t last_unmarked(int32_t row) noexcept;
     void mark_by_time(size_t base) noexcept;
 
@@ -152,7 +158,6 @@ class LaneDecoder {
     Instants& instants_;
     Gaps& gaps_;
     TickStep tick_step_;
-    int32_t tail_ = -1;  // the open row of the lane that began last
 };
 
 // Flag closed slices that are shorter than two steps of the clock; return how many.

@@ -345,10 +345,10 @@ class _Maker:
     def _names(self, rows: Rows, index: str, tick: str, is_end: npt.NDArray[np.bool_] | None = None) -> Column:
         """Return the names of events as a column of codes; ends without begin are called ``end NAME?``."""
         event, known, dictionary = rows["event"], self.names.events, self.builder.names
-        used = np.flatnonzero(np.bincount(event)).tolist()
+        used = rows.events()
         code_of = np.zeros((2, 1 + max(used, default=0)), np.int32)
-        ended = set() if is_end is None else set(np.unique(event[is_end]).tolist())
-        marked = set(used) if is_end is None else set(np.unique(event[~is_end]).tolist())
+        ended = set() if is_end is None else set(rows.events(is_end))
+        marked = set(used) if is_end is None else set(rows.events(~is_end))
         for number in used:
             name = (known or {}).get(number) or f"event_{number}"
             if number in marked:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
+
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import StatSpec, TableSpec

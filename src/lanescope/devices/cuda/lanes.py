@@ -96,6 +96,12 @@ class Rows:
         """The lane of each row, uint32 [n]."""
         return self.spread(np.arange(len(self.counts), dtype=np.uint32))
 
+    def events(self, where: npt.NDArray[np.bool_] | None = None) -> list[int]:
+        """Return the event numbers that occur, sorted; only in the rows under the mask if one is given."""
+        used = np.zeros(1 << 16, np.uint8)
+        core.cuda_used(self["event"] if where is None else self["event"][where], used)
+        return np.flatnonzero(used).tolist()
+
     def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a value of the lane for each row, [n], from a value for each lane, [lanes]."""
         return np.repeat(values, self.counts)

@@ -1,0 +1,187 @@
+"""CUDA probe buffers: a million records decoded, and decoded and written, beside what people use today."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+import numpy as np
+
+import lanescope
+from lanescope import devices
+from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.simulate import EVENTS
+from measure import Row, seconds
+
+ROOT = Path(__file__).parents[1]
+PEER = ROOT / ".tools" / "peers" / "tg4perfetto"
+#: 132 blocks of three groups, 24 records of a block in each tile: a little over a million.
+TILES = 317
+#: The peer takes seconds, so it gets few turns.
+PEER_TURNS = 3
+
+
+def plain_loop(words: np.ndarray) -> dict[tuple[int, int], list[tuple[str, int]]]:
+    """Decode as the format's tutorial shows it: slot by slot, open begins in a dict."""
+    groups = int(words[0]) >> 32
+    begun: dict[tuple[int, int, int], int] = {}
+    found: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for slot in range(1, len(words)):
+        word = int(words[slot])
+        if word == 0:
+            continue
+        time_ns, lane, event, kind = word >> 32, word >> 12 & 0xFFFFF, word >> 2 & 0x3FF, word & 3
+        block, group = lane // groups, lane % groups
+        if kind == 0:
+            begun[block, group, event] = time_ns
+        elif kind == 1:
+            spans = found.setdefault((block, group), [])
+            spans.append((EVENTS[event], time_ns - begun[block, group, event]))
+    return found
+
+
+#: Feeds the peer record by record, as the exporters that use it do: a track for each lane and event.
+_FEED = """
+import sys, time
+import numpy as np
+from tg4perfetto import TraceGenerator
+words = np.load(sys.argv[1])
+names = sys.argv[3].split(",")
+start = time.perf_counter()
+trace = TraceGenerator(sys.argv[2])
+groups = int(words[0]) >> 32
+blocks, tracks = {}, {}
+for slot in range(1, len(words)):
+    word = int(words[slot])
+    if word == 0:
+        continue
+    stamp, lane, event, kind = word >> 32, word >> 12 & 0xFFFFF, word >> 2 & 0x3FF, word & 3
+    track = tracks.get((lane, event))
+    if track is None:
+        block = blocks.get(lane // groups)
+        if block is None:
+            block = blocks[lane // groups] = trace.create_group("block_%d" % (lane // groups))
+        track = tracks[lane, event] = block.create_group("group_%d" % (lane % groups)).create_track()
+    if kind == 0:
+        track.open(stamp, names[event])
+    elif kind == 1:
+        track.close(stamp)
+trace.flush()
+print(time.perf_counter() - start)
+"""
+
+
+def peer_python() -> tuple[str, str]:
+    """Return a Python that has the peer, and its versions; or "", and why there is none.
+
+    Its source distribution builds only with a protobuf compiler on the path and then leaves its generated module out;
+    so it is installed without its build's requirements, and the module is made with the compiler of grpcio-tools.
+    """
+    python = PEER / "bin" / "python"
+    try:
+        if not (PEER / "ready").exists():
+            venv.create(PEER, with_pip=True, clear=True)
+            pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+            subprocess.run([*pip, "numpy", "protobuf", "grpcio-tools", "setuptools", "wheel"], check=True)
+            subprocess.run([*pip, "--no-build-isolation", "--no-deps", "tg4perfetto==0.0.6"], check=True)
+            package = next(PEER.glob("lib/python*/site-packages/tg4perfetto"))
+            make = [str(python), "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "perfetto_trace.proto"]
+            subprocess.run(make, cwd=package, check=True)
+            (PEER / "ready").touch()
+        ask = "from importlib.metadata import version as v; import tg4perfetto; print(v('tg4perfetto'), v('protobuf'))"
+        tg4perfetto, protobuf = subprocess.run(
+            [str(python), "-c", ask], check=True, capture_output=True, text=True
+        ).stdout.split()
+    except (OSError, subprocess.CalledProcessError, StopIteration, ValueError) as error:
+        return "", f"peer not installable: {error}"
+    return str(python), f"tg4perfetto {tg4perfetto}, protobuf {protobuf}"
+
+
+def peer_seconds(python: str, capture: Path, folder: Path) -> float:
+    """Return how long the peer takes for the records of a capture, imports and reading not counted."""
+    command = [python, "-c", _FEED, str(capture), str(folder / "peer.pftrace"), ",".join(EVENTS)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def convert(capture: Path, out: Path, *, compress: bool) -> None:
+    """Decode and write."""
+    from lanescope.exchange import perfetto
+
+    with out.open("wb") as file:
+        perfetto.write(lanescope.batches(capture, "cuda"), file, compress=compress)
+
+
+def peak_mib(capture: Path, out: Path) -> float:
+    """Return the largest memory of a process that decodes and writes, MiB.
+
+    Its own high-water mark: what getrusage says includes the process that it was forked from.
+    """
+    code = (
+        "import sys, bench_cuda; from pathlib import Path; bench_cuda.convert(*map(Path, sys.argv[1:]), compress=True)"
+    )
+    code += "; print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", code, str(capture), str(out)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return int(done.stdout) / 1024
+
+
+def run() -> list[Row]:
+    """Measure."""
+    options = devices.settle(FAMILY.sim_options, {"tiles": TILES}, what="simulator")
+    start = time.perf_counter()
+    simulation = FAMILY.simulate(options, seed=1)
+    simulated = time.perf_counter() - start
+    records = simulation.truth["records"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, data in simulation.files.items():
+            (folder / file).write_bytes(data)
+        capture, out = folder / "attention.npy", folder / "out.pftrace"
+        loop, opened, plain, packed = seconds(
+            lambda: plain_loop(np.load(capture)),
+            lambda: lanescope.open(capture, "cuda"),
+            lambda: convert(capture, out, compress=False),
+            lambda: convert(capture, out, compress=True),
+        )
+        memory = peak_mib(capture, out)
+        python, peer = peer_python()
+        peer_time = min(peer_seconds(python, capture, folder) for _ in range(PEER_TURNS)) if python else None
+
+    def beside(seconds_: float) -> float | None:
+        return None if peer_time is None else peer_time / seconds_
+
+    peer_note = peer if peer_time is None else f"{peer}: {peer_time:.2f} s, record by record"
+    return [
+        Row(
+            "decode, beside a plain Python loop",
+            loop.least / opened.least,
+            "x",
+            40,
+            higher_is_better=True,
+            note=f"{records} records: {1e3 * opened.least:.1f} ms from the file, loop {1e3 * loop.least:.0f} ms",
+        ),
+        Row("decode", records / opened.least / 1e6, "M records/s", higher_is_better=True),
+        Row(
+            "decode and Perfetto file, beside tg4perfetto",
+            beside(plain.least),
+            "x",
+            200,
+            higher_is_better=True,
+            note=f"{1e3 * plain.least:.0f} ms, not compressed; {peer_note}",
+        ),
+        Row(
+            "decode and compressed Perfetto file, beside tg4perfetto",
+            beside(packed.least),
+            "x",
+            higher_is_better=True,
+            note=f"{1e3 * packed.least:.0f} ms; {peer_note}",
+        ),
+        Row("peak memory of decoding and writing", memory, "MiB", 250, note="whole process"),
+        Row("simulate with truth", records / simulated / 1e6, "M records/s", 1, higher_is_better=True),
+    ]
