@@ -197,3 +197,13 @@ def test_any_trace_can_be_drawn(color, trace, width, rows):
     plain = lane_strip(trace, width=width, rows=rows, ascii_only=True)
     assert plain.isascii()
     assert not np.any([character < " " for character in plain.replace("\n", "")])
+
+
+def test_impossible_times_do_not_break_the_drawing():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("lane", kind="lane", role="core", discipline="nested")
+    builder.append("slices", track_id=lane, ts=[0, 5, (1 << 63) - 10], dur=[5, -7, 500], name="x")
+    builder.append("gaps", track_id=lane, ts=3, dur=-4, cause="overrun")
+    trace = builder.finish()
+    text = drawn(trace, findings=check.run(trace))
+    assert "LS102 error impossible duration" in text

@@ -42,7 +42,8 @@ def show(
     table = Table(
         title=Text(escape(title), "bold") if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
-    separator = "\u202f" if (stream.encoding or "").lower().startswith("utf") else ""  # narrow no-break space
+    encoding = (getattr(stream, "encoding", None) or "").lower()
+    separator = "\u202f" if encoding.startswith("utf") else ""  # narrow no-break space
     for index, name in enumerate(columns):
         values = [row[index] for row in listed if row[index] is not None]
         is_number = bool(values) and all(isinstance(value, int | float) for value in values)

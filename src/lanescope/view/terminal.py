@@ -322,6 +322,7 @@ class _Strip:
         found = np.zeros(len(rows), np.int64)
         if nested.any():
             group, begin, end = self.time.extents.take(rows[nested])
+            end = np.minimum(end, layout.FOREVER - 1)
             placed = layout.place_intervals(
                 layout.Intervals(group, begin, end - begin, np.empty(0, np.uint8)), self.trace.tracks
             )
