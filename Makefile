@@ -64,6 +64,18 @@ bench: $(READY) ## measure; BENCH adds arguments, such as --only startup
 bench-check: $(READY) ## measure, and fail where a goal is missed
 	@$(BIN)/python benchmarks/run.py --check $(BENCH)
 
+fuzz: .venv/venv.stamp ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers; needs clang
+	@command -v clang++ >/dev/null || { echo "lanescope: missing clang: apt-get install clang" >&2; exit 1; }
+	@mkdir -p build
+	@$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM="$$PWD/$(BIN)/ninja" -DCMAKE_CXX_COMPILER=clang++ \
+	    -DCMAKE_BUILD_TYPE=Release -DLANESCOPE_FUZZ=ON >build/fuzz.log || { cat build/fuzz.log; exit 1; }
+	@$(BIN)/cmake --build build/fuzz
+	@for program in build/fuzz/native/fuzz/fuzz_*[a-z]; do \
+	    corpus="build/fuzz/corpus/$${program##*/}"; mkdir -p "$$corpus"; echo "$${program##*/}"; \
+	    "$$program" -max_total_time="$${FUZZ_SECONDS:-30}" -timeout=10 -print_final_stats=1 -verbosity=0 \
+	        -artifact_prefix="$$corpus/../" "$$corpus"; \
+	done
+
 wheel: .venv/venv.stamp ## build a wheel into dist
 	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings build-dir=build/wheel --wheel-dir dist .
@@ -74,4 +86,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check wheel clean
+.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check fuzz wheel clean

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace lanescope::aie {
 
@@ -59,11 +60,10 @@ constexpr Code code_of(uint32_t byte) {
     return byte == 0xFE ? Code{Frame::filler, 8, 0} : Code{Frame::sync, 8, 0};
 }
 
-inline constexpr auto kCodes = [] {
-    std::array<Code, 256> codes{};
-    for (uint32_t byte = 0; byte < 256; ++byte) codes[byte] = code_of(byte);
-    return codes;
-}();
+// Each element is made by code_of at once: clang 14 cannot value-initialise Code in a constant expression.
+inline constexpr auto kCodes = []<size_t... byte>(std::index_sequence<byte...>) {
+    return std::array<Code, sizeof...(byte)>{code_of(byte)...};
+}(std::make_index_sequence<256>{});
 
 // Stands for a line of a text file that is no word; not sound in any place (but where every value is: a timer).
 inline constexpr uint32_t kPlaceholder = 0xF8F8F8F8;
