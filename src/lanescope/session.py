@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
-from lanescope.exchange import parquet
 from lanescope.source import MINE, TIE, Capture, Head, Match
 from lanescope.trace import Trace
 
@@ -130,7 +129,9 @@ def read(
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Trace]:
     """Do what ``batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
-    if parquet.is_folder(path):
+    if is_folder(path):
+        from lanescope.exchange import parquet
+
         if family is not None or options:
             raise UsageError(f"{os.fspath(path)} is decoded already: it takes neither family nor options")
         yield parquet.read(path)
@@ -157,6 +158,16 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
     return Trace.concat(batches(path, family, **options))
+
+
+def is_folder(path: PathLike) -> bool:
+    """Tell whether ``path`` is a folder of Parquet files that lanescope wrote, and no capture."""
+    # Asked for every input, so it has to be cheap where there is no folder at all.
+    if not os.path.isdir(path):  # noqa: PTH112
+        return False
+    from lanescope.exchange import parquet
+
+    return parquet.is_folder(path)
 
 
 def merge(traces: Iterable[Trace]) -> Trace:

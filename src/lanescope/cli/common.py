@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from lanescope import devices, session
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
 from lanescope.errors import DataLossError, UsageError
-from lanescope.exchange import parquet
 from lanescope.source import Capture
 from lanescope.view.text import count_text, escape
 
@@ -74,9 +72,7 @@ def add_input(
     else:
         parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
     parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
-    parser.add_argument(
-        "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
-    )
+    add_pairs(parser)
     if is_strict:
         parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
     add_options(parser, [(family, family.options) for family in families])
@@ -88,17 +84,33 @@ def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, 
     for family, options in groups:
         group = parser.add_argument_group(f"options of {family.name} ({family.title})")
         for option in options:
-            text = option.help if option.default in (None, False, "") else f"{option.help}; default: {option.default}"
-            text = text.replace("%", "%%")
+            flag, text, extra = _flag(option)
             if option.name in known:
                 known[option.name].help = f"{known[option.name].help}; for {family.name}: {text}"
                 continue
-            extra: dict[str, Any] = {"action": "store_const", "const": "yes"} if option.parse is bool else {}
-            if not extra:
-                extra["metavar"] = option.metavar or option.name.upper()
-            # Where the verb has a flag of this name, -O still reaches the option.
+            # Where the verb has this flag itself, -O still reaches the option.
             with suppress(argparse.ArgumentError):
-                known[option.name] = group.add_argument(option.flag, dest=_OPTION + option.name, help=text, **extra)
+                known[option.name] = group.add_argument(flag, dest=_OPTION + option.name, help=text, **extra)
+
+
+def _flag(option: Option) -> tuple[str, str, dict[str, Any]]:
+    """Return the flag of an option, its help, and how argparse takes it; what is on by itself can be put off."""
+    text = option.help.replace("%", "%%")
+    if option.parse is bool:
+        if option.default:
+            flag = option.flag.replace("--", "--no-", 1)
+            return flag, f"do without: {text}", {"action": "store_const", "const": "no"}
+        return option.flag, text, {"action": "store_const", "const": "yes"}
+    if option.default not in (None, ""):
+        text += f"; default: {option.default}".replace("%", "%%")
+    return option.flag, text, {"metavar": option.metavar or option.name.upper()}
+
+
+def add_pairs(parser: argparse.ArgumentParser) -> None:
+    """Add ``-O``, which reaches every option of a family."""
+    parser.add_argument(
+        "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
+    )
 
 
 def natural(text: str) -> int:
@@ -155,8 +167,8 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     given, known = given_options(args), set[str]()
     traces = []
     for path in paths:
-        if parquet.is_folder(path):
-            traces.append(parquet.read(path))
+        if session.is_folder(path):
+            traces.append(session.open(path))
             continue
         with Capture(path) as capture, progress(path) as shown:
             family, _ = session.recognise(capture, args.family)
@@ -179,7 +191,7 @@ def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
         yield None
         return
     start = last = time.monotonic()
-    name = escape(Path(path).name)
+    name = escape(os.path.basename(path))  # noqa: PTH119
     shown = False
 
     def show(done: int, size: int) -> None:
@@ -230,6 +242,8 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
 
 def print_json(schema: str, **content: Any) -> None:
     """Print one JSON document with the name and version of its schema."""
+    import json
+
     print(json.dumps({"schema": schema, **content}, indent=2, default=str))
 
 

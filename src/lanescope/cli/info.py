@@ -12,7 +12,6 @@ from typing import Any
 from lanescope import session
 from lanescope.cli.common import Span, add_input, close, given_options, print_json, progress, rows_text, say
 from lanescope.devices import Family
-from lanescope.exchange import parquet
 from lanescope.source import Capture, Match
 from lanescope.trace import StatSpec, Trace
 from lanescope.trace.stats import CORE_STATS
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
-    if parquet.is_folder(args.input):
+    if session.is_folder(args.input):
         whole = session.read(args.input, args.family, given_options(args))
         return _content(whole, Match(100, reason="a folder of Parquet files that lanescope wrote"), CORE_STATS)
     with Capture(args.input) as capture, progress(args.input) as shown:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lanescope import devices
-from lanescope.cli.common import add_options, given_options, say
+from lanescope.cli.common import add_options, add_pairs, given_options, say
 from lanescope.devices import Family, Simulation
 from lanescope.errors import UsageError
 from lanescope.exchange.output import opened
@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="the same seed gives the same bytes")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the main file, or a folder")
     parser.add_argument("--force", action="store_true", help="replace what is there")
+    add_pairs(parser)
     named = [family for family in families if family.name in arguments]
     add_options(parser, [(family, family.sim_options) for family in named or families])
 

@@ -1,0 +1,420 @@
+"""What each verb prints, writes and returns."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import duckdb
+import pytest
+
+import lanescope
+from lanescope.exchange import parquet
+from lanescope.trace import TimeBase, TraceBuilder
+
+# --- info ---------------------------------------------------------------------------------------------------------
+
+INFO = """\
+lossy.blink: blinker, blinker-1, 416 bytes (main)
+recognised: begins with BLNK, version 1 (score 95)
+28.8 s from 0 to 28803898000 ns since 0 ns, epoch: first_event
+1 group, 4 lanes; 26 slices, 36 gaps
+
+input_id	layer	scope	unit	total	decoded	filler	lost	adds_up
+0	0	input	byte	416	416	0	0	true
+
+name	severity	count	input_id	first_offset	first_ts	meaning
+blinker_unpaired	notice	12	0			{unpaired}
+blinker_lost	data_loss	10	0	72	3119864000	{lost}
+"""
+
+
+def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
+    from lanescope import devices
+
+    docs = {spec.name: spec.doc for spec in devices.family("blinker").stats()}
+    done = call("info", "lossy.blink")
+    assert done.status == 0
+    assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])
+    assert done.err == "lanescope: data was lost: blinker_lost 10; `lanescope check` says where\n"
+
+
+def test_info_as_json(call, lossy_file):
+    done = call("info", "--json", "lossy.blink")
+    content = json.loads(done.out)
+    assert content["schema"] == "lanescope.info/1"
+    assert (content["family"], content["format"]) == ("blinker", "blinker-1")
+    assert content["recognised"] == {"score": 95, "reason": "begins with BLNK, version 1"}
+    assert content["tracks"] == {"group": 1, "lane": 4, "counter": 0}
+    trace = lanescope.open(lossy_file)
+    assert content["rows"] == {name: len(table) for name, table in trace.tables().items()}
+    assert content["inputs"][0]["sha256"] == trace.inputs["sha256"][0]
+    assert [row["adds_up"] for row in content["accounting"]] == [True]
+    assert {row["name"]: row["count"] for row in content["stats"]} == {"blinker_lost": 10, "blinker_unpaired": 12}
+    ends = trace.slices["ts"] + trace.slices["dur"]
+    assert content["time"]["begin"] == 0
+    assert content["time"]["end"] >= ends.max()
+
+
+def test_strict_turns_loss_into_exit_4(call, run_file, lossy_file):
+    for verb in (["info"], ["summary"], ["sql"], ["convert", "-o", "a.pftrace"], ["convert", "-o", "b.parquet"]):
+        assert call(*verb, "--strict", "--force", "run.blink").status == 0 if verb[0] == "convert" else True
+        assert call(verb[0], "run.blink", *verb[1:], *(["--force"] if verb[0] == "convert" else [])).status == 0
+        done = call(verb[0], "lossy.blink", *verb[1:], "--strict", *(["--force"] if verb[0] == "convert" else []))
+        assert done.status == 4
+        assert "data was lost" in done.err.splitlines()[-1]
+
+
+# --- check --------------------------------------------------------------------------------------------------------
+
+
+def test_check_fails_at_the_severity_that_the_user_names(call, run_file, lossy_file):
+    assert call("check", "lossy.blink").status == 1
+    assert call("check", "lossy.blink", "--fail-on", "error").status == 0
+    assert call("check", "lossy.blink", "--fail-on", "never").status == 0
+    assert call("check", "lossy.blink", "--fail-on", "notice", "--select", "LS103").status == 1
+    assert call("check", "lossy.blink", "--fail-on", "warning", "--select", "LS103").status == 0
+    assert call("check", "lossy.blink", "--ignore", "LS0,LS1").status == 0
+    assert call("check", "lossy.blink", "--strict").status == 4, "loss wins over findings"
+
+
+def test_check_as_json(call, lossy_file):
+    content = json.loads(call("check", "lossy.blink", "--json", "--select", "LS002").out)
+    assert content["schema"] == "lanescope.check/1"
+    assert [finding["code"] for finding in content["findings"]] == ["LS002"]
+    assert content["rules"] == ["LS002"]
+
+
+def test_check_explains_a_rule(call):
+    done = call("check", "--explain", "LS002")
+    assert done.status == 0
+    assert done.out.startswith("LS002 ")
+    assert "What to do: " in done.out
+
+
+# --- summary ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["name", "lane", "device", "category"])
+def test_summary_adds_up_to_the_slices(call, run_file, by):
+    content = json.loads(call("summary", "run.blink", "--by", by, "--json").out)
+    slices = lanescope.open(run_file).slices
+    assert content["schema"] == "lanescope.summary/1"
+    assert sum(row["total"] for row in content["rows"]) == slices["dur"].sum()
+    assert sum(row["count"] + row["open"] for row in content["rows"]) == len(slices)
+
+
+def test_summary_is_tab_separated_where_nobody_looks(call, run_file):
+    head, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
+    assert head.split("\t") == ["group", "count", "open", "total", "min", "median", "p99", "max", "share"]
+    assert len(rows) == 4
+    assert all(row.count("\t") == 8 for row in rows)
+    assert len(call("summary", "run.blink", "--by", "lane", "--limit", 2).out.splitlines()) == 3
+
+
+# --- sql ----------------------------------------------------------------------------------------------------------
+
+
+def test_sql_answers_over_core_and_detail_tables(call, run_file):
+    query = (
+        "select t.name, count(*) as n, coalesce(sum(s.dur), 0) as total from slices s"
+        " join tracks t on t.id = s.track_id join blinker_changes c on c.slice_id = s.id group by 1 order by 1"
+    )
+    slices = lanescope.open(run_file)
+    lanes = slices.tracks["name"][slices.slices["track_id"]]
+    expected = [
+        f"{lane}\t{(lanes == lane).sum()}\t{slices.slices['dur'][lanes == lane].sum()}" for lane in sorted(set(lanes))
+    ]
+    assert call("sql", "run.blink", query).out.splitlines() == ["name\tn\ttotal", *expected]
+    content = json.loads(call("sql", "run.blink", query, "--json").out)
+    assert content["schema"] == "lanescope.sql/1"
+    assert content["columns"][1:] == [{"name": "n", "type": "BIGINT"}, {"name": "total", "type": "HUGEINT"}]
+    assert ["\t".join(map(str, row)) for row in content["rows"]] == expected
+
+
+def test_sql_without_a_query_lists_what_there_is(call, run_file):
+    rows = [line.split("\t") for line in call("sql", "run.blink").out.splitlines()]
+    assert rows[0] == ["table", "column", "type", "unit", "meaning"]
+    assert ["slices", "ts", "int64", "ns"] in [row[:4] for row in rows]
+    assert "blinker_changes" in {row[0] for row in rows}
+
+
+def test_sql_values_of_every_kind(call, run_file):
+    query = (
+        "select null as nothing, true as yes, 1.5::decimal(4, 2) as number, 'nan'::double as none, 18446744073709551615"
+        "::ubigint as id, [1, 2] as list, {'a': 1} as record, 'x\ty\x1b' as text, '\\xff'::blob as bytes,"
+        " date '2026-01-02' as day, interval 1 day as span, 170141183460469231731687303715884105727 as large"
+    )
+    done = call("sql", "run.blink", query)
+    assert done.status == 0
+    values = dict(zip(*(line.split("\t") for line in done.out.splitlines()), strict=True))
+    assert (values["nothing"], values["yes"], values["number"], values["none"]) == ("", "true", "1.50", "nan")
+    assert (values["id"], values["text"]) == ("18446744073709551615", "x\\x09y\\x1b")
+    content = json.loads(call("sql", "run.blink", query, "--json").out)
+    values = dict(zip([column["name"] for column in content["columns"]], content["rows"][0], strict=True))
+    assert (values["nothing"], values["yes"], values["number"], values["none"]) == (None, True, "1.50", "nan")
+    assert (values["id"], values["list"], values["record"]) == ("18446744073709551615", [1, 2], {"a": 1})
+    assert values["large"] == 2**127 - 1
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("selec 1", 'SQL: Parser Error: syntax error at or near "selec"'),
+        ("select nope from slices", 'SQL: Binder Error: Referenced column "nope" not found'),
+        ("select * from nope", "SQL: Catalog Error: Table with name nope does not exist!"),
+        ("select * from read_csv('/etc/passwd')", "SQL: Permission Error"),
+        ("copy slices to 'out.csv'", "SQL: Permission Error"),
+        ("attach 'x.db'", "SQL: Permission Error"),
+        ("install httpfs", "SQL: Permission Error"),
+        ("set enable_external_access = true", "SQL: Invalid Input Error"),
+        ("select 1/0::int::varchar::date", "SQL: "),
+        ("select timestamptz '2026-01-01'", ""),
+    ],
+)
+def test_sql_that_fails_is_one_line(call, run_file, tmp_path, query, message):
+    done = call("sql", "run.blink", query)
+    if not message and done.status == 0:
+        return  # a package that converts such times is installed
+    assert done.status == 2
+    assert done.err.startswith(f"lanescope: {message}")
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("query", ["", ";", "-- nothing", "create temp table x as select 1"])
+def test_sql_without_an_answer_is_fine(call, run_file, query):
+    done = call("sql", "run.blink", query)
+    assert (done.status, done.err) == (0, "")
+
+
+def test_python_variables_are_out_of_reach_of_a_query(call, run_file):
+    done = call("sql", "run.blink", "select * from trace")
+    assert done.status == 2
+
+
+# --- convert ------------------------------------------------------------------------------------------------------
+
+
+def test_convert_writes_what_the_suffix_says(call, run_file, tmp_path):
+    for name in ("a.pftrace", "a.json", "a.json.gz", "a.parquet"):
+        done = call("convert", "run.blink", "-o", name)
+        assert (done.status, done.out) == (0, ""), done.err
+        assert done.err.startswith(f"{name}: ")
+        assert "12 slices" in done.err
+    events = json.loads((tmp_path / "a.json").read_text())["traceEvents"]
+    assert sum(event["ph"] in ("X", "B") for event in events) == 12
+    assert (tmp_path / "a.json.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert list(parquet.read(tmp_path / "a.parquet").slices.rows()) == list(lanescope.open(run_file).slices.rows())
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_convert_replaces_nothing_unless_told(call, run_file, tmp_path):
+    out = tmp_path / "a.pftrace"
+    out.write_text("precious")
+    done = call("convert", "run.blink", "-o", "a.pftrace")
+    assert (done.status, done.err) == (2, "lanescope: a.pftrace is there already; say --force to replace it\n")
+    assert out.read_text() == "precious"
+    assert call("convert", "run.blink", "-o", "a.pftrace", "--force").status == 0
+    assert out.read_bytes()[:1] == b"\x0a"
+
+
+def test_convert_never_replaces_its_input(call, run_file, tmp_path):
+    (tmp_path / "link.pftrace").symlink_to(run_file)
+    before = run_file.read_bytes()
+    for out in ("link.pftrace", "run.blink"):
+        done = call("convert", "run.blink", "-o", out, "--format", "perfetto", "--force")
+        assert (done.status, done.err) == (2, f"lanescope: {out} is an input; write to another file\n")
+    assert run_file.read_bytes() == before
+
+
+def test_convert_writes_through_links_and_leaves_devices_alone(call, run_file, tmp_path):
+    (tmp_path / "target.bin").write_text("old")
+    (tmp_path / "out.pftrace").symlink_to("target.bin")
+    assert call("convert", "run.blink", "-o", "out.pftrace", "--force").status == 0
+    assert (tmp_path / "out.pftrace").is_symlink()
+    assert (tmp_path / "target.bin").read_bytes()[:1] == b"\x0a"
+    done = call("convert", "run.blink", "-o", "/dev/null", "--format", "perfetto", "--force")
+    assert (done.status, "is a device or a pipe" in done.err) == (2, True)
+    os.mkfifo(tmp_path / "pipe.pftrace")
+    assert call("convert", "run.blink", "-o", "pipe.pftrace", "--force").status == 2
+
+
+def test_convert_leaves_folders_alone_that_it_did_not_write(call, run_file, tmp_path):
+    (tmp_path / "a.parquet").mkdir()
+    (tmp_path / "a.parquet/precious").touch()
+    done = call("convert", "run.blink", "-o", "a.parquet", "--force")
+    assert (done.status, "is a folder that lanescope did not write" in done.err) == (2, True)
+    assert (tmp_path / "a.parquet/precious").exists()
+    assert call("convert", "run.blink", "-o", "nowhere/a.pftrace").err == (
+        f"lanescope: {tmp_path}/nowhere is no folder; make it first\n"
+    )
+
+
+def test_convert_to_standard_output(shell, run_file, tmp_path, plugin_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    command = [sys.executable, "-m", "lanescope", "convert", "run.blink", "-o"]
+    piped = subprocess.run(
+        [*command, "-", "--format", "perfetto"], cwd=tmp_path, env=environment, capture_output=True, check=True
+    )
+    subprocess.run([*command, "a.pftrace"], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert piped.stdout == (tmp_path / "a.pftrace").read_bytes()
+
+
+def test_what_convert_wrote_as_parquet_can_be_opened_again(call, lossy_file):
+    assert call("convert", "lossy.blink", "-o", "a.parquet").status == 0
+    direct, again = (json.loads(call("info", "--json", name).out) for name in ("lossy.blink", "a.parquet"))
+    assert again["rows"] == direct["rows"]
+    assert again["accounting"] == direct["accounting"]
+    assert again["recognised"]["reason"] == "a folder of Parquet files that lanescope wrote"
+    assert call("summary", "a.parquet").out == call("summary", "lossy.blink").out
+    assert call("info", "a.parquet", "-O", "lamps=a").status == 2
+
+
+def unix(name, epoch_ns, folder):
+    """Write a folder of a trace that counts from the Unix epoch."""
+    builder = TraceBuilder(TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"))
+    main = builder.input(capture=name, path=name, size=1, sha256=name, family="toy", format="v1")
+    builder.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+    lane = builder.track("core 0", kind="lane", role="core", input_id=main)
+    builder.append("slices", track_id=lane, ts=[0, 10], dur=[5, 5], name=["a", "b"])
+    parquet.write(builder.finish(), folder / f"{name}.parquet")
+
+
+def test_convert_merges_captures_on_a_common_clock(call, tmp_path):
+    unix("late", 1_000, tmp_path)
+    unix("early", 400, tmp_path)
+    done = call("convert", "late.parquet", "early.parquet", "-o", "both.parquet")
+    assert done.status == 0
+    assert done.err.splitlines()[:2] == [
+        "late.parquet: its 0 is at 600 ns",
+        "early.parquet: its 0 is at 0 ns, by unix, with an error of at most 0 ns",
+    ]
+    merged = parquet.read(tmp_path / "both.parquet")
+    assert merged.slices["ts"].tolist() == [600, 610, 0, 10]
+    assert merged.time.epoch_ns == 400
+
+
+def test_convert_refuses_what_has_no_common_clock(call, run_file, lossy_file):
+    done = call("convert", "run.blink", "lossy.blink", "-o", "both.pftrace")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "have no common clock and no path of anchors between them; convert each on its own" in done.err
+    done = call("convert", "run.blink", "run.blink", "-o", "both.pftrace")
+    assert done.err == "lanescope: run.blink and run.blink are the same capture; name each capture once\n"
+    done = call("convert", "run.blink", "lossy.blink", "-o", "both.pftrace", "-O", "nope=1")
+    assert done.err == "lanescope: none of the families has an option 'nope'; they know lamps\n"
+    assert call("convert", "-", "-", "-o", "both.pftrace").err == (
+        "lanescope: standard input is named twice; name it once\n"
+    )
+
+
+# --- sim ----------------------------------------------------------------------------------------------------------
+
+
+def test_sim_is_repeatable_and_writes_the_truth(call, tmp_path):
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        done = call("sim", "blinker", "--seed", seed, "--changes", 30, "-o", f"{name}.blink")
+        assert (done.status, done.out) == (0, "")
+        assert done.err.splitlines() == [f"{name}.blink", f"{name}.blink.truth.json"]
+    a, b, c = ((tmp_path / f"{name}.blink").read_bytes() for name in "abc")
+    assert a == b != c
+    assert "spans" in json.loads((tmp_path / "a.blink.truth.json").read_text())
+
+
+def test_sim_replaces_nothing_unless_told(call, tmp_path):
+    (tmp_path / "a.blink").write_text("precious")
+    assert call("sim", "blinker", "-o", "a.blink").err == (
+        "lanescope: a.blink is there already; say --force to replace it\n"
+    )
+    assert (tmp_path / "a.blink").read_text() == "precious"
+    assert call("sim", "blinker", "-o", "a.blink", "--force").status == 0
+    (tmp_path / "folder").mkdir()
+    assert call("sim", "blinker", "-o", "folder").status == 0
+    assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == ["run.blink", "truth.json"]
+
+
+def test_sim_takes_options_before_and_after_the_family(call):
+    assert call("sim", "--seed", 3, "blinker", "--changes", 4, "-o", "a.blink").status == 0
+    assert call("sim", "--changes", 4, "-o", "b.blink", "blinker", "--seed", 3).status == 0
+    assert call("sim", "blinker", "-O", "changes=4", "--seed", 3, "-o", "c.blink").status == 0
+
+
+# --- doctor and demo ----------------------------------------------------------------------------------------------
+
+
+def test_doctor_knows_what_is_here(call):
+    content = json.loads(call("doctor", "--json").out)
+    states = {row["what"]: row["state"] for row in content["rows"]}
+    versions = {row["what"]: row["version"] for row in content["rows"]}
+    assert content["schema"] == "lanescope.doctor/1"
+    assert versions["lanescope"] == lanescope.__version__
+    assert versions["duckdb"] == duckdb.__version__
+    assert states["native core"] == states["family blinker"] == "ok"
+
+
+def test_demo_shows_the_captures_of_a_folder(call, run_file, lossy_file, tmp_path):
+    (tmp_path / "words.txt").write_text("no capture")
+    (tmp_path / "demo").mkdir()
+    done = call("demo", "--corpus", ".", "-o", "demo")
+    assert done.status == 0, done.err
+    assert "== run.blink: blinker, blinker-1: 12 slices" in done.out
+    assert "== lossy.blink: " in done.out
+    assert "https://ui.perfetto.dev" in done.out
+    assert {path.name for path in (tmp_path / "demo").iterdir()} >= {"run.pftrace", "lossy.pftrace"}
+    assert call("demo", "--corpus", "nowhere").status == 2
+    (tmp_path / "empty").mkdir()
+    assert call("demo", "--corpus", "empty", "-o", "demo").status == 3
+
+
+# --- terminals ----------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(folder, plugin_path, *arguments, **environment):
+    """Return what a command writes to a terminal of 200 columns."""
+    main, replica = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "lanescope", *arguments],
+        cwd=folder,
+        stdin=replica,
+        stdout=replica,
+        stderr=replica,
+        env={
+            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
+            "PYTHONPATH": os.pathsep.join(plugin_path),
+            "TERM": "xterm-256color",
+            "COLUMNS": "200",
+            **environment,
+        },
+    )
+    os.close(replica)
+    pieces = []
+    try:
+        while piece := os.read(main, 65536):
+            pieces.append(piece)
+    except OSError:
+        pass  # Linux's way to say that the other end is closed
+    os.close(main)
+    assert child.wait(60) == 0
+    return b"".join(pieces).decode()
+
+
+def test_tables_are_drawn_on_a_terminal(plugin_path, run_file):
+    shown = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane")
+    assert "\t" not in shown
+    assert "\x1b[" in shown
+    assert "blinker/lamp 0" in shown
+    plain = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", NO_COLOR="1")
+    assert "\x1b[3" not in plain
+    dumb = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", TERM="dumb")
+    assert dumb.startswith("group\tcount\t")
+
+
+def test_names_from_a_trace_do_nothing_to_a_terminal(plugin_path, run_file):
+    query = "select e'\\x1b]0;owned\\x07[red]x[/red]' as \"[bold]n\x1b[2J\""
+    shown = on_a_terminal(run_file.parent, plugin_path, "sql", "run.blink", query, NO_COLOR="1")
+    assert "\\x1b]0;owned\\x07[red]x[/red]" in shown
+    assert "[bold]n\\x1b[2J" in shown
+    assert "\x07" not in shown
+    assert "\x1b[2J" not in shown
+    assert "\x1b]" not in shown
