@@ -76,8 +76,8 @@ def test_converted_checked_and_drawn_by_the_same_commands(lanescope, tmp_path, t
         "select distinct name from track where name in ('red', 'green', 'blue', 'white') order by 1",
         "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
     )
-    assert [row[0] for row in names["rows"]] == ["blue", "green", "red", "white"]
-    assert faults["rows"] == []
+    assert [row["name"] for row in names] == ["blue", "green", "red", "white"]
+    assert faults == []
 
 
 def test_its_losses_are_found(lanescope, tmp_path):
