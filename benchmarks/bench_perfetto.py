@@ -92,7 +92,7 @@ def run() -> list[Row]:
     def speed(taken: float) -> str:
         return f"{taken * 1e3:.0f} ms, {count / taken / 1e6:.1f} M slices/s"
 
-    peer = f"bindings: {bindings:.2f} s a million (protobuf {version('protobuf')}, {PART} slices scaled), into memory alike"
+    peer = f"bindings: {bindings:.2f} s a million (protobuf {version('protobuf')}, {PART} scaled), both into memory"
     return [
         Row("raw, times the bindings", bindings / raw, "x", 100, higher_is_better=True, note=f"{speed(raw)}; {peer}"),
         Row("raw, size of a slice", plain.bytes / count, "B", 25, note=f"{count} slices, {LANES} lanes, {NAMES} names"),

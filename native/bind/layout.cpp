@@ -33,13 +33,15 @@ layout::Intervals intervals(const Input<int64_t>& track, const Input<int64_t>& b
     return {span_of(track), span_of(begin), span_of(length), span_of(known)};
 }
 
-nb::object to_numpy(std::vector<int64_t> values) {
+using NumpyInt64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+NumpyInt64 to_numpy(std::vector<int64_t> values) {
     auto* kept = new std::vector<int64_t>(std::move(values));
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+    return NumpyInt64(kept->data(), {kept->size()}, owner);
 }
 
-nb::object place(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
+NumpyInt64 place(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
                  const Input<uint8_t>& known, const Input<uint8_t>& nested, const Output<int64_t>& order,
                  const Output<int32_t>& row, const Output<int64_t>& begins, const Output<int64_t>& ends,
                  const Output<int32_t>& rows) {

@@ -110,6 +110,6 @@ void lanescope::bind::perfetto(nb::module_& m) {
             "lane_ranges"_a.noconvert(),
             "Lanes are written in the given order; a row of lane_ranges is where its slices, instants and samples begin and "
             "end in their orders.")
-        .def("fill", &Writer::fill, "target"_a,
+        .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes, valid until the next call; empty at the end.");
 }

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
+
 from exchange.track_events import (
     SQL,
     assert_drawn,
@@ -16,10 +20,6 @@ from exchange.track_events import (
     packets,
     table_with,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
-
 from lanescope import testing
 from lanescope._native import core
 from lanescope.errors import InternalError
@@ -140,7 +140,7 @@ def test_long_pauses_take_long_deltas():
 
 
 @given(testing.batches(), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_everything_reaches_the_official_bindings(batches, compress):
     trace = Trace.concat(batches)
     data, report = written(batches, compress=compress)
@@ -187,7 +187,7 @@ def test_everything_reaches_perfetto(trace_processor, tmp_path):
     found = []
 
     @given(testing.traces(max_lanes=4))
-    @settings(max_examples=120, database=None)
+    @settings(max_examples=100, database=None)
     def collect(trace):
         found.append(trace)
 
@@ -200,6 +200,26 @@ def test_everything_reaches_perfetto(trace_processor, tmp_path):
     assert report.overflow_rows > 20
     assert_drawn(trace, by_bindings(path.read_bytes()), report.flows)
     assert_drawn(trace, by_perfetto(trace_processor(path, *SQL)), report.flows)
+
+
+def kinds(trace: Trace) -> str:
+    """Return what the events of a trace are, in the order of the file: ( begin, ) end, . instant."""
+    events = [packet.track_event for packet in packets(written(trace)[0]) if packet.HasField("track_event")]
+    return "".join(" ()."[event.type] for event in events)
+
+
+def test_at_one_time_ends_come_first_then_begins_then_instants():
+    builder = TraceBuilder(TimeBase())
+    track = lane(builder)
+    builder.append("instants", track_id=track, ts=[9, 5, 0, 7], name="tick")
+    builder.append("slices", track_id=track, ts=[5, 0, 5], dur=[4, 5, 0], name=["second", "first", "moment"])
+    assert kinds(builder.finish()) == "(.)()(..)."
+
+
+def test_a_crowd_of_instants_does_not_stack_up():
+    builder = TraceBuilder(TimeBase())
+    builder.append("instants", track_id=lane(builder), ts=[*[3] * 18, *[4] * 2], name="tick")
+    assert kinds(builder.finish()) == 16 * "." + "()()" + ".."
 
 
 # --- flows ---------------------------------------------------------------------------------------------------------
@@ -466,7 +486,6 @@ def test_the_limits_of_perfetto_are_kept(trace_processor, tmp_path):
     report = perfetto.write(trace, path)
     assert (report.lost, report.overflow_rows) == (41, 2)
     picture = by_perfetto(trace_processor(path, *SQL))
-    # Perfetto stacks instants of one moment, so their depth says nothing about the slices around them.
     assert_drawn(trace, picture, 0)
     assert max(shape.depth for shape in picture.slices) == 479
 
@@ -581,7 +600,7 @@ def test_the_native_encoder_refuses_what_was_not_placed():
         {"begin": [1, 3], "end": [3, 4], "ranges": (2, 0, 0, 0, 0, 0)},
         {"begin": [1, 3], "end": [3, 4], "ranges": (0, 2, 0, 1, 0, 0)},
     ):
-        with pytest.raises(ValueError, match="cross|epoch|outside"):
+        with pytest.raises(ValueError, match=r"cross|epoch|outside"):
             encode(**arguments)
 
 

@@ -105,7 +105,7 @@ def expected(trace: Trace) -> tuple[Picture, list[tuple[Drawn, Drawn]]]:
     return picture, ends
 
 
-def drawn(path, row, name, category, level, args) -> Drawn:  # noqa: PLR0913
+def drawn(path, row, name, category, level, args) -> Drawn:
     dur = -1 if row["dur"] is None else row["dur"]
     return Drawn(path, utf8(name), category, row["ts"], dur, level if dur else 0, normal(args))
 
@@ -178,9 +178,11 @@ class _Sequence:
                 assert 64 <= clock.clock_id < 128
                 self.clocks[clock.clock_id] = clock.timestamp
         data = packet.interned_data
-        for kind, entries in (
-            ("names", data.event_names), ("categories", data.event_categories), ("arguments", data.debug_annotation_names),
-        ):  # fmt: skip
+        for kind, entries in {
+            "names": data.event_names,
+            "categories": data.event_categories,
+            "arguments": data.debug_annotation_names,
+        }.items():
             for entry in entries:
                 assert entry.iid not in self.texts[kind]
                 self.texts[kind][entry.iid] = entry.name
@@ -190,7 +192,7 @@ class _Sequence:
 
 
 def by_bindings(data: bytes) -> Picture:
-    """Interpret a trace as Perfetto documents it: sort by time, in file order where equal; ENDs close what is innermost."""
+    """Interpret a trace as Perfetto documents it: by time, in file order at one time; an END closes the innermost."""
     picture = Picture()
     tracks: dict[int, Any] = {}
     sequences: dict[int, _Sequence] = {}
@@ -301,8 +303,10 @@ def by_perfetto(answers) -> Picture:
 
     arguments: dict[int, list[tuple[str, Any]]] = {}
     for row in args:
-        kind = row["value_type"]
-        value = row["string_value"] if kind == "string" else row["real_value"] if kind == "real" else int(row["int_value"])
+        columns = {"string": "string_value", "real": "real_value"}
+        value = row[columns.get(row["value_type"], "int_value")]
+        if row["value_type"] not in columns:
+            value = int(value)  # beyond 2^53 as text
         arguments.setdefault(row["arg_set_id"], []).append((row["key"].removeprefix("debug."), value))
     picture = Picture()
     shapes = {
@@ -351,6 +355,4 @@ def table_with(table: Table, **columns: Any) -> dict[str, Any]:
             continue
         found[spec.name] = table[spec.name].tolist() if spec.type in ("text", "utf8") else table[spec.name]
         found[f"{spec.name}_valid"] = np.array(table.valid(spec.name))
-    for name, value in columns.items():
-        found[name] = value
-    return found
+    return found | columns

@@ -23,7 +23,14 @@ def drawn_events(
     placed, points = drawing.placement, drawing.points
     flows = drawing.span_flows
     slices = core.PerfettoEvents(
-        placed.order, placed.begin, placed.end, drawing.span_name, drawing.span_category, flows.first, flows.id, flows.end
+        placed.order,
+        placed.begin,
+        placed.end,
+        drawing.span_name,
+        drawing.span_category,
+        flows.first,
+        flows.id,
+        flows.end,
     )
     flows, timed = drawing.point_flows, drawing.points_in_time
     instants = core.PerfettoEvents(

@@ -1,7 +1,7 @@
 """A trace laid out for a writer of packets: rows, events on them in time order, and flows between events.
 
-An *event* is a span (a slice by its row, then a gap by its row plus the number of slices) or a point (plus the number of
-spans): an instant of the trace, a finding, or an end of flows that have no slice there.
+An *event* is a span (a slice by its row, then a gap by its row plus the number of slices) or a point (plus the number
+of spans): an instant of the trace, a finding, or an end of flows that have no slice there.
 """
 
 from __future__ import annotations
@@ -54,10 +54,8 @@ class Vocabulary:
     def codes(self, column: Column) -> Int32:
         """Return the codes of a text column in this vocabulary, int32 [n]."""
         dictionary = column.dictionary or Dictionary()
-        for known, offset in self._at:
-            if known is dictionary:
-                break
-        else:
+        offset = next((at for known, at in self._at if known is dictionary), None)
+        if offset is None:
             offset = len(self.texts)
             self._at.append((dictionary, offset))
             self.texts.extend(dictionary.texts)
@@ -386,7 +384,7 @@ def _sources_first(lanes: int, before: Int64, after: Int64) -> Int64:
     ready = [lane for lane in range(lanes) if not waits[lane]]  # a heap: it is sorted
     stuck = iter(range(lanes))
     done = [False] * lanes
-    order = []
+    order: list[int] = []
     while len(order) < lanes:
         lane = heapq.heappop(ready) if ready else next(lane for lane in stuck if not done[lane])
         if done[lane]:

@@ -112,8 +112,8 @@ def write(
     with opened(out) as file:
         sink = _Sink(file, compress=compress)
         uuids = _uuids(drawing, salt)
-        for block in _blocks(_descriptors(whole, drawing, uuids, salt), lost):
-            sink.write(block)
+        for packets in _blocks(_descriptors(whole, drawing, uuids, salt), lost):
+            sink.write(packets)
         encoder = _encoder(whole, drawing, findings, uuids)
         try:
             while block := encoder.fill(BLOCK):

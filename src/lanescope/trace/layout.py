@@ -1,7 +1,7 @@
 """Drawing rows: where overlapping slices of one lane go, so that every row nests properly.
 
-Writers and views draw a lane as one or more rows. ``place`` decides which slice goes to which row and in which order the
-slices of a row are drawn; it never moves a slice in time. Row 0 is the lane itself, the others are overflow beside it.
+Writers and views draw a lane as one or more rows. ``place`` decides which slice goes to which row and in which order
+the slices of a row are drawn; it never moves a slice in time. Row 0 is the lane itself, the others are overflow.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ class Placement:
 def place(slices: Table, tracks: Table, gaps: Table | None = None) -> Placement:
     """Give every slice a row of its lane on which it can be drawn.
 
-    On a lane of discipline ``nested`` a row holds a stack of at most 480 levels; slices that cross go to the next row. On
-    any other lane a row holds only slices that share no time, so that no hierarchy is drawn that the model does not know;
-    a slice of no length shares time with the slice it lies strictly inside. The lowest row that fits is taken. A slice
-    whose end is unknown lasts for ever. Ties keep the order of the table.
+    On a lane of discipline ``nested`` a row holds a stack of at most 480 levels; slices that cross go to the next row,
+    and those that fit on none of eight rows each take one for themselves as long as they last. On any other lane a row
+    holds only slices that share no time, so that no hierarchy is drawn that the model does not know; a slice of no
+    length shares time with the slice it lies strictly inside. The lowest row that fits is taken. A slice whose end is
+    unknown lasts for ever. Ties keep the order of the table.
 
     Args:
         slices: the slices table, in any order.
