@@ -225,7 +225,8 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
             slices_.begin_index[rows] = record.index;
             slices_.event[rows] = record.event;
             if (launch > 0) [[unlikely]] slices_.launch[rows] = launch;
-            flag(rows, flags);
+            slices_.flags[rows] = flags;
+            slices_.seen |= flags;
             work_.below[static_cast<size_t>(local)] = top;
             top = local;
             link(local, tail);

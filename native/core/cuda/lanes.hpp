@@ -43,12 +43,12 @@ struct Rules {
 };
 
 // Columns of the outputs; the caller allocates them. `size` counts the rows that are filled. Rows come lane after lane,
-// so the caller knows their lanes from the summaries. Columns marked 0 must be filled with zeros: most rows have nothing
+// so the caller knows their lanes from the summaries. A column marked 0 must be filled with zeros: most rows have nothing
 // else there, and what is not written costs no memory.
 struct Slices {
     std::span<int64_t> begin;    // ticks, unwrapped from the first record of the lane
     std::span<int64_t> dur;      // end - begin; of an open slice the time for which it is known to have run
-    std::span<uint32_t> flags;   // 0
+    std::span<uint32_t> flags;
     std::span<uint32_t> launch;  // 0
     std::span<uint32_t> begin_index;
     std::span<uint32_t> end_index;  // of an open slice its own begin

@@ -188,6 +188,20 @@ def test_groups_overlap_as_in_a_pipeline():
     assert all(end >= full for (_, end), full in zip(times["wait_full"], loaded, strict=True))
 
 
+def test_groups_that_are_no_multiples_of_a_warp():
+    simulation = simulate(seed=3, blocks=2, tiles=2, threads="48,48,32")
+    assert [(group["threads"], group["leader"]) for group in simulation.truth["groups"]] == [
+        (48, 0),
+        (48, 48),
+        (32, 96),
+    ]
+    trace = decode_simulation(simulation)
+    assert trace.tracks["name"].tolist()[2:5] == ["threads 0 to 47", "threads 48 to 95", "threads 96 to 127"]
+    check(simulation, trace)
+    events = {(row[1], row[3]) for row in simulation.truth["spans"]}
+    assert {(group, name) for group in range(3) for name in ("load_k", "qk", "store")} <= events
+
+
 def test_names_come_from_beside_the_buffer():
     trace = decode_simulation(simulate(blocks=2, tiles=2))
     assert set(trace.slices["name"]) <= set(EVENTS)

@@ -163,6 +163,7 @@ class _Maker:
         decoded = self.buffer.decode(split=self.options["multi"] == "split", step_back=STEP_BACK)
         certain = decoded.align(self.options["anchor"])
         self.t0 = decoded.earliest
+        self.relaunched = bool((decoded.summary["launches"] > 1).any())
         self.track_of = self._tracks(decoded)
         self._slices(decoded, certain=certain)
         self._instants(decoded, certain=certain)
@@ -336,7 +337,7 @@ class _Maker:
         """Return the columns that say whose record a row is."""
         event, count, groups = rows["event"], len(rows), np.uint32(self.geometry.num_groups)
         return {
-            "launch": rows["launch"],
+            "launch": rows["launch"] if self.relaunched else 0,
             "block": Column.derived(count, lambda: (rows.lane // groups).astype(np.int64)),
             "group": Column.derived(count, lambda: (rows.lane % groups).astype(np.int64)),
             "event_id": Column.derived(count, lambda: event.astype(np.int64)),

@@ -29,6 +29,10 @@ def _size(text: str) -> int:
     return value
 
 
+def _threads(text: str) -> tuple[int, ...]:
+    return tuple(_size(part) for part in text.split(","))
+
+
 def _multi(text: str) -> str:
     if text not in ("split", "ignore"):
         raise ValueError("it is neither split nor ignore")
@@ -52,7 +56,10 @@ class Cuda(Family):
     sim_options = (
         Option("blocks", _size, "blocks of the grid", 132),
         Option("tiles", _size, "tiles that each block works through", 12),
-        Option("groups", _size, "groups of threads per block: 1, or 3 and more for load, compute..., store", 3),
+        Option(
+            "groups", _size, "groups per block: 1 does all; of several one loads, the last of three or more stores", 3
+        ),
+        Option("threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"),
         Option("sms", _size, "blocks that run at the same time", 132),
         Option("tick", _size, "step of the clock in ns", 32),
         Option("slots", _count, "slots of the buffer; 0: just enough", 0),

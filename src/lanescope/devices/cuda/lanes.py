@@ -120,10 +120,14 @@ class Outputs:
     def __init__(self, lanes: int, *, slices: int, instants: int, gaps: int) -> None:
         self.sizes = (slices, instants, gaps)
         self.summary = np.zeros((lanes, core.CUDA_SUMMARY_COLUMNS), np.int64)
-        # The core leaves most rows of these as they are, and pages of zeros that nobody writes take no memory.
-        self.slices = _columns(_SLICES, slices, zeroed=("flags", "launch"))
-        self.instants = _columns(_INSTANTS, instants)
-        self.gaps = _columns(_GAPS, gaps)
+        # One piece of memory: NumPy asks for huge pages from 4 MiB on, and small ones fault longer than decoding takes.
+        types = (_SLICES, _INSTANTS, _GAPS)
+        arena = np.empty(sum(_bytes(t, n) for t, n in zip(types, self.sizes, strict=True)), np.uint8)
+        self.slices, arena = _columns(_SLICES, slices, arena)
+        self.instants, arena = _columns(_INSTANTS, instants, arena)
+        self.gaps, _ = _columns(_GAPS, gaps, arena)
+        # Almost always 0, and zeros that nobody writes or reads take no memory.
+        self.slices["launch"] = np.zeros(slices, np.uint32)
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the last arguments of the core's decode functions."""
@@ -145,8 +149,24 @@ class Outputs:
         )
 
 
-def _columns(types: Mapping[str, npt.DTypeLike], length: int, zeroed: tuple[str, ...] = ()) -> Columns:
-    return {name: (np.zeros if name in zeroed else np.empty)(length, dtype) for name, dtype in types.items()}
+def _room(dtype: npt.DTypeLike, length: int) -> int:
+    """Return the bytes that a column takes, such that the next one begins at a cache line."""
+    return -(-np.dtype(dtype).itemsize * length // 64) * 64
+
+
+def _bytes(types: Mapping[str, npt.DTypeLike], length: int) -> int:
+    return sum(_room(dtype, length) for dtype in types.values())
+
+
+def _columns(
+    types: Mapping[str, npt.DTypeLike], length: int, arena: npt.NDArray[np.uint8]
+) -> tuple[Columns, npt.NDArray[np.uint8]]:
+    """Cut columns off the arena; return them and the rest of it."""
+    found: Columns = {}
+    for name, dtype in types.items():
+        found[name] = arena[: np.dtype(dtype).itemsize * length].view(dtype)
+        arena = arena[_room(dtype, length) :]
+    return found, arena
 
 
 @dataclass

@@ -117,6 +117,7 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
 class _Setup:
     blocks: int
     groups: int
+    threads: tuple[int, ...]
     tiles: int
     sms: int
     tick: int
@@ -128,13 +129,16 @@ class _Setup:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> _Setup:
-        lanes = options["blocks"] * options["groups"]
+        threads = tuple(options["threads"] or ())
+        groups = len(threads) or options["groups"]
+        lanes = options["blocks"] * groups
         if lanes > TIRX_MAX_LANES:
             raise UsageError(f"{lanes} lanes are more than {TIRX_V1} can number", hint=f"stay at {TIRX_MAX_LANES}")
         if options["stride"] and options["stride"] < lanes:
             raise UsageError(f"stride {options['stride']} is too small for {lanes} lanes", hint="leave it out")
-        names = ("blocks", "groups", "tiles", "sms", "tick", "slots", "nested", "instants", "wrap")
-        return cls(**{name: options[name] for name in names}, stride=options["stride"] or lanes)
+        names = ("blocks", "tiles", "sms", "tick", "slots", "nested", "instants", "wrap")
+        given = {name: options[name] for name in names}
+        return cls(**given, groups=groups, threads=threads, stride=options["stride"] or lanes)
 
     @property
     def lanes(self) -> int:
@@ -142,7 +146,7 @@ class _Setup:
 
     def role(self, group: int) -> str:
         """What a group does: everything, or its part of the work."""
-        if self.groups == 1:
+        if self.groups == 1 or self.threads:
             return "all"
         if group == 0:
             return "load"
@@ -295,9 +299,8 @@ class _Block:
         setup = self.setup
         lengths = random.uniform(len(_LENGTHS) * setup.groups, len(self.speed)) * 0.75 + 0.75
         self._length = iter(lengths * self.speed)
-        if setup.groups == 1:
-            stamps = self._work(0, (LOAD_K, LOAD_V, QK, SOFTMAX, PV, STORE), {})
-            return [stamps]
+        if setup.role(0) == "all":
+            return [self._work(g, (LOAD_K, LOAD_V, QK, SOFTMAX, PV, STORE), {}) for g in range(setup.groups)]
         stage = tile % STAGES
         found = [self._work(0, (WAIT_EMPTY, LOAD_K, LOAD_V), {WAIT_EMPTY: self.released[stage]})]
         full = self.now[0].copy()
@@ -514,15 +517,16 @@ def _truth(setup: _Setup, kernel: _Kernel, lanes: list[_Lane], slots: int) -> di
 
 
 def _groups(setup: _Setup) -> list[dict[str, Any]]:
-    """Describe the groups: the computing ones have most warps; the first thread of each is its writer."""
+    """Describe the groups: the computing ones have most warps; the first thread of each is its leader, who writes."""
     found = []
     first = 0
     computing = sum(setup.role(group) == "compute" for group in range(setup.groups))
     for group in range(setup.groups):
         role = setup.role(group)
-        threads = 128 if role in ("compute", "all") else 32
+        threads = setup.threads[group] if setup.threads else 128 if role in ("compute", "all") else 32
         number = f" {group - 1}" if role == "compute" and computing > 1 else ""
-        found.append({"name": f"{role}{number}", "threads": threads, "leader": first})
+        name = f"threads {first} to {first + threads - 1}" if role == "all" else f"{role}{number}"
+        found.append({"name": name, "threads": threads, "leader": first})
         first += threads
     return found
 
