@@ -71,9 +71,11 @@ fuzz: .venv/venv.stamp ## fuzz each native codec for FUZZ_SECONDS (30) under san
 	    -DCMAKE_BUILD_TYPE=Release -DLANESCOPE_FUZZ=ON >build/fuzz.log || { cat build/fuzz.log; exit 1; }
 	@$(BIN)/cmake --build build/fuzz
 	@for program in build/fuzz/native/fuzz/fuzz_*[a-z]; do \
-	    corpus="build/fuzz/corpus/$${program##*/}"; mkdir -p "$$corpus"; echo "$${program##*/}"; \
-	    "$$program" -max_total_time="$${FUZZ_SECONDS:-30}" -timeout=10 -print_final_stats=1 -verbosity=0 \
-	        -artifact_prefix="$$corpus/../" "$$corpus"; \
+	    name=$${program##*/}; mkdir -p "build/fuzz/corpus/$$name"; \
+	    "$$program" -max_total_time="$${FUZZ_SECONDS:-30}" -timeout=10 -print_final_stats=1 \
+	        -artifact_prefix="build/fuzz/$$name-" "build/fuzz/corpus/$$name" 2>"build/fuzz/$$name.log" \
+	        || { tail -n 60 "build/fuzz/$$name.log" >&2; exit 1; }; \
+	    echo "$$name: $$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$$name.log") inputs, no fault"; \
 	done
 
 wheel: .venv/venv.stamp ## build a wheel into dist
