@@ -420,8 +420,8 @@ class _Drawing:
     def _queues(self) -> None:
         """Draw the depths of the shared ready queues, where they change.
 
-        Each phase that samples them says them at its end. v3 copies the start there for ``complete``: where both are the
-        same, the sample belongs to the start.
+        Each phase that samples them says them at its end. v3 copies the start there for ``complete``: where both are
+        the same, the sample belongs to the start.
         """
         told, phases = self.told, self.told.phases
         sampling = [kind for kind, known in PHASE_KINDS.items() if known.has_depths]
@@ -496,8 +496,11 @@ class _Drawing:
         markers = np.flatnonzero(told.marker_task >= 0)
         if self.drawn_phases is not None and len(markers):
             self._add(source, target, bare, told.marker_task[markers], markers, self.drawn_phases)
-        # A task without a kernel and without a marker is an allocation: it is over when it is submitted.
-        bare &= graph.has_no_kernel
+        # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it is
+        # over with its submit. One with producers passes at a time that nobody recorded.
+        waits = np.zeros(len(graph), np.bool_)
+        waits[graph.succ] = True
+        bare &= graph.has_no_kernel & ~waits
         lists = [(told.submits, self.drawn_submits)]
         if isinstance(told.times.alignment, Alignment):
             lists.append((told.host_submits, self.drawn_host_submits))

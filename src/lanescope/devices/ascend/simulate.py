@@ -478,7 +478,7 @@ class _Run:
             changed = np.isin(rows, contradicted)
             changed[1:] &= rows[1:] == rows[:-1]
             changed[0] = False
-            made.columns["end_cycles"][changed] += 1
+            made.columns["end_cycles"][changed] -= 1
         return made
 
     def _expected_losses(self) -> dict[str, Any]:
@@ -648,7 +648,7 @@ class _Run:
         )
 
     def _host(self, metadata: dict[str, Any], sections: dict[str, Section]) -> dict[str, Any]:
-        """Add what a host records that orchestrates: submits before the device starts, copies, readings of the clocks."""
+        """Add what a host records that orchestrates: submits before the device starts, copies, clock readings."""
         s, random = self.scenario, self.random
         n = len(self.tasks.kind)
         origin = int(random.integers(1 << 40, 1 << 44))
@@ -719,7 +719,12 @@ class _Run:
                 "samples_per_position": 3,
                 "samples": samples,
             }
-        return {"first_host_ns": first_host, "device_zero_host_ns": device_at, "drift": drift}
+        return {
+            "first_host_ns": first_host,
+            "device_zero_host_ns": device_at,
+            "device_zero_cycles": self.base,
+            "drift": drift,
+        }
 
     def _deps(self) -> Deps:
         """Return the task graph as the runtime writes it: repeated edges, and edges that order nothing."""

@@ -1,0 +1,293 @@
+"""Names, functions and dependencies: what the task graph says, against loops."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
+from lanescope.devices.ascend.graph import Intervals, build, extreme, ready
+from lanescope.devices.ascend.names import function_name, letters, task_name
+from lanescope.devices.ascend.records import read_deps
+
+CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
+ROWS = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 300, 400, 4], [0, 3, 2, 500, 600, 4]]
+KERNELS = {1: (0, -1, -1), 2: (-1, 1, -1), 3: (7, -1, -1)}
+
+
+LETTERS = {0: "a", 2: "c", 25: "z", 26: "aa", 27: "ab", 51: "az", 52: "ba", 701: "zz", 702: "aaa"}
+FLAGS = st.sampled_from([None, [], ["wait"], ["retain"], ["wait", "retain"]])
+
+
+@pytest.mark.parametrize(("number", "text_"), LETTERS.items())
+def test_letters(number, text_):
+    assert letters(number) == text_
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_letters_tell_numbers_apart(first, second):
+    assert (letters(first) == letters(second)) == (first == second)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "name"),
+    [(0, "t0"), (5, "t5"), ((2 << 32) | 6, "r2t6"), (0x1_00_0000_0007, "t7"), (2**64 - 1, "r255t4294967295")],
+)
+def test_task_names(task_id, name):
+    assert task_name(task_id) == name
+
+
+@pytest.mark.parametrize(
+    ("function", "is_spmd", "name"),
+    [
+        (-1, False, "task"),
+        (-1, True, "task_spmd"),
+        (0, False, "QK"),
+        (0, True, "QK_spmd"),
+        (1, True, "my_SpMd_copy"),
+        (2, False, "func_2_c"),
+        (27, True, "func_27_ab_spmd"),
+    ],
+)
+def test_function_names(function, is_spmd, name):
+    assert function_name(function, {0: "QK", 1: "my_SpMd_copy"}, is_spmd=is_spmd) == name
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), FLAGS), max_size=25))
+def test_edges_by_hand(given_edges):
+    listed = graph({}, [(pred, succ, *([flags] if flags is not None else [])) for pred, succ, flags in given_edges])
+    made = build(read_deps(text(json.dumps(listed).encode()), "deps.json"), [])
+    orders = [(pred, succ) for pred, succ, flags in given_edges if flags is None or "wait" in flags]
+    expected = list(dict.fromkeys(pair for pair in orders if pair[0] != pair[1]))
+    ids = made.ids.tolist()
+    assert ids == sorted({task for edge in given_edges for task in edge[:2]})
+    assert [(ids[p], ids[s]) for p, s in zip(made.pred, made.succ, strict=True)] == expected
+    counts = (len(expected), made.repeated, made.own, made.retaining)
+    assert made.own == sum(pred == succ for pred, succ, _ in given_edges)
+    assert sum(counts) == len(given_edges)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=20), st.booleans())
+def test_extremes_by_hand(rows, largest):
+    task, value = (np.array(column, np.int64) for column in (zip(*rows, strict=True) if rows else ([], [])))
+    best, row = extreme(task, value, 6, largest=largest)
+    for number in range(6):
+        mine = [(v, -i if largest else i) for i, (t, v) in enumerate(rows) if t == number]
+        if not mine:
+            assert (best[number], row[number]) == (0, -1)
+            continue
+        choice = max(mine) if largest else min(mine)
+        assert (best[number], row[number]) == (choice[0], abs(choice[1]))
+
+
+def test_producers_without_rows_say_nothing_of_readiness():
+    made = build(read_deps(text(json.dumps(graph({}, [(1, 3), (2, 3), (2, 4), (1, 5)])).encode()), "deps.json"), [])
+    assert made.ids.tolist() == [1, 2, 3, 4, 5]
+    assert ready(made, np.array([70, 0, 0, 0, 0])).tolist() == [0, 0, 70, 0, 70]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 6)), max_size=12),
+    st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 27)), max_size=20),
+)
+def test_intervals_by_hand(spans, stamps):
+    lane_, start, length = np.array(spans, np.int64).reshape(-1, 3).T
+    thread, stamp = np.array(stamps, np.int64).reshape(-1, 2).T
+    found = Intervals(lane_, start, start + length).contain(thread, stamp).tolist()
+    assert found == [any(t == a and b <= x <= b + n for a, b, n in spans) for t, x in stamps]
+
+
+def test_names_come_from_the_slot_of_the_core():
+    kernels = {1: (0, 5, -1), 2: (-1, -1, 6), 3: (-1, 7, 8)}
+    rows = [[0, 1, 1, 100, 200, 0], [1, 1, 1, 100, 200, 0], [1, 2, 2, 300, 400, 0], [1, 3, 3, 500, 600, 0]]
+    trace = decode(records(rows, level=1), deps=graph(kernels))
+    assert [label for (label,) in tasks(trace)] == ["func_0_a(t1)", "func_5_f(t1)", "func_6_g(t2)", "func_7_h(t3)"]
+    assert trace.details["ascend_tasks"]["function"].tolist() == [0, 5, 6, 7]
+
+
+def test_a_slot_that_the_task_does_not_use_gives_no_name():
+    trace = decode(records([[0, 2, 1, 100, 200, 0]], level=1), deps=graph({2: (-1, 1, -1)}))
+    assert tasks(trace, "function") == [("task(t2)", None)]
+
+
+def test_a_core_of_unknown_type_gives_no_name():
+    trace = decode(records([[9, 2, 1, 100, 200, 0]], level=1), deps=graph({2: (4, 1, -1)}))
+    assert tasks(trace, "core_type", "function") == [("task(t2)", "", None)]
+    assert lane(trace, "CORE_9") == [("task", 0, 2000)]
+
+
+def test_the_graph_decides_what_runs_as_blocks():
+    rows = [[0, 1, 1, 100, 200, 0], [0, 1, 2, 300, 400, 0]]
+    deps = graph({1: (0, -1, -1)})
+    assert tasks(decode(records(rows, level=1), deps=deps))[0] == ("func_0_a_spmd(t1)",)
+    deps["tasks"][0]["block_num"] = 1
+    assert tasks(decode(records(rows, level=1), deps=deps), "blocks")[0] == ("func_0_a(t1)", 1)
+    # Without a graph: several rows, but on cores of both types it is no SPMD task.
+    mixed = [[0, 1, 1, 100, 200, 0], [1, 1, 1, 300, 400, 0]]
+    assert [label for (label,) in tasks(decode(records(mixed, level=1)))] == ["task(t1)"] * 2
+
+
+def test_a_name_map_beside_the_capture():
+    name_map = {"orchestrator_name": "O", "callable_id_to_name": {"0": "first", "1": "second"}}
+    trace = decode(records(ROWS, CPU), deps=graph(KERNELS), beside={"name_map_x.json": name_map})
+    assert [label for (label,) in tasks(trace)] == ["first(t1)", "second(t2)", "func_7_h(t3)"]
+
+
+def test_of_two_name_maps_none_is_used(tmp_path):
+    one, two = ({"callable_id_to_name": {"0": name}} for name in ("one", "two"))
+    beside = {"name_map_a.json": one, "name_map_b.json": two}
+    trace = decode(records(ROWS, CPU), deps=graph(KERNELS), beside=beside)
+    assert tasks(trace)[0] == ("func_0_a(t1)",)
+    assert stats(trace) == {"ascend_no_names": 1}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(two))
+    trace = decode(records(ROWS, CPU), deps=graph(KERNELS), beside=beside, names=str(path))
+    assert tasks(trace)[0] == ("two(t1)",)
+    assert stats(trace) == {}
+
+
+def test_edges_are_one_a_pair_and_order_something():
+    listed = graph(KERNELS, [(1, 2), (1, 2, ["wait", "retain"]), (2, 2), (3, 1, ["retain"]), (2, 3, ["wait"])])
+    trace = decode(records(ROWS, CPU), deps=listed)
+    base = 90
+    assert edges(trace) == [
+        (1, 2, (200 - base) * 20, (296 - base) * 20),
+        (2, 3, (400 - base) * 20, (496 - base) * 20),
+    ]
+    (run,) = trace.details["ascend_runs"].rows()
+    assert (run["edges_repeated"], run["edges_to_self"], run["edges_retain_only"]) == (1, 1, 1)
+
+
+def test_an_edge_of_a_task_that_nobody_saw_is_counted():
+    trace = decode(records(ROWS, CPU), deps=graph({**KERNELS, 4: (-1, -1, -1)}, [(1, 2), (1, 99), (4, 3)]))
+    assert [edge[:2] for edge in edges(trace)] == [(1, 2)]
+    assert stats(trace) == {"ascend_edge_without_place": 2}
+
+
+def test_an_edge_that_runs_backwards_stands_as_it_is():
+    trace = decode(records(ROWS, CPU), deps=graph(KERNELS, [(3, 1)]))
+    assert edges(trace) == [(3, 1, (600 - 90) * 20, (96 - 90) * 20)]
+    assert tasks(trace, "ready_ts")[0] == ("func_0_a(t1)", (600 - 90) * 20)
+
+
+def test_every_flow_end_lies_on_its_slice():
+    rows = [*ROWS, [1, 4, 2, 700, 800, 0]]
+    trace = decode(records(rows, [*CPU, [1, 2, 690, 860]]), deps=graph(KERNELS, [(1, 2), (2, 3), (3, 4)]))
+    slices = trace.slices
+    for flow in trace.flows.rows():
+        for side in ("src", "dst"):
+            at = flow[f"{side}_slice"]
+            assert slices["track_id"][at] == flow[f"{side}_track"]
+            assert slices["ts"][at] <= flow[f"{side}_ts"] <= slices["ts"][at] + slices["dur"][at]
+
+
+def test_without_a_graph_there_are_no_flows_and_nothing_is_made_up():
+    trace = decode(records(ROWS, CPU))
+    assert len(trace.flows) == 0
+    assert tasks(trace, "ready_ts", "blocks") == [(f"task(t{n})", None, None) for n in (1, 2, 3)]
+    (run,) = trace.details["ascend_runs"].rows()
+    assert run["edges"] is None
+
+
+def chip(rows, aicpu, *, level=2, **more):
+    return records(rows, aicpu, level=level, key="chip_swimlane_level", **more)
+
+
+# t1 ends at 200; t2 is picked up at 150 on the other core and starts at 230.
+STAGED = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 230, 400, 80]]
+STAGED_CPU = [[0, 1, 90, 260], [1, 1, 140, 460]]
+PAIR = [(1, 2)]
+
+
+def gate(trace):
+    return tasks(trace, "gate_wait_ticks", "local_setup_ticks", "propagation_ticks", "judged_at", "may_be_staged")[1][
+        1:
+    ]
+
+
+def test_a_wait_on_the_core_is_no_setup():
+    trace = decode(chip(STAGED, STAGED_CPU), deps=graph(KERNELS, PAIR))
+    assert gate(trace) == (50, 30, 10, "start", True)
+    assert [edge[2:] for edge in edges(trace)] == [((200 - 90) * 20, (230 - 90) * 20)]
+
+
+def test_older_captures_stamp_again_so_nothing_is_folded():
+    trace = decode(records(STAGED, STAGED_CPU), deps=graph(KERNELS, PAIR))
+    assert gate(trace) == (0, 80, 10, "receive", None)
+    assert [edge[2:] for edge in edges(trace)] == [((200 - 90) * 20, (150 - 90) * 20)]
+
+
+@pytest.mark.parametrize("metadata", [{"orchestrator_source": "host"}, {}])
+def test_an_orchestrator_on_the_host_stamps_again_too(metadata):
+    more = {"metadata": metadata} if metadata else {"host_orchestrator_phases": []}
+    trace = decode(chip(STAGED, STAGED_CPU, **more), deps=graph(KERNELS, PAIR))
+    assert gate(trace) == (0, 80, 10, "receive", None)
+
+
+def test_a_producer_that_does_not_allow_it_proves_a_violation():
+    deps = graph(KERNELS, PAIR)
+    deps["tasks"][0]["early_dispatch"] = False
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (0, 80, 10, "receive", False)
+    deps["tasks"][0]["early_dispatch"] = True
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (50, 30, 10, "start", True)
+
+
+def phase(kind, start, end, **more):
+    return {"kind": kind, "start_cycles": start, "end_cycles": end, "loop_iter": 1, "tasks_processed": 1, **more}
+
+
+@pytest.mark.parametrize(
+    ("phases", "staged"),
+    [
+        ([], True),
+        ([phase("dispatch", 130, 140)], False),
+        ([phase("dispatch", 140, 150)], False),
+        ([phase("dispatch", 141, 150)], True),
+        ([phase("early_dispatch", 130, 150)], True),
+        ([phase("dispatch", 130, 140), phase("early_dispatch", 140, 150)], True),
+        ([phase("dispatch", 130, 140), phase("prestage", 140, 150)], True),
+        ([phase("drain_publish", 130, 150)], True),
+    ],
+)
+def test_the_phase_of_the_dispatch_is_a_proof(phases, staged):
+    content = chip(
+        STAGED, STAGED_CPU, level=3, metadata={"core_to_thread": [0, 1]}, aicpu_scheduler_phases=[[], phases]
+    )
+    assert gate(decode(content, deps=graph(KERNELS, PAIR)))[-1] == staged
+    # The other thread's phases say nothing.
+    content["aicpu_scheduler_phases"] = [phases, []]
+    assert gate(decode(content, deps=graph(KERNELS, PAIR)))[-1] is True
+
+
+def test_a_barrier_is_no_allocation_when_a_marker_names_it():
+    deps = graph({**KERNELS, 9: (-1, -1, -1)}, [*PAIR, (9, 2)])
+    deps["tasks"][0]["early_dispatch"] = True
+    marker = phase("dummy_task", 120, 120, task_id=9)
+    for markers, staged in (([], True), ([marker], False)):
+        content = chip(STAGED, STAGED_CPU, level=3, aicpu_scheduler_phases=[markers])
+        assert gate(decode(content, deps=deps))[-1] is staged
+
+
+def test_nothing_is_folded_where_it_began_before_its_producer_ended():
+    rows = [STAGED[0], [1, 2, 1, 190, 400, 40]]
+    trace = decode(chip(rows, STAGED_CPU), deps=graph(KERNELS, PAIR))
+    assert gate(trace)[:2] == (0, 40)
+    assert [edge[2:] for edge in edges(trace)] == [((200 - 90) * 20, (190 - 90) * 20)]
+
+
+def test_half_an_id_that_fits_two_tasks_names_none():
+    tasks_ = {4: (-1, -1, -1), (1 << 32) | 4: (-1, -1, -1), (1 << 32) | 5: (-1, -1, -1)}
+    phases = [phase("dummy_task", 120, 120), phase("dummy_task", 130, 130)]
+    phases[0]["tasks_processed"], phases[1]["tasks_processed"] = 4, 5
+    trace = decode(records(ROWS, CPU, level=3, aicpu_scheduler_phases=[phases]), deps=graph(tasks_))
+    rows = list(trace.details["ascend_phases"].rows())
+    assert [row["task_id"] for row in rows] == [None, (1 << 32) | 5]
+    assert stats(trace) == {"ascend_task_ambiguous": 1}
+
+
+def test_a_skipped_task_stands_at_its_marker():
+    deps = graph({**KERNELS, 8: (3, -1, -1)}, [(1, 8), (8, 2)])
+    content = chip(ROWS, CPU, level=3, aicpu_scheduler_phases=[[phase("predicated_skip", 270, 270, task_id=8)]])
+    assert edges(decode(content, deps=deps)) == [(1, 8, 2200, 3600), (8, 2, 3600, 4200)]

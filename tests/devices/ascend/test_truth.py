@@ -1,0 +1,279 @@
+"""Simulated captures against their truth: every execution, every figure, every loss."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from devices.ascend.helpers import decode_file, decode_simulated, edges, lane, listing, simulated, stats
+from lanescope.devices.ascend.family import FAMILY
+from lanescope.errors import UsageError
+
+GENERATIONS = ("v2", "v3", "v3c")
+LOSSES = {"drop_aicore": 3, "drop_aicpu": 4, "drop_both": 5, "duplicates": 6, "ambiguous": 2, "bad_rows": 3}
+
+
+def scenario(seed):
+    """Return different options for each seed: all generations, levels, clocks, shapes of the chip, and faults."""
+    options = {
+        "tasks": 60 + seed % 7 * 20,
+        "generation": GENERATIONS[seed % 3],
+        "level": 1 + seed // 3 % 4,
+        "clock": (50_000_000, 1_000_000_000, 33_000_000)[seed // 12 % 3],
+        "aic": 1 + seed % 5,
+        "aiv": 1 + seed * 7 % 11,
+        "threads": 1 + seed % 4,
+        "early": (0.0, 0.4, 1.0)[seed // 5 % 3],
+        "producers": (0.5, 1.4, 3.0)[seed // 4 % 3],
+        "violations": seed % 4,
+        "shuffle": seed % 6 == 5,
+        "wrap": seed % 8 == 3,
+        "mix": 0.2,
+        "spmd": 0.1,
+    }
+    if seed % 2:
+        options |= LOSSES
+    if seed % 9 == 8:
+        options |= {"generation": "v3c", "host": True, "anchors": seed % 18 == 8}
+    return options
+
+
+def recorded(truth):
+    """Return the true executions that the file has, by core and counter."""
+    rows = truth["rows"]
+    names = [name for name, values in rows.items() if values is not None]
+    return {
+        (row["core"], row["reg_task_id"]): row
+        for row in (dict(zip(names, values, strict=True)) for values in zip(*(rows[n] for n in names), strict=True))
+        if row["has_aicore"]
+    }
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_execution_is_as_it_was(seed):
+    options = scenario(seed)
+    simulation = simulated(seed, **options)
+    truth, trace = simulation.truth, decode_simulated(simulation)
+    true = recorded(truth)
+    knows_receive = truth["generation"] != "v2"
+    met = []
+    names = trace.slices["name"]
+    for row in trace.details["ascend_tasks"].rows():
+        key = row["core"], row["reg_task_id"]
+        met.append(key)
+        expected = true[key]
+        if expected["is_ambiguous"]:
+            assert (row["dispatch_ticks"], row["finish_ticks"]) == (None, None)
+            continue
+        assert row["task_id"] == expected["task_id"]
+        assert trace.slices["ts_ticks"][row["slice_id"]] == expected["start"]
+        assert row["duration_ticks"] == expected["end"] - expected["start"]
+        assert row["receive_ticks"] == (expected["receive"] if knows_receive else None)
+        is_joined = expected["has_aicpu"]
+        assert row["dispatch_ticks"] == (expected["dispatch"] if is_joined else None)
+        assert row["finish_ticks"] == (expected["finish"] if is_joined else None)
+        propagation = expected["receive"] - expected["dispatch"]
+        assert row["propagation_ticks"] == (propagation if is_joined and knows_receive else None)
+        setup = expected["start"] - expected["receive"] - expected["gate"]
+        assert row["local_setup_ticks"] == (setup if knows_receive else None)
+        assert row["gate_wait_ticks"] == (expected["gate"] if knows_receive else None)
+        assert names[row["slice_id"]] == expected["name"]
+    assert sorted(met) == sorted([*true, *(key for key, row in true.items() if row["is_ambiguous"])])
+    assert trace.details["ascend_runs"]["base_ticks"].tolist() == [truth["base_cycles"]]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_loss_is_reported(seed):
+    simulation = simulated(seed, **scenario(seed))
+    losses, counts = simulation.truth["losses"], stats(decode_simulated(simulation))
+    found = {
+        "aicore_unmatched": counts.get("ascend_aicore_unmatched", 0),
+        "aicpu_unmatched": counts.get("ascend_aicpu_unmatched", 0),
+        "holes": counts.get("ascend_hole", 0),
+        "duplicates": counts.get("ascend_row_duplicate", 0),
+        "ambiguous": counts.get("ascend_key_duplicate", 0),
+        "bad_rows": counts.get("ascend_bad_row", 0),
+    }
+    assert found == losses
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_edges_and_violations_are_those_of_the_graph(seed):
+    options = scenario(seed)
+    options["level"] = max(options["level"], 3)  # below that nothing proves that a task was not staged
+    simulation = simulated(seed, **options)
+    truth, trace = simulation.truth, decode_simulated(simulation)
+    (run,) = trace.details["ascend_runs"].rows()
+    assert {name: run[name] for name in truth["graph"]} == truth["graph"]
+    placed = len(trace.flows) + stats(trace).get("ascend_edge_without_place", 0)
+    assert placed == truth["graph"]["edges"]
+    low = 0xFFFFFFFF
+    assert backwards(trace, truth) == sorted((pred & low, succ & low) for pred, succ in truth["violations"])
+
+
+def backwards(trace, truth):
+    """Return the edges between executions whose effect precedes its cause."""
+    ran = {task & 0xFFFFFFFF for task in truth["rows"]["task_id"]}
+    return sorted((pred, succ) for pred, succ, end, begin in edges(trace) if begin < end and {pred, succ} <= ran)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_planted_violations_are_found_and_no_others(generation):
+    found = 0
+    for seed in range(10):
+        options = {"generation": generation, "tasks": 200, "aic": 4, "aiv": 8}
+        clean = simulated(seed, **options)
+        assert [edge for edge in edges(decode_simulated(clean)) if edge[3] < edge[2]] == []
+        simulation = simulated(seed, violations=10, **options)
+        violated = backwards(decode_simulated(simulation), simulation.truth)
+        assert len(violated) == len(simulation.truth["violations"])
+        found += len(violated)
+    assert found > 20
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+def test_sums_equal_the_truth(generation, level):
+    simulation = simulated(3, generation=generation, level=level, tasks=500)
+    trace, totals = decode_simulated(simulation), simulation.truth["totals"]
+    table = trace.details["ascend_tasks"]
+    assert len(table) == totals["executions"]
+    for name in ("duration_ns", "propagation_ns", "local_setup_ns", "tail_ns"):
+        known = table.valid(name)
+        assert (table[name][known].mean() if known.any() else None) == totals[name]
+    assert stats(trace).get("ascend_gate_wait", 0) == totals["gated"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_simulated_chip_keeps_the_rules_of_a_chip(generation):
+    for seed in range(6):
+        rows = simulated(seed, generation=generation, tasks=300, aic=4, aiv=8).truth["rows"]
+        columns = {name: np.array(values) for name, values in rows.items() if name != "name"}
+        dispatch, receive, start, end, finish = (columns[n] for n in ("dispatch", "receive", "start", "end", "finish"))
+        assert (dispatch < receive).all()
+        assert (receive <= start).all()
+        assert (start < end).all()
+        assert (end <= finish).all()
+        for core in np.unique(columns["core"]).tolist():
+            mine = np.flatnonzero(columns["core"] == core)
+            mine = mine[np.argsort(columns["reg_task_id"][mine])]
+            assert columns["reg_task_id"][mine].tolist() == list(range(1, len(mine) + 1))
+            assert (receive[mine[1:]] > end[mine[:-1]]).all()
+            assert (np.diff(dispatch[mine]) >= 0).all()
+            # One runs, one waits.
+            assert (dispatch[mine[2:]] >= finish[mine[:-2]]).all()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("clock", [50_000_000, 1_000_000_000])
+def test_phases_of_a_simulated_chip(generation, clock):
+    simulation = simulated(5, generation=generation, clock=clock, tasks=300)
+    trace = decode_simulated(simulation)
+    phases, slices = trace.details["ascend_phases"], trace.slices
+    begin = slices["ts_ticks"][phases["slice_id"]]
+    end = begin + slices["dur_ticks"][phases["slice_id"]]
+    role, thread, name = phases["role"], phases["thread"], slices["name"][phases["slice_id"]]
+    for number in np.unique(thread).tolist():
+        outer = np.flatnonzero((thread == number) & (role == "outer"))
+        outer = outer[np.argsort(begin[outer], kind="stable")]
+        assert (end[outer[:-1]] <= begin[outer[1:]]).all()
+        for row in np.flatnonzero((thread == number) & (role == "inner")).tolist():
+            assert ((begin[outer] <= begin[row]) & (end[row] <= end[outer])).any()
+            assert (end[row] - begin[row]) * 10**9 >= 1000 * clock
+        assert (np.diff(phases["loop_iter"][outer].astype(np.int64)) >= 0).all()
+    executions = simulation.truth["totals"]["executions"]
+    count = phases["tasks_processed"]
+    assert count[np.isin(name, ["dispatch", "early_dispatch"])].sum() == executions
+    assert count[name == "complete"].sum() == executions
+    # Dispatch stamps lie in a dispatching phase of the core's thread, finish stamps in a complete phase.
+    table = trace.details["ascend_tasks"]
+    threads = table["core"] % 3
+    for stamps, kinds in (("dispatch_ticks", ("dispatch", "early_dispatch")), ("finish_ticks", ("complete",))):
+        among = np.isin(name, kinds)
+        for stamp, number in zip(table[stamps].tolist(), threads.tolist(), strict=True):
+            assert (among & (thread == number) & (begin <= stamp) & (stamp <= end)).any()
+
+
+def test_lanes_of_a_simulated_chip_are_disjoint():
+    for seed in range(12):
+        options = {key: value for key, value in scenario(seed).items() if key not in LOSSES}
+        trace = decode_simulated(simulated(seed, **options))
+        for name in trace.tracks["name"][trace.tracks["role"] == "core"].tolist():
+            bars = lane(trace, name)
+            assert all(a[1] + a[2] <= b[1] for a, b in itertools.pairwise(bars))
+
+
+def test_the_clock_of_the_host_is_found_within_the_stated_error():
+    for seed in range(8):
+        simulation = simulated(seed, generation="v3c", host=True, tasks=80)
+        host, trace = simulation.truth["host"], decode_simulated(simulation)
+        assert trace.time.epoch_ns == host["first_host_ns"]
+        assert stats(trace) == {}
+        error = int(trace.anchors["error_ns"].max())
+        assert 0 < error < 2100
+        table, true = trace.details["ascend_tasks"], recorded(simulation.truth)
+        keys = zip(table["core"].tolist(), table["reg_task_id"].tolist(), strict=True)
+        for key, found in zip(keys, table["dispatch_ts"].tolist(), strict=True):
+            ticks = true[key]["dispatch"] - host["device_zero_cycles"]
+            expected = host["device_zero_host_ns"] - host["first_host_ns"] + ticks * (1 + host["drift"]) * 20
+            assert abs(found - expected) <= error + 2
+
+
+@pytest.mark.parametrize("options", [{}, {"generation": "v3c", "host": True}, LOSSES], ids=["plain", "host", "losses"])
+def test_the_same_seed_gives_the_same_bytes(options):
+    settled = {option.name: options.get(option.name, option.default) for option in FAMILY.sim_options}
+    first, second, other = FAMILY.simulate(settled, 1), FAMILY.simulate(settled, 1), FAMILY.simulate(settled, 2)
+    assert first.files == second.files
+    assert first.truth == second.truth
+    assert first.files != other.files
+    json.dumps(first.truth)
+
+
+def test_truth_may_be_sums_alone():
+    assert "rows" not in simulated(1, truth="totals").truth
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"generation": "v4"},
+        {"level": 5},
+        {"tasks": 0},
+        {"threads": 0},
+        {"clock": 10},
+        {"host": True},
+        {"mix": 0.9, "spmd": 0.9},
+        {"alloc": -0.1},
+    ],
+)
+def test_what_no_chip_could_run_is_refused(options):
+    with pytest.raises(UsageError):
+        simulated(1, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"mix": 0, "spmd": 0, "dummy": 0, "alloc": 1}, {"tasks": 1}, {"aic": 1, "aiv": 1, "tasks": 30}]
+)
+def test_small_chips_and_graphs(options):
+    trace = decode_simulated(simulated(4, **options))
+    assert len(trace.details["ascend_submits"]) == options.get("tasks", 400)
+
+
+def test_unknown_kinds_are_kept_and_counted():
+    simulation = simulated(2, tasks=200, unknown_kinds=3)
+    trace = decode_simulated(simulation)
+    assert simulation.truth["unknown_kinds"] == 3
+    assert stats(trace) == {"ascend_unknown_kind": 3}
+    assert (trace.slices["name"] == "mystery").sum() == 3
+    phases = trace.details["ascend_phases"]
+    assert set(phases["role"][trace.slices["name"][phases["slice_id"]] == "mystery"]) == {""}
+
+
+@pytest.mark.parametrize("chunk", [100, 65_537])
+def test_how_a_simulated_file_is_cut_changes_nothing(tmp_path, chunk):
+    files = simulated(6, tasks=100, **LOSSES).files
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    main = tmp_path / next(iter(files))
+    assert listing(decode_file(main, chunk=chunk)) == listing(decode_file(main))
