@@ -78,20 +78,13 @@ class Notes:
             self.found[name] = (count + len(ts), int(ts[0]) if first is None else first)
 
 
-def processes_of(events: Events, table: str) -> npt.NDArray[np.int32]:
-    """Return the process of each row of a table that has threads, int32 [n]."""
-    of_thread = events["threads"]["process_id"]
-    found: npt.NDArray[np.int32] = of_thread[events[table]["thread_id"]]
-    return found
-
-
 # --- appends ------------------------------------------------------------------------------------------------------
 
 
 def describe(events: Events, calls: Calls) -> Appends:
     """Find the call, the list, the kernel and the memory of each Append."""
     appends = events["appends"]
-    process = processes_of(events, "appends")
+    process = events.process("appends")
     call = _enclosing(events, calls)
     begin = appends["ts"].copy()
     known = call >= 0
@@ -127,7 +120,7 @@ def _lists_of(events: Events, appends: Table, process: npt.NDArray[np.int32]) ->
     """Return the row of ``lists`` that made the list of each Append, int64 [appends], -1 when it was not seen."""
     lists = events["lists"]
     numbered = appends.valid("op_id")
-    found = join([process, appends["list"]], appends["seq"], [lists["process_id"], lists["list"]], lists["seq"])
+    found = join([process, appends["list"]], appends["seq"], [events.process("lists"), lists["list"]], lists["seq"])
     # Numbers of lists are never used again, so order does not matter; it may be off between threads.
     row = np.where(numbered, found.nearest(), found.before())
     return _made(events, row)
@@ -141,7 +134,7 @@ def _made(events: Events, row: Int64) -> Int64:
     lists = events["lists"]
     if not len(lists):
         return row
-    by_list = group([lists["process_id"], lists["list"]], lists["seq"])
+    by_list = group([events.process("lists"), lists["list"]], lists["seq"])
     place = np.arange(len(lists))
     created = np.maximum.accumulate(np.where(is_text(lists, "action", "create")[by_list.order], place, -1))
     ended = np.maximum.accumulate(np.where(is_text(lists, "action", "destroy")[by_list.order], place, -1))
@@ -168,13 +161,14 @@ class KernelStates:
     alive: Mask
 
 
-def kernel_states(kernels: Table) -> KernelStates:
+def kernel_states(events: Events) -> KernelStates:
     """Carry what is known of each kernel forward until it is created anew or destroyed."""
+    kernels = events["kernels"]
     count = len(kernels)
     if not count:
         none = np.empty(0, np.int64)
         return KernelStates(none, none, none, np.empty(0, np.bool_))
-    by_kernel = group([kernels["process_id"], kernels["kernel"]], kernels["seq"])
+    by_kernel = group([events.process("kernels"), kernels["kernel"]], kernels["seq"])
     order = by_kernel.order
     place = np.arange(count)
     begins = by_kernel.first | ~is_text(kernels, "action", "update")[order]
@@ -202,12 +196,12 @@ def _kernels_of(events: Events, process: npt.NDArray[np.int32]) -> Int64:
         by_kernel = join(
             [process[wanted], appends["kernel"][wanted]],
             appends["seq"][wanted],
-            [kernels["process_id"], kernels["kernel"]],
+            [events.process("kernels"), kernels["kernel"]],
             kernels["seq"],
         )
         numbered = appends.valid("op_id")[wanted]
         found[wanted] = np.where(numbered, by_kernel.nearest(), by_kernel.before())
-        states = kernel_states(kernels)
+        states = kernel_states(events)
         found[(found >= 0) & ~states.alive[found]] = -1
     return found
 
@@ -255,10 +249,10 @@ def _together(one: Operations, other: Operations) -> Operations:
 def _by_number(events: Events, appends: Appends, rows: Int64, notes: Notes) -> Operations:
     """Attribute the results at ``rows`` by the numbers of their operations."""
     results, table = events["results"], events["appends"]
-    process = processes_of(events, "results")[rows]
+    process = events.process("results")[rows]
     run = np.where(results.valid("run")[rows], results["run"][rows], 1)
     numbered = np.flatnonzero(table.valid("op_id"))
-    append_process = processes_of(events, "appends")[numbered]
+    append_process = events.process("appends")[numbered]
     op = table["op_id"][numbered]
     twice = _repeats([append_process, op])
     notes.add("levelzero_append_duplicate", table["ts"][numbered[twice]])
@@ -273,7 +267,7 @@ def _by_number(events: Events, appends: Appends, rows: Int64, notes: Notes) -> O
     notes.add("levelzero_result_duplicate", results["ts"][rows[again]])
     append, rows, run = append[~again], rows[~again], run[~again]
     submit = _submissions(events, append, run, results["seq"][rows])
-    _note_missing(events, numbered, append, run, notes)
+    _note_missing(events, appends, numbered, append, notes)
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
     append, rows, run, submit = append[is_work], rows[is_work], run[is_work], submit[is_work]
     return Operations(append, rows, run, submit, np.zeros(len(rows), np.bool_))
@@ -293,35 +287,35 @@ def _submissions(events: Events, append: Int64, run: Int64, before: Int64) -> In
     runs, table = events["runs"], events["appends"]
     if not len(runs) or not len(append):
         return np.full(len(append), -1, np.int64)
-    process = processes_of(events, "appends")[append]
+    process = events.process("appends")[append]
     joined = join(
         [process, table["list"][append], run],
         np.full(len(append), NEVER),
-        [processes_of(events, "runs"), runs["list"], np.where(runs.valid("run"), runs["run"], 0)],
+        [events.process("runs"), runs["list"], np.where(runs.valid("run"), runs["run"], 0)],
         runs["seq"],
     )
     return joined.before()
 
 
-def _note_missing(events: Events, numbered: Int64, append: Int64, run: Int64, notes: Notes) -> None:
+def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int64, notes: Notes) -> None:
     """Note runs that were given to the device, were neither reported nor given up, and so are missing."""
     table, runs, losses = events["appends"], events["runs"], events["losses"]
     timed = numbered[~is_text(table, "how", UNTIMED)[numbered]]
-    process = processes_of(events, "appends")
+    process = events.process("appends")
     loud = ~runs["quiet"]
     of_list = join(
         [process[timed], table["list"][timed]],
         table["seq"][timed],
-        [processes_of(events, "runs")[loud], runs["list"][loud]],
+        [events.process("runs")[loud], runs["list"][loud]],
         runs["seq"][loud],
     )
-    expected = _expected(events, _lists_of(events, table, process)[timed], of_list.high - of_list.low)
+    expected = _expected(events, appends.listed[timed], of_list.high - of_list.low)
     notes.add("levelzero_never_run", table["ts"][timed[expected == 0]])
     seen = np.bincount(append, minlength=len(table))[timed]
     lost = join(
         [process[timed], table["op_id"][timed]],
         table["seq"][timed],
-        [losses["process_id"], losses["op_id"]],
+        [events.process("losses"), losses["op_id"]],
         losses["seq"],
     )
     missing = np.maximum(expected - seen - (lost.high - lost.low), 0)
@@ -359,9 +353,9 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     ignored = owner < 0
     notes.add("levelzero_push_ignored", pushes["ts"][ignored])
     push = np.flatnonzero(~ignored)
-    push_process, result_process = processes_of(events, "pushes"), processes_of(events, "results")
+    push_process, result_process = events.process("pushes"), events.process("results")
     keys = [
-        np.concatenate([push_process[push], result_process[rows], ends["process_id"]]),
+        np.concatenate([push_process[push], result_process[rows], events.process("event_ends")]),
         np.concatenate([pushes["event"][push], results["event"][rows], ends["event"]]),
     ]
     uses = group(keys, np.concatenate([pushes["seq"][push], results["seq"][rows], ends["seq"]]))
@@ -456,9 +450,9 @@ def _note_strays(events: Events, stray: Int64, ignored: Int64, notes: Notes) -> 
     """Note results that belong to no use, unless timing was announced for them outside any Append."""
     results, pushes = events["results"], events["pushes"]
     announced = join(
-        [processes_of(events, "results")[stray], results["event"][stray]],
+        [events.process("results")[stray], results["event"][stray]],
         results["seq"][stray],
-        [processes_of(events, "pushes")[ignored], pushes["event"][ignored]],
+        [events.process("pushes")[ignored], pushes["event"][ignored]],
         pushes["seq"][ignored],
     ).before()
     notes.add("levelzero_result_unmatched", results["ts"][stray[announced < 0]])
@@ -480,7 +474,7 @@ class _Executions:
         runs, lists = events["runs"], events["lists"]
         self._seq = runs["seq"]
         # A handle names another list, or the same one with other contents, after a creation, Reset or destruction.
-        run_process, of = processes_of(events, "runs"), (lists["process_id"], lists["list"])
+        run_process, of = events.process("runs"), (events.process("lists"), lists["list"])
         life = join([process, listed], seq, of, lists["seq"]).at
         run_life = join([run_process, runs["list"]], runs["seq"], of, lists["seq"]).at
         self._uses: tuple[npt.NDArray[Any], ...] = (process, listed, life)

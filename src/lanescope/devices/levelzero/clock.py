@@ -143,10 +143,10 @@ class Clock:
         begin = np.where(absurd, self.to_ticks(earliest), begin)
         end_ns = np.where(absurd, earliest, end_ns)
         flags = np.zeros(len(begin), np.uint32)
-        flags[suspect | absurd] |= Flag.CLOCK_SUSPECT
-        flags[ambiguous] |= Flag.EPOCH_AMBIGUOUS
-        flags[negative] |= Flag.NEGATIVE
-        flags[~negative & (length < np.uint64(2))] |= Flag.BELOW_RESOLUTION
+        flags[suspect | absurd] |= np.uint32(Flag.CLOCK_SUSPECT)
+        flags[ambiguous] |= np.uint32(Flag.EPOCH_AMBIGUOUS)
+        flags[negative] |= np.uint32(Flag.NEGATIVE)
+        flags[~negative & (length < np.uint64(2))] |= np.uint32(Flag.BELOW_RESOLUTION)
         has_length = ~negative & ~absurd & (np.abs(end_ns) < _FAR)
         return Placed(
             begin,

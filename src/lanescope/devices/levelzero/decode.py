@@ -14,8 +14,9 @@ from typing import Any
 from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.attributed import attributed
 from lanescope.devices.levelzero.family import TEXT_FORMAT, TIMES
+from lanescope.devices.levelzero.records import TextReport
 from lanescope.devices.levelzero.schema import DETAILS, STATS
-from lanescope.devices.levelzero.text import TextReader, TextReport
+from lanescope.devices.levelzero.text import TextReader
 from lanescope.devices.levelzero.timeline import Timeline
 from lanescope.errors import UsageError
 from lanescope.source import Capture

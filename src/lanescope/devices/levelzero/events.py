@@ -102,6 +102,11 @@ class Events(Mapping[str, Table]):
     def __len__(self) -> int:
         return len(self._tables)
 
+    def process(self, table: str) -> npt.NDArray[np.int32]:
+        """Return the process of each row of a table that names threads, int32 [n]."""
+        found: npt.NDArray[np.int32] = self["threads"]["process_id"][self[table]["thread_id"]]
+        return found
+
     def count(self) -> int:
         """Return how many records there are in all."""
         return sum(len(table) for table in self._tables.values())

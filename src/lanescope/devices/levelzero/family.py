@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option
+from lanescope.devices.base import Decoder, Family, Option, Simulation
 from lanescope.devices.levelzero import layout
 from lanescope.source.sniff import Head, Match
 
@@ -16,6 +16,27 @@ if TYPE_CHECKING:
 TEXT_FORMAT = "thapi_text"
 #: How times of the day are to be read.
 TIMES = ("auto", "exact", "thapi")
+
+
+def _count(text: str) -> int:
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value
+
+
+def _size(text: str) -> int:
+    value = _count(text)
+    if value < 1:
+        raise ValueError("it must be at least 1")
+    return value
+
+
+def _bits(text: str) -> int:
+    value = _count(text)
+    if not 8 <= value <= 64:
+        raise ValueError("it must be 8 to 64")
+    return value
 
 
 class LevelZero(Family):
@@ -38,6 +59,28 @@ class LevelZero(Family):
             "tolerance_ms", float, "how far host and device clocks may be off (default 10)", default=10.0, metavar="MS"
         ),
     )
+    sim_options = (
+        Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
+        Option("ops", _count, "operations that programs append", 2000),
+        Option("processes", _size, "processes", 1),
+        Option("threads", _size, "threads of each process", 2),
+        Option("devices", _size, "devices", 2),
+        Option("subdevices", _count, "sub-devices of the first device", 2),
+        Option("list_ops", _size, "operations of one command list", 60),
+        Option("batch", _size, "operations of an immediate list between two waits", 16),
+        Option("runs", _size, "executions of a regular list", 3),
+        Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
+        Option("frequency", _size, "ticks per second of the first device", 12_500_000, "HZ"),
+        Option("skew_ppm", float, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
+        Option("bits", _bits, "valid bits of readings of a device's clock", 64),
+        Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
+        Option("wrap_after_ms", float, "when that counter wraps", 1.0, "MS"),
+        Option("pause_us", float, "pause of a thread between two lists", 50.0, "US"),
+        Option("lost", float, "share of results that are lost", 0.0, "SHARE"),
+        Option("fills_only", bool, "append nothing but fills", default=False),
+        Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
+    )
+    demo = {"ops": 400}  # noqa: RUF012 (read only)
     exports = ("bt_text_pretty", "iprof", "iprof_json", "iprof_json_each")
     summaries = ("tally", "tally-each", "overlap")
 
@@ -66,6 +109,12 @@ class LevelZero(Family):
         from lanescope.devices.levelzero.decode import LevelZeroDecoder
 
         return LevelZeroDecoder(capture, options)
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Simulate programs on several threads and devices."""
+        from lanescope.devices.levelzero.simulate import simulate
+
+        return simulate(options, seed)
 
     def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
         """Return the writer of THAPI's interval records, or of iprof's sums."""

@@ -9,7 +9,6 @@ from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.calls import NEVER
 from lanescope.devices.levelzero.events import Events
 from lanescope.devices.levelzero.joins import Int64, group, join
-from lanescope.trace import Table
 
 Kinds = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
@@ -39,15 +38,15 @@ def _kinds(events: Events, process: npt.NDArray[np.int32], column: str) -> Kinds
         found[said] = codes[appends.codes(f"{column}_memory")[said]]
     asked = np.flatnonzero(appends.valid(column) & (found == 0))
     if len(asked):
-        found[asked] = lookup(events["allocations"], process[asked], appends[column][asked], appends["seq"][asked])
+        found[asked] = lookup(events, process[asked], appends[column][asked], appends["seq"][asked])
     return found
 
 
-def lookup(allocations: Table, process: npt.NDArray[np.int32], address: UInt64, seq: Int64) -> Kinds:
+def lookup(events: Events, process: npt.NDArray[np.int32], address: UInt64, seq: Int64) -> Kinds:
     """Return the kind of memory at addresses, as ``CODES``, uint8 [n].
 
     Args:
-        allocations: table ``allocations`` of the event model.
+        events: the event model, for its ``allocations``.
         process: [n], whose address space.
         address: uint64 [n].
         seq: int64 [n], when: allocations and frees before it count.
@@ -56,16 +55,17 @@ def lookup(allocations: Table, process: npt.NDArray[np.int32], address: UInt64, 
         One join where no address is used twice in a process; else O((n + allocations) log allocations) sorts' worth.
     """
     found = np.full(len(address), _SYSTEM, np.uint8)
+    allocations = events["allocations"]
     if not len(allocations):
         return found
     is_alloc = np.flatnonzero(allocations["bytes"] > 0)
     if not len(is_alloc):
         return found
-    owner, base = allocations["process_id"][is_alloc], allocations["base"][is_alloc]
+    owner, base = events.process("allocations")[is_alloc], allocations["base"][is_alloc]
     end = base + np.minimum(allocations["bytes"][is_alloc], _ADDRESS_MAX - base)
     texts = allocations.column("memory").dictionary.texts  # type: ignore[union-attr]
     kind = np.array([CODES.get(text, _SYSTEM) for text in texts], np.uint8)[allocations.codes("memory")[is_alloc]]
-    born, died = allocations["seq"][is_alloc], _ends(allocations)[is_alloc]
+    born, died = allocations["seq"][is_alloc], _ends(events)[is_alloc]
 
     by_base = group([owner], _sortable(base))
     order = by_base.order
@@ -100,9 +100,10 @@ def _sortable(address: UInt64) -> Int64:
     return (address ^ _SIGN).view(np.int64)
 
 
-def _ends(allocations: Table) -> Int64:
+def _ends(events: Events) -> Int64:
     """Return when each allocation ends: at the next record of its address, int64 [allocations]."""
-    by_base = group([allocations["process_id"], allocations["base"]], allocations["seq"])
+    allocations = events["allocations"]
+    by_base = group([events.process("allocations"), allocations["base"]], allocations["seq"])
     order, count = by_base.order, len(by_base.order)
     following = np.full(count, NEVER, np.int64)
     same = ~by_base.first[1:]

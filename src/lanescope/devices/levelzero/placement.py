@@ -71,12 +71,13 @@ def devices_of(events: Events) -> Devices:
     if not len(table):
         none = np.empty(0, np.int64)
         return Devices(none, none)
-    keys = [table["process_id"], table["device"]]
+    process = events.process("devices")
+    keys = [process, table["device"]]
     place = np.arange(len(table))
     first = join(keys, np.full(len(table), -1), keys, place).after()
     row = np.unique(first)
     parents = join(
-        [table["process_id"][row], table["parent"][row]],
+        [process[row], table["parent"][row]],
         np.full(len(row), -1),
         [k[row] for k in keys],
         place[: len(row)],
@@ -164,9 +165,9 @@ def _device_of(events: Events, appends: Appends, operations: Operations, devices
         return np.full(len(operations.append), -1, np.int64)
     row = devices.row
     at = join(
-        [lists["process_id"], lists["device"]],
+        [events.process("lists"), lists["device"]],
         np.full(len(lists), -1),
-        [table["process_id"][row], table["device"][row]],
+        [events.process("devices")[row], table["device"][row]],
         np.arange(len(row)),
     ).after()
     at[~lists.valid("device")] = -1
@@ -181,9 +182,9 @@ def _clocks(events: Events, devices: Devices, notes: Notes, base: int) -> dict[i
     if not len(row) or not len(pairs):
         return {}
     number = join(
-        [pairs["process_id"], pairs["device"]],
+        [events.process("clock_pairs"), pairs["device"]],
         np.full(len(pairs), -1),
-        [table["process_id"][row], table["device"][row]],
+        [events.process("devices")[row], table["device"][row]],
         np.arange(len(row)),
     ).after()
     host = pairs["host_ns"] - base

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.levelzero.attributed import Attributed
-from lanescope.devices.levelzero.attribution import processes_of
 from lanescope.devices.levelzero.joins import Int64, group, join
 from lanescope.trace import TraceBuilder
 
@@ -60,7 +59,7 @@ class Queues:
         if not count:
             none = np.empty(0, np.int64)
             return Lanes(none, none, none, none)
-        process = processes_of(events, "appends")[operations.append]
+        process = events.process("appends")[operations.append]
         listed = found.appends.listed[operations.append]
         submitted = operations.submit >= 0
         handle = self._handles(listed, submitted)
@@ -123,9 +122,9 @@ class Queues:
         made, executed = np.flatnonzero(listed >= 0), np.flatnonzero(operations.submit >= 0)
         # Queues are looked up once per execution, of which there are fewer than operations.
         of_run = join(
-            [processes_of(events, "runs"), runs["queue"]],
+            [events.process("runs"), runs["queue"]],
             runs["seq"],
-            [queues["process_id"], queues["queue"]],
+            [events.process("queues"), queues["queue"]],
             queues["seq"],
         ).nearest()
         queue = of_run[operations.submit[executed]]
@@ -170,7 +169,7 @@ class Queues:
         top = int(found.devices.row[parent]) if parent >= 0 else row
         handle = int(table["parent"][row]) if is_sub else int(table["device"][row])
         root_known = parent >= 0 or not is_sub
-        uuid, process = str(table["uuid"][top]) if root_known else "", int(table["process_id"][top])
+        uuid, process = str(table["uuid"][top]) if root_known else "", int(found.events.process("devices")[top])
         host = str(found.events["processes"]["host"][process])
         name = str(table["name"][top]) or f"device 0x{handle:x}"
         root = self._root((host, uuid) if uuid else (process, handle), name)
@@ -196,7 +195,7 @@ class Queues:
         if clock is None:
             return
         row = int(found.devices.row[device])
-        host = str(found.events["processes"]["host"][int(table["process_id"][row])])
+        host = str(found.events["processes"]["host"][found.events.process("devices")[row]])
         self._clocks[device] = self._builder.clock(
             name="device timestamp",
             device=str(table["uuid"][row]) or f"{host}: 0x{int(table['device'][row]):x}",

@@ -116,7 +116,8 @@ LISTS = TableSpec(
     "a command list was created, emptied or destroyed",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         ColumnSpec("action", "text", "create, reset, destroy"),
         _LIST,
         ColumnSpec("handle", "uint64", "handle, where `list` is a number", nullable=True),
@@ -135,7 +136,8 @@ QUEUES = TableSpec(
     "a command queue was created",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         ColumnSpec("queue", "uint64", "handle of the queue"),
         ColumnSpec("device", "uint64", "handle of the device", nullable=True),
         ColumnSpec("ordinal", "int64", "queue group", nullable=True),
@@ -145,14 +147,15 @@ QUEUES = TableSpec(
 EVENT_ENDS = TableSpec(
     "event_ends",
     "an event was destroyed: its handle may come back as another one",
-    (_SEQ, _PROCESS, ColumnSpec("event", "uint64", "handle of the event")),
+    (_SEQ, _TS, _THREAD, ColumnSpec("event", "uint64", "handle of the event")),
 )
 KERNELS = TableSpec(
     "kernels",
     "something became known of a kernel",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         ColumnSpec("action", "text", "create (forgets what was known), update, destroy"),
         ColumnSpec("kernel", "uint64", "handle or number of the kernel"),
         ColumnSpec("name", "text", "its name", nullable=True),
@@ -167,7 +170,8 @@ ALLOCATIONS = TableSpec(
     "memory was allocated or freed",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         ColumnSpec("action", "text", "alloc, free"),
         ColumnSpec("base", "uint64", "its address"),
         ColumnSpec("bytes", "uint64", "its size; 0 when freed", unit="bytes"),
@@ -179,7 +183,8 @@ DEVICES = TableSpec(
     "a device or sub-device as its driver describes it",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         _DEVICE,
         ColumnSpec("parent", "uint64", "handle of the root device; sub-devices only", nullable=True),
         ColumnSpec("uuid", "utf8", "hexadecimal, as the driver orders the bytes; empty when unknown"),
@@ -197,7 +202,8 @@ CLOCK_PAIRS = TableSpec(
     "host and device clock, read together",
     (
         _SEQ,
-        _PROCESS,
+        _TS,
+        _THREAD,
         _DEVICE,
         ColumnSpec("host_ns", "int64", "host time", unit="ns"),
         ColumnSpec("device_ticks", "uint64", "device clock", unit="ticks"),
@@ -206,7 +212,7 @@ CLOCK_PAIRS = TableSpec(
 LOSSES = TableSpec(
     "losses",
     "a run of an operation that will have no result",
-    (_SEQ, _TS, _PROCESS, _OP, _RUN, ColumnSpec("reason", "text", "why")),
+    (_SEQ, _TS, _THREAD, _OP, _RUN, ColumnSpec("reason", "text", "why")),
 )
 DEGRADATIONS = TableSpec(
     "degradations",
@@ -214,7 +220,7 @@ DEGRADATIONS = TableSpec(
     (
         _SEQ,
         _TS,
-        _PROCESS,
+        _THREAD,
         ColumnSpec("scope", "text", "process, context, list, op, event"),
         ColumnSpec("number", "uint64", "which one"),
         ColumnSpec("reason", "text", "why"),

@@ -108,7 +108,7 @@ class Timeline:
     def _kernel_row(self, what: str) -> Int64:
         """Return the row of ``kernels`` that says something of the kernel of each Append, int64 [appends], -1: none."""
         known = self.found.appends.kernel
-        rows: Int64 = np.append(getattr(kernel_states(self.found.events["kernels"]), what), -1)
+        rows: Int64 = np.append(getattr(kernel_states(self.found.events), what), -1)
         return rows[known]
 
     def _details(self, harvest: Int64) -> None:
@@ -268,7 +268,7 @@ class Timeline:
         if len(losses):
             names = np.array([f"lost: {text}" if text else "lost" for text in losses["reason"].tolist()], object)
             ts = losses["ts"] - self.zero
-            builder.append("instants", track_id=track_of(losses["process_id"].tolist()), ts=ts, name=names.tolist())
+            builder.append("instants", track_id=track_of(events.process("losses").tolist()), ts=ts, name=names.tolist())
             builder.stat("levelzero_lost", len(losses), first_ts=int(ts[0]))
         if len(degradations):
             ts = degradations["ts"] - self.zero
@@ -285,7 +285,7 @@ class Timeline:
                 object,
             )
             builder.append(
-                "instants", track_id=track_of(degradations["process_id"].tolist()), ts=ts, name=names.tolist()
+                "instants", track_id=track_of(events.process("degradations").tolist()), ts=ts, name=names.tolist()
             )
             builder.stat("levelzero_degraded", int(degradations["count"].sum()), first_ts=int(ts[0]))
         if len(losses):
