@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lanescope.devices.aie import encode
@@ -140,8 +140,7 @@ def test_any_bytes_are_accounted_for(tmp_path_factory, data):
         for at in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=8)):
             content[at] ^= 1 << data.draw(st.integers(0, 7))
         content = bytes(content[: data.draw(st.integers(0, len(content)))])
-    if not content:
-        return
+    assume(content and not content.startswith(b"\x1f\x8b"))  # that is gzip, which is another matter
     trace = trace_of(content, tmp_path_factory)
     first, second = trace.accounting.rows()
     assert first["total"] == len(content)
