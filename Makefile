@@ -38,7 +38,7 @@ $(STUB): $(READY)
 	@$(BIN)/python -m nanobind.stubgen --quiet --module lanescope._native.core --output-file $@
 
 demo: $(READY) ## run lanescope on a simulated capture
-	@$(BIN)/lanescope demo
+	@$(BIN)/lanescope demo -o out/demo
 
 test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captures; PYTEST adds arguments
 	@$(BIN)/python -m pytest $(PYTEST)
