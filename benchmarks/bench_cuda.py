@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 from pathlib import Path
 
@@ -135,9 +134,8 @@ def peak_mib(capture: Path, out: Path) -> float:
 def run() -> list[Row]:
     """Measure."""
     options = devices.settle(FAMILY.sim_options, {"tiles": TILES}, what="simulator")
-    start = time.perf_counter()
+    (simulated,) = seconds(lambda: FAMILY.simulate(options, seed=1), repeats=3)
     simulation = FAMILY.simulate(options, seed=1)
-    simulated = time.perf_counter() - start
     records = simulation.truth["records"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -195,5 +193,5 @@ def run() -> list[Row]:
             note=f"{1e3 * packed.least:.0f} ms; {peer_note}",
         ),
         Row("peak memory of decoding and writing", memory, "MiB", 250, note="whole process"),
-        Row("simulate with truth", records / simulated / 1e6, "M records/s", 1, higher_is_better=True),
+        Row("simulate with truth", records / simulated.least / 1e6, "M records/s", 1, higher_is_better=True),
     ]
