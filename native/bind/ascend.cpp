@@ -105,7 +105,7 @@ void lanescope::bind::ascend(nb::module_& m) {
                  const bool found = self.scanner.key(&span);
                  return span_or_none(found, span);
              })
-        .def("peek", [](BoundScanner& self) { return std::string(1, self.scanner.peek()); })
+        .def("is_list", [](BoundScanner& self) { return self.scanner.peek() == '['; })
         .def("skip",
              [](BoundScanner& self) {
                  Span span;

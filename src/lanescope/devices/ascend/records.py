@@ -29,12 +29,8 @@ _MAX_TEXTS = 256
 _ROWS_AT_ONCE = 8192
 _MAX_GROWTH = 1 << 22
 
-#: Top level keys of other generations: they tell a user why the file is refused.
-GENERATION_KEYS = {
-    "tasks": "v1",
-    "scheduler_tasks": "v4",
-    "scheduler_records": "v4",
-}
+#: Top level keys of v4: they tell a user why the file is refused.
+_V4_KEYS = ("scheduler_tasks", "scheduler_records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ def section(layout: Layout, columns: dict[str, Any], *, group: Any = None, texts
         ).astype(_dtype(cell))
         present |= np.where(valid, np.uint32(layout.bit(cell.name)), np.uint32(0))
     groups = np.zeros(length, np.int32) if group is None else np.asarray(group, np.int32)
-    count = int(groups.max()) + 1 if length else int(group is not None or layout.depth == 2)
+    count = int(groups.max(initial=-1)) + 1
     offsets = np.zeros(length, np.int64)
     return Section(layout, made, present, groups, count if layout.depth == 2 else 0, offsets, offsets, tuple(texts))
 
@@ -213,16 +209,16 @@ def read_records(text: Bytes, path: str) -> Records:
             begin, end = reader.skip()
             if key not in known or text[begin:end].tobytes() != b"null":
                 unknown.append((key, begin, end))
-            other.add(GENERATION_KEYS.get(key, ""))
-    _refuse_others(path, other, levels, metadata, sections)
+            other.add(key)
+    _refuse_others(path, other, levels, metadata)
     level_key, level = next(iter(levels.items()))
     return Records(level_key, int(level), metadata, sections, tuple(unknown), len(text) - 1)
 
 
-def _refuse_others(path: str, other: set[str], levels: Any, metadata: Any, sections: dict[str, Section]) -> None:
-    if "v1" in other or "l2_perf_level" in levels:
+def _refuse_others(path: str, other: set[str], levels: dict[str, Any], metadata: Any) -> None:
+    if ("tasks" in other and (levels or "version" in other)) or "l2_perf_level" in levels:
         raise InputError(f"{path} is an Ascend capture of generation v1", hint="v2, v3 and v3c are read")
-    if "v4" in other:
+    if not other.isdisjoint(_V4_KEYS):
         raise InputError(f"{path} is an Ascend capture of generation v4", hint="v2, v3 and v3c are read")
     if len(levels) != 1:
         raise InputError(
@@ -334,7 +330,7 @@ class _Reader:
             raise self._error()
 
     def is_list(self) -> bool:
-        return bool(self._scanner.peek() == "[")
+        return bool(self._scanner.is_list())
 
     def skip(self) -> tuple[int, int]:
         span = _pair(self._scanner.skip())
