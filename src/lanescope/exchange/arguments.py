@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.exchange.drawing import Drawing, Int64, Mask, UInt8, packed
+from lanescope.exchange.drawing import Drawing, Int32, Int64, Mask, UInt8, packed
 from lanescope.trace import Column, Dictionary, Flag, Table, Trace
 from lanescope.trace.layout import rows_of
 
@@ -109,13 +110,24 @@ def _facts(table: Table) -> _Arguments:
         columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
     flags = table.column("flags")
     if flags.constant_value != 0 and flags.values.any():
-        sets, codes = np.unique(flags.values, return_inverse=True)
         words = Dictionary()
-        mapping = words.codes(_words(bits) for bits in sets.tolist())
-        columns.append(("flags", "text", Column.array(mapping[codes], valid=flags.values != 0, dictionary=words)))
+        codes = _codes(flags.values, words)
+        columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
     if "last_seen_ts" in table.spec.names:
         columns += _declared(table, ["last_seen_ts"])
     return _Arguments(0, len(table), columns)
+
+
+def _codes(flags: npt.NDArray[np.uint32], words: Dictionary) -> Int32:
+    """Return the code of each row's words, int32 [n]."""
+    most = int(flags.max(initial=0))
+    if most < 1 << 16:  # all declared flags: a table is ten times as fast as sorting
+        table = np.zeros(most + 1, np.int32)
+        for bits in np.flatnonzero(np.bincount(flags, minlength=most + 1)).tolist():
+            table[bits] = words.code(_words(bits))
+        return table[flags]
+    sets, codes = np.unique(flags, return_inverse=True)
+    return words.codes(_words(bits) for bits in sets.tolist())[codes]
 
 
 def _words(bits: int) -> str:

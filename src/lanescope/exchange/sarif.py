@@ -55,7 +55,7 @@ def document(findings: Iterable[Finding], rules: Iterable[Rule], artifact: str =
         }
         for rule in rules
     ]
-    index = {rule["id"]: number for number, rule in enumerate(described)}
+    index = {str(rule["id"]): number for number, rule in enumerate(described)}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
