@@ -168,6 +168,25 @@ def test_interrupting_ends_with_130(plugin_path, tmp_path):
         os.close(writer)
 
 
+def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
+    """The shell reports 130 for a process that SIGINT has ended, as for one that exits with 130."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    query = "select sum(a.range * b.range) from range(1000000000) a, range(100000) b"
+    with subprocess.Popen(
+        [sys.executable, "-m", "lanescope", "sql", "run.blink", query],
+        cwd=run_file.parent,
+        env=environment,
+        stderr=subprocess.PIPE,
+    ) as running:
+        status = Path(f"/proc/{running.pid}/status")
+        while "SigCgt:" in (text := status.read_text()) and int(text.split("SigCgt:")[1].split()[0], 16) & 2 == 0:
+            time.sleep(0.01)  # Python has not started yet
+        while int(status.read_text().split("SigCgt:")[1].split()[0], 16) & 2:
+            time.sleep(0.01)  # the query has not started yet
+        running.send_signal(signal.SIGINT)
+        assert (running.wait(60), running.stderr.read()) == (-signal.SIGINT, b"")
+
+
 def test_any_terminal_can_be_written_to(shell, run_file):
     done = shell("sql", "run.blink", "select 'µ' as \"größe\"", env={"PYTHONIOENCODING": "ascii"})
     assert (done.status, done.out, done.err) == (0, "gr\\xf6\\xdfe\n\\xb5\n", "")

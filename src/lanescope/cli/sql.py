@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.common import add_input, close, print_json, read
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)
-    with sql.connect(trace) as connection:
+    with _interruptible(), sql.connect(trace) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
@@ -50,6 +53,19 @@ def run(args: argparse.Namespace) -> int:
             said = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
             raise UsageError(f"SQL: {' '.join(said)}", hint="`lanescope sql INPUT` lists tables and columns") from None
     return close(trace, args)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the process at once: DuckDB looks for signals at times only, and in some plans never."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,191 @@
+"""Opening captures: recognition, options, batches."""
+
+import numpy as np
+import pytest
+
+import lanescope
+from lanescope import devices, session
+from lanescope.devices import Family, Option
+from lanescope.errors import InputError, UsageError
+from lanescope.source import Capture, Match
+from lanescope.trace import TimeBase, Trace, TraceBuilder
+
+
+class Toy(Family):
+    """Every byte is a slice of that length, one after the other."""
+
+    options = (Option("scale", int, "factor", 1),)
+
+    def __init__(self, name, score=95):
+        self.name = name
+        self.title = name
+        self.score = score
+        self.closed = []
+
+    def probe(self, head):
+        return Match(self.score if head.data[:1] == b"T" else 0, "toy-1", "begins with T")
+
+    def decode(self, capture, options):
+        return Toy.Decoder(self, capture, options)
+
+    class Decoder:
+        def __init__(self, family, capture, options):
+            self.capture, self.scale = capture, options["scale"]
+            self.builder = TraceBuilder(TimeBase())
+            self.lane = self.builder.track("lane", kind="lane", role="core")
+            self.end = 0
+
+        def feed(self, data):
+            dur = np.frombuffer(data, np.uint8).astype(np.int64) * self.scale
+            ends = self.end + np.cumsum(dur)
+            self.end = int(ends[-1])
+            self.builder.append("slices", track_id=self.lane, ts=ends - dur, dur=dur, name="byte")
+            return [self.builder.batch()]
+
+        def finish(self):
+            main = self.capture.main
+            made = self.builder.input(
+                capture="toy", path=main.path, size=main.size, sha256=main.sha256, family="toy", format="toy-1"
+            )
+            self.builder.account(input_id=made, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=main.size)
+            return [self.builder.finish()]
+
+
+@pytest.fixture
+def families(monkeypatch):
+    """Return a function that replaces all families by toys."""
+
+    def replace(*in_tree, strangers=()):
+        monkeypatch.setattr(devices, "in_tree", lambda: in_tree)
+        monkeypatch.setattr(devices, "strangers", lambda: strangers)
+        named = {family.name: family for family in (*in_tree, *strangers)}
+
+        def family(name):
+            if name not in named:
+                raise UsageError(f"there is no device family {name!r}")
+            return named[name]
+
+        monkeypatch.setattr(devices, "family", family)
+
+    return replace
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "run.toy"
+    file.write_bytes(b"T" + bytes(range(200)))
+    return file
+
+
+def test_open_gives_the_whole_trace_and_batches_its_pieces(families, path):
+    families(Toy("toy"))
+    path.write_bytes(b"T" + bytes([1]) * (2 << 20))
+    whole = lanescope.open(path)
+    pieces = list(lanescope.batches(path))
+    assert len(whole.slices) == (2 << 20) + 1
+    assert len(pieces) == 4
+    assert sum(len(piece.slices) for piece in pieces) == len(whole.slices)
+    joined = Trace.concat(pieces)
+    assert (joined.slices["ts"] == whole.slices["ts"]).all()
+    assert joined.slices["id"].tolist() == list(range(len(whole.slices)))
+
+
+def test_options_are_checked_and_handed_on(families, path):
+    families(Toy("toy"))
+    assert lanescope.open(path, scale=3).slices["dur"][0] == 3 * ord("T")
+    assert lanescope.open(path, scale="3").slices["dur"][0] == 3 * ord("T")
+    with pytest.raises(UsageError, match=r"family toy has no option 'scal'; it knows scale"):
+        lanescope.open(path, scal=3)
+    with pytest.raises(UsageError, match=r"option scale: 'x' is not usable"):
+        lanescope.open(path, scale="x")
+
+
+def test_two_families_within_ten_points_are_a_tie(families, path):
+    families(Toy("a", 95), Toy("b", 86))
+    with pytest.raises(UsageError, match=r"may be a \(begins with T\) or b \(begins with T\); say --family NAME"):
+        lanescope.open(path)
+    assert len(lanescope.open(path, family="b").slices) == 201
+    families(Toy("a", 95), Toy("b", 85))
+    assert len(lanescope.open(path).slices) == 201
+
+
+def test_a_score_below_50_is_a_no(families, path):
+    families(Toy("toy", 49))
+    with pytest.raises(InputError, match="is not a capture of any known device family; if you know its family"):
+        lanescope.open(path)
+    families(Toy("toy", 50))
+    lanescope.open(path)
+
+
+def test_strangers_are_asked_when_nobody_else_knows(families, path):
+    families(Toy("mine", 0), strangers=(Toy("theirs"),))
+    with Capture(path) as capture:
+        family, match = session.recognise(capture)
+    assert (family.name, match.score, match.format) == ("theirs", 95, "toy-1")
+    assert [tuple(found) for found in lanescope.probe(path)] == [("theirs", 95, "toy-1", "begins with T")]
+
+
+def test_probe_lists_the_surest_first(families, path):
+    families(Toy("a", 20), Toy("b", 90), Toy("c", 0))
+    assert [(found.family, found.score) for found in lanescope.probe(path)] == [("b", 90), ("a", 20)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; was the capture written"),
+        (bytes(9), "holds only zeros"),
+        (bytes(70_000) + b"x", "begins with 65536 zeros: no capture does"),
+        (b"words", "is not a capture of any known device family"),
+    ],
+)
+def test_what_nobody_knows_is_said_in_one_line(families, path, content, message):
+    families(Toy("toy"))
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        lanescope.open(path)
+
+
+def test_an_empty_capture_is_refused_whatever_the_user_says(families, path):
+    families(Toy("toy"))
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
+        lanescope.open(path, family="toy")
+    with pytest.raises(UsageError, match="there is no device family 'nope'"):
+        lanescope.open(path, family="nope")
+
+
+def test_files_are_closed_whatever_happens(families, path, monkeypatch):
+    toy = Toy("toy")
+    families(toy)
+    opened = []
+    make = Capture.__init__
+    monkeypatch.setattr(Capture, "__init__", lambda self, given: (make(self, given), opened.append(self))[0])
+    next(lanescope.batches(path)).slices  # noqa: B018 (and no more of them)
+    lanescope.open(path)
+    with pytest.raises(UsageError):
+        lanescope.open(path, nope=1)
+    assert len(opened) == 3
+    for capture in opened:
+        with pytest.raises(ValueError, match="closed"):
+            capture.main.head()
+
+
+def test_progress_is_told_in_bytes(families, path):
+    toy = Toy("toy")
+    path.write_bytes(b"T" + bytes([1]) * (2 << 20))
+    told = []
+    with Capture(path) as capture:
+        list(session.decode(capture, toy, {}, progress=lambda done, size: told.append((done, size))))
+    size = (2 << 20) + 1
+    assert told == [(1 << 20, size), (2 << 20, size), (size, size)]
+
+
+def test_merge_takes_traces(families, path, tmp_path):
+    families(Toy("toy"))
+    trace = lanescope.open(path)
+    assert lanescope.merge([trace]) is trace
+    other = tmp_path / "other.toy"
+    other.write_bytes(b"Tx")
+    with pytest.raises(lanescope.MergeError, match="no common clock"):
+        lanescope.merge(iter([trace, lanescope.open(other)]))
