@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from lanescope.devices.ascend.layout import DEPS_EDGES, DEPS_TASKS, RECORDS, Cel
 from lanescope.devices.ascend.records import Deps, Records, Section
 
 _MAX_DIGITS = 20
+_ROWS_AT_ONCE = 8192
 #: Parts of edges that readers of dependencies have no use for; real files are long because of them.
 _TENSOR_USE = (
     ',"tensor_id":"9514117477438350967","consumer_dtype":"FLOAT16","consumer_shape":[128,128]'
@@ -36,8 +37,8 @@ def encode_records(records: Records) -> bytes:
     for layout in RECORDS:
         if layout.name in records.sections:
             section = records.sections[layout.name]
-            body = _nested(section) if layout.depth == 2 else _flat(section, range(len(section)), b"    ")
-            parts.append(f',\n  "{layout.name}": '.encode() + body)
+            parts.append(f',\n  "{layout.name}": '.encode())
+            parts += _nested(section) if layout.depth == 2 else _flat(section, 0, len(section), "    ")
     parts.append(b"\n}\n")
     return b"".join(parts)
 
@@ -49,13 +50,16 @@ def encode_deps(deps: Deps, *, is_annotated: bool = True) -> bytes:
         deps: what to write; ``size`` is not used.
         is_annotated: with the tensors behind the edges, as the runtime writes them.
     """
-    parts = []
-    for layout, section in ((DEPS_TASKS, deps.tasks), (DEPS_EDGES, deps.edges)):
-        end = ""
-        if is_annotated:
-            end = _TENSOR_USE + _PRODUCER_USE if layout is DEPS_EDGES else f',"args":[{_ARGUMENT}]'
-        parts.append(f'"{layout.name}":['.encode() + _objects(section, ",", compact=True, end=end) + b"]")
-    return b"{" + b',"tensors":[],'.join(parts) + b"}"
+    argument, use = (f',"args":[{_ARGUMENT}]', _TENSOR_USE + _PRODUCER_USE) if is_annotated else ("", "")
+    return b"".join(
+        [
+            f'{{"{DEPS_TASKS.name}":['.encode(),
+            *_elements(deps.tasks, 0, len(deps.tasks), ",", compact=True, tail=argument),
+            f'],"tensors":[],"{DEPS_EDGES.name}":['.encode(),
+            *_elements(deps.edges, 0, len(deps.edges), ",", compact=True, tail=use),
+            b"]}",
+        ]
+    )
 
 
 def encode_names(names: Mapping[int, str], orchestrator: str | None, level: int = 2) -> bytes:
@@ -65,49 +69,60 @@ def encode_names(names: Mapping[int, str], orchestrator: str | None, level: int 
     return json.dumps(given, indent=2).encode() + b"\n"
 
 
-def _nested(section: Section) -> bytes:
+def _nested(section: Section) -> Iterator[bytes]:
     bounds = np.searchsorted(section.group, np.arange(section.groups + 1)).tolist()
-    inner = [b"    " + _flat(section, range(low, high), b"      ") for low, high in pairwise(bounds)]
-    return b"[\n" + b",\n".join(inner) + b"\n  ]" if inner else b"[]"
+    yield b"["
+    for number, (begin, end) in enumerate(pairwise(bounds)):
+        yield b",\n    " if number else b"\n    "
+        yield from _flat(section, begin, end, "      ")
+    yield b"\n  ]" if section.groups else b"]"
 
 
-def _flat(section: Section, rows: range, indent: bytes) -> bytes:
-    if not rows:
-        return b"[]"
-    part = section.take(slice(rows.start, rows.stop))  # type: ignore[arg-type]
-    separator = ",\n" + indent.decode()
-    return b"[\n" + indent + _objects(part, separator, compact=False) + b"\n" + indent[:-2] + b"]"
+def _flat(section: Section, begin: int, end: int, indent: str) -> Iterator[bytes]:
+    if begin == end:
+        yield b"[]"
+        return
+    yield f"[\n{indent}".encode()
+    yield from _elements(section, begin, end, f",\n{indent}", compact=False)
+    yield f"\n{indent[:-2]}]".encode()
 
 
-def _objects(section: Section, separator: str, *, compact: bool, end: str = "") -> bytes:
-    """Write elements end to end: one line for each set of cells that are there, numbers filled in natively."""
+def _elements(
+    section: Section, begin: int, end: int, separator: str, *, compact: bool, tail: str = ""
+) -> Iterator[bytes]:
+    """Yield the text of elements, some thousand at a time: the buffers between stay small."""
+    for first in range(begin, end, _ROWS_AT_ONCE):
+        if first > begin:
+            yield separator.encode()
+        rows = slice(first, min(first + _ROWS_AT_ONCE, end))
+        yield _lines(section.take(rows), separator, compact=compact, tail=tail)
+
+
+def _lines(section: Section, separator: str, *, compact: bool, tail: str) -> bytes:
+    """Write elements: one pattern for each set of cells that are there, numbers filled in natively."""
     count = len(section)
-    if not count:
-        return b""
     columns: list[Any] = []
     at: dict[str, int] = {}
     variant = section.present.astype(np.int64)
-    spread: list[Cell] = []
     for cell in section.layout.cells:
         values = section[cell.name]
-        if cell.kind in ("text", "words", "boolean"):
-            spread.append(cell)
+        if cell.kind in _WRITERS:
             variant = variant * (int(values.max(initial=0)) + 1) + values
             continue
         at[cell.name] = len(columns)
         parts = [values] if cell.count == 1 else [values[:, place] for place in range(cell.count)]
         columns += [part.astype(np.int64).view(np.uint64) if part.dtype != np.uint64 else part for part in parts]
     _, first, which = np.unique(variant, return_index=True, return_inverse=True)
-    lines = [_line(section, int(row), at, compact=compact, end=end) for row in first]
-    values = np.ascontiguousarray(columns, np.uint64) if columns else np.empty((0, count), np.uint64)
-    largest = max(sum(map(len, texts)) + _MAX_DIGITS * len(used) for texts, used, _ in lines)
+    patterns = [_pattern(section, int(row), at, compact=compact, tail=tail) for row in first]
+    values = np.array(columns, np.uint64).reshape(len(columns), count)
+    largest = max(sum(map(len, texts)) + _MAX_DIGITS * len(used) for texts, used, _ in patterns)
     out = np.empty(count * (largest + len(separator)), np.uint8)
-    size = core.ascend_format(lines, which.astype(np.uint32).reshape(-1), values, separator, out)
+    size = core.ascend_format(patterns, which.astype(np.uint32).reshape(-1), values, separator, out)
     return out[:size].tobytes()
 
 
-def _line(
-    section: Section, row: int, at: Mapping[str, int], *, compact: bool, end: str
+def _pattern(
+    section: Section, row: int, at: Mapping[str, int], *, compact: bool, tail: str
 ) -> tuple[list[str], list[int], list[bool]]:
     """Return the texts around the numbers of elements like ``row``, the columns of the numbers, and their signs."""
     layout, colon, comma = section.layout, (":" if compact else ": "), ("," if compact else ", ")
@@ -131,7 +146,7 @@ def _line(
             signed.append(cell.kind != "token")
             texts.append("" if place == cell.count - 1 else comma)
         texts[-1] += quote if cell.count == 1 else "]"
-    texts[-1] += end + ("}" if layout.is_object else "]")
+    texts[-1] += tail + ("}" if layout.is_object else "]")
     return texts, used, signed
 
 

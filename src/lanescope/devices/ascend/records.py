@@ -83,8 +83,8 @@ class Section:
         mask: Mask = (self.present & np.uint32(self.layout.bit(name))) != 0
         return mask
 
-    def take(self, rows: Array) -> Section:
-        """Return some of the elements (int64 [m] or bool [n]); bytes stay tallied as they were."""
+    def take(self, rows: Array | slice) -> Section:
+        """Return some of the elements (int64 [m], bool [n] or a range); bytes stay tallied as they were."""
         return Section(
             self.layout,
             {name: values[rows] for name, values in self.columns.items()},
