@@ -1,0 +1,83 @@
+"""Checks on simulated captures of every family: nothing is found that is not there, and what is planted is found."""
+
+import numpy as np
+import pytest
+
+import lanescope
+from lanescope.analysis import check
+from lanescope.devices import family, settle
+
+SMALL = {
+    "aie": {"tiles": 3, "records": 60},
+    "ascend": {"tasks": 40},
+    "cuda": {"blocks": 4, "tiles": 3},
+}
+
+#: A planted fault, and what must be found of it.
+PLANTED = [
+    ("aie", {"overruns": 1}, {"LS002", "LS104"}),
+    ("aie", {"lost_tail": 4}, {"LS002"}),
+    ("aie", {"bad_headers": 0.2, "records": 300}, {"LS002"}),
+    ("aie", {"stale": 4}, {"LS002"}),
+    ("ascend", {"drop_aicore": 4}, {"LS002", "LS401"}),
+    ("ascend", {"drop_aicpu": 4}, {"LS002", "LS401"}),
+    ("ascend", {"duplicates": 3}, {"LS402"}),
+    ("ascend", {"ambiguous": 2}, {"LS402"}),
+    ("ascend", {"bad_rows": 2}, {"LS002"}),
+    ("ascend", {"violations": 4, "tasks": 120}, {"LS201"}),
+    ("cuda", {"unfinished": 2}, {"LS103"}),
+    ("cuda", {"two_writers": 2}, {"LS301", "LS304"}),
+    ("cuda", {"clock_step": 1}, {"LS002"}),
+    ("cuda", {"holes": 2}, {"LS002"}),
+    ("cuda", {"corrupt": 2}, {"LS002"}),
+    ("cuda", {"stray_ends": 2}, {"LS401"}),
+    ("cuda", {"slots": 80}, {"LS002"}),
+]
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def run(name, seed, **options):
+        chosen = family(name)
+        simulation = chosen.simulate(settle(chosen.sim_options, SMALL[name] | options, what="the simulator"), seed)
+        for file, content in simulation.files.items():
+            (tmp_path / file).write_bytes(content)
+        return lanescope.open(tmp_path / next(iter(simulation.files)))
+
+    return run
+
+
+def is_plain_fact(trace, finding):
+    """Tell whether a notice says only what any sound recording holds: that it ends, and that its clock steps."""
+    if finding.severity != "notice" or finding.evidence.table != "slices":
+        return False
+    slices = trace.slices.take(finding.evidence.ids)
+    if finding.code == "LS303":
+        steps = trace.clocks["tick_step"][trace.clocks.valid("tick_step")]
+        per_second = trace.clocks["ticks_per_second_num"] / np.maximum(trace.clocks["ticks_per_second_den"], 1)
+        step_ns = max(
+            (1e9 / rate * step for rate, step in zip(per_second, [*steps, 1], strict=False) if rate), default=0
+        )
+        return bool((slices["dur"] < 2 * step_ns).all())
+    # What was asserted already when the recording began, or still when it stopped.
+    edges = {row["track_id"]: (row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows()}
+    lane = finding.place.track_id
+    begin, end = edges.get(lane) or edges[int(trace.tracks["parent_id"][lane])]
+    ends = slices["ts"] + slices["dur"]
+    return finding.code == "LS103" and bool(((slices["ts"] <= begin + 1) | (ends == end)).all())
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("part", range(10))
+def test_a_clean_capture_gives_no_false_finding(opened, name, part):
+    for seed in range(20 * part, 20 * part + 20):
+        trace = opened(name, seed)
+        false = [finding for finding in check.run(trace) if not is_plain_fact(trace, finding)]
+        assert not false, (seed, [(finding.code, finding.detail) for finding in false])
+
+
+@pytest.mark.parametrize(("name", "fault", "codes"), PLANTED, ids=[f"{n}-{next(iter(f))}" for n, f, _ in PLANTED])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_planted_fault_is_found(opened, name, fault, codes, seed):
+    found = {finding.code for finding in check.run(opened(name, seed, **fault))}
+    assert codes <= found
