@@ -44,7 +44,7 @@ test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captu
 	@$(BIN)/python -m pytest $(PYTEST)
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
-	@tools/fetch_tools node valgrind babeltrace2 levelzero
+	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif
 
 browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
 	@tools/fetch_tools node chromium

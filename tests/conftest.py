@@ -36,6 +36,9 @@ def find_tool(name: str) -> Path | None:
     if name == "levelzero":
         folder = TOOLS / "levelzero"
         return folder if (folder / "include/level_zero/ze_api.h").exists() else None
+    if name == "sarif":
+        schema = TOOLS / "sarif/sarif-2.1.0-rtm.5.json"
+        return schema if schema.exists() else None
     if name == "puppeteer":
         folder = TOOLS / "browser/node_modules"
         return folder if (folder / "puppeteer-core").is_dir() else None
