@@ -9,7 +9,7 @@ from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, 
 from lanescope.errors import MissingToolError, UsageError
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
-IN_TREE: tuple[str, ...] = ("aie", "ascend", "cuda")
+IN_TREE: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
 
 
 @cache

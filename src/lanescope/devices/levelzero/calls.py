@@ -33,6 +33,8 @@ class Calls:
     stray: Int64
 
 
+#: Rounds in which calls without calls in them are taken out; what is nested deeper is matched by level.
+_PEELS = 3
 #: ``exit_seq`` of a call that never returned.
 NEVER = np.iinfo(np.int64).max
 
@@ -54,28 +56,11 @@ def match(calls: Table) -> Calls:
     thread, seq = calls["thread_id"], calls["seq"]
     is_exit, function = calls["is_exit"], calls.codes("function")
     partner = np.full(count, -1, np.int64)
-    by_thread = group([thread], seq)
-    leaves = is_exit[by_thread.order]
-    depth = np.cumsum(np.where(leaves, -1, 1))
-    base = np.where(by_thread.first, depth - np.where(leaves, -1, 1), 0)
-    # How many calls are open around each one: the same number at its entry and at its exit.
-    level = depth - base[by_thread.start] - ~leaves
-    broken = np.zeros(int(thread.max()) + 1, np.bool_)
-    broken[thread[by_thread.order[level < 0]]] = True
-    by_level = group([thread[by_thread.order], np.maximum(level, 0)], np.arange(count))
-    rows = by_thread.order[by_level.order]
-    enters = ~is_exit[rows]
-    # Whole threads alternate entry, exit on each level.
-    follows = ~by_level.first[1:] & enters[:-1] & ~enters[1:]
-    here = np.flatnonzero(follows)
-    partner[rows[here]] = rows[here + 1]
-    partner[rows[here + 1]] = rows[here]
-    broken[thread[rows[here]][function[rows[here]] != function[rows[here + 1]]]] = True
-    broken[thread[is_exit & (partner < 0)]] = True
-    if broken.any():
-        mine = by_thread.order[broken[thread[by_thread.order]]]
-        partner[mine] = -1
-        _match_broken(mine, thread, is_exit, function, partner)
+    rows = group([thread], seq).order
+    # Most calls hold no other: take those that lie side by side, then those that held only such, and so on.
+    for _ in range(_PEELS):
+        rows = _peel(rows, thread, is_exit, function, partner)
+    _match_levels(rows, thread, is_exit, function, partner)
     entry = np.flatnonzero(~is_exit)
     exit_ = partner[entry]
     return Calls(
@@ -85,6 +70,45 @@ def match(calls: Table) -> Calls:
         np.where(exit_ >= 0, seq[exit_], NEVER),
         np.flatnonzero(is_exit & (partner < 0)),
     )
+
+
+def _peel(rows: Int64, thread: Ints, is_exit: Mask, function: Ints, partner: Int64) -> Int64:
+    """Pair each entry with the record of its thread that follows, if that is its exit; return the rest."""
+    if len(rows) < 2:
+        return rows
+    leaves, of, name = is_exit[rows], thread[rows], function[rows]
+    pair = np.flatnonzero(~leaves[:-1] & leaves[1:] & (of[:-1] == of[1:]) & (name[:-1] == name[1:]))
+    partner[rows[pair]], partner[rows[pair + 1]] = rows[pair + 1], rows[pair]
+    left = np.ones(len(rows), np.bool_)
+    left[pair] = left[pair + 1] = False
+    return rows[left]
+
+
+def _match_levels(rows: Int64, thread: Ints, is_exit: Mask, function: Ints, partner: Int64) -> None:
+    """Pair the records at ``rows``, sorted by thread and time: on each level of a whole thread they alternate."""
+    if not len(rows):
+        return
+    leaves, of = is_exit[rows], thread[rows]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = of[1:] != of[:-1]
+    step = np.where(leaves, -1, 1)
+    depth = np.cumsum(step)
+    start = np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    # How many calls are open around each one: the same number at its entry and at its exit.
+    level = depth - (depth - step)[start] - ~leaves
+    levels = group([of, np.maximum(level, 0)], np.arange(len(rows)))
+    enters = ~leaves[levels.order]
+    here = np.flatnonzero(~levels.first[1:] & enters[:-1] & ~enters[1:])
+    entry, exit_ = rows[levels.order[here]], rows[levels.order[here + 1]]
+    partner[entry], partner[exit_] = exit_, entry
+    broken = np.zeros(int(of.max()) + 1, np.bool_)
+    broken[of[level < 0]] = True
+    broken[thread[entry[function[entry] != function[exit_]]]] = True
+    broken[of[leaves & (partner[rows] < 0)]] = True
+    if broken.any():
+        mine = rows[broken[of]]
+        partner[mine] = -1
+        _match_broken(mine, thread, is_exit, function, partner)
 
 
 def _match_broken(rows: Int64, thread: Ints, is_exit: Mask, function: Ints, partner: Int64) -> None:

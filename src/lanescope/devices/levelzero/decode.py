@@ -13,6 +13,7 @@ from typing import Any
 
 from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.attributed import attributed
+from lanescope.devices.levelzero.events import Events
 from lanescope.devices.levelzero.family import TEXT_FORMAT, TIMES
 from lanescope.devices.levelzero.records import TextReport
 from lanescope.devices.levelzero.schema import DETAILS, STATS
@@ -56,9 +57,13 @@ class LevelZeroDecoder:
         self._reader.feed(data)
         return []
 
+    def events(self) -> Events:
+        """Take the end of the input, and return its records."""
+        return self._reader.finish()
+
     def finish(self) -> list[Trace]:
         """Attribute and draw."""
-        events = self._reader.finish()
+        events = self.events()
         report = self._reader.report
         found = attributed(events, tolerance=self._tolerance)
         zero = found.origin()

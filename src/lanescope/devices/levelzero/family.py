@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
 from lanescope.devices.levelzero import layout
-from lanescope.source.sniff import Head, Match
 
 if TYPE_CHECKING:
-    from lanescope.source import Capture
+    from lanescope.source import Capture, Head, Match
     from lanescope.trace import StatSpec, Table, TableSpec, Trace
 
 TEXT_FORMAT = "thapi_text"
@@ -86,6 +85,8 @@ class LevelZero(Family):
 
     def probe(self, head: Head) -> Match:
         """Look for records of the known providers."""
+        from lanescope.source import Match
+
         lines = head.data.split(b"\n")
         if not head.is_whole:
             lines.pop()
@@ -109,6 +110,12 @@ class LevelZero(Family):
         from lanescope.devices.levelzero.decode import LevelZeroDecoder
 
         return LevelZeroDecoder(capture, options)
+
+    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a line for each line, record or row."""
+        from lanescope.devices.levelzero.dump import dump
+
+        return dump(capture, stage, options)
 
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Simulate programs on several threads and devices."""

@@ -180,7 +180,10 @@ def _integer(value: Any) -> int | None:
     if not isinstance(value, str) or len(value) > 20:
         return None
     try:
-        number = int(value, 16) if value[:2] in ("0x", "0X") else int(value)
+        number = int(value, 0)
     except ValueError:
-        return None
+        # Leading zeros are no octal number here.
+        if not value.isdigit():
+            return None
+        number = int(value)
     return number if 0 <= number <= _UINT_MAX else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -431,9 +432,23 @@ def _push(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["pushes"].add((*stamp, event))
 
 
+#: A result as THAPI prints it; others are read field by field.
+_USUAL_RESULT = re.compile(
+    rb"\{ hEvent: (0x[0-9a-f]{1,16}), status: (ZE_RESULT_\w{1,80}), timestampStatus: (ZE_RESULT_\w{1,80}), "
+    rb"globalStart: (\d{1,20}), globalEnd: (\d{1,20}), contextStart: (\d{1,20}), contextEnd: (\d{1,20}) \}"
+)
+_STATES = ("status", "timestamp_status")
+
+
 def _event_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-    fields = reader.fields(payload)
     rows = reader.rows["results"]
+    usual = _USUAL_RESULT.fullmatch(payload)
+    if usual is not None and max(map(int, usual.groups()[3:])) < 1 << 64:
+        event, *states = usual.groups()[:3]
+        codes = (rows.dictionary(c).code(t.decode()) for c, t in zip(_STATES, states, strict=True))
+        rows.add((*stamp, None, None, int(event, 16), *codes, *map(int, usual.groups()[3:])))
+        return
+    fields = reader.fields(payload)
     ticks = (fields.integer(name) or 0 for name in ("globalStart", "globalEnd", "contextStart", "contextEnd"))
     status, timestamp_status = (result_name(fields.text(name)) for name in ("status", "timestampStatus"))
     rows.add(

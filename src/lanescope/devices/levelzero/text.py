@@ -53,6 +53,8 @@ class TextReader:
         self._handlers: dict[tuple[bytes, bytes], Handler | None] = {}
         self._recorder = Recorder(self._rows, self._thread_process, self.report)
         self._is_bad = False
+        self._clock: tuple[bytes, ...] = ()
+        self._clock_ns = 0
 
     # --- bytes -> lines -> records ------------------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class TextReader:
                 self._bad(offset, size)
             return
         payload = match[10].rstrip()
-        if payload.endswith(b"}") and payload.count(b"{") <= payload.count(b"}"):
+        if payload.endswith(b"}"):
             self._record(match.groups(), payload, offset, size)
         elif payload.startswith(b"{"):
             self._open, self._open_offset, self._open_size = [line], offset, size
@@ -153,8 +155,11 @@ class TextReader:
 
     def _record(self, parts: tuple[bytes, ...], payload: bytes, offset: int, size: int) -> None:
         hour, minute, second, fraction, host, pid, tid, provider, event, _ = parts
-        ns = int(fraction) * 10 ** (9 - len(fraction)) // self._shrink
-        ts = self._day_ns + (int(hour) * 3600 + int(minute) * 60 + int(second)) * layout.NS_PER_SECOND + ns
+        if (hour, minute, second) != self._clock:
+            self._clock = hour, minute, second
+            self._clock_ns = (int(hour) * 3600 + int(minute) * 60 + int(second)) * layout.NS_PER_SECOND
+        ns = int(fraction) if len(fraction) == 9 else int(fraction) * 10 ** (9 - len(fraction))
+        ts = self._day_ns + self._clock_ns + ns // self._shrink
         last = self._last_ts
         if last is not None and ts < last:
             if last - ts > _HALF_DAY_NS:
