@@ -212,7 +212,7 @@ class TraceBuilder:
             if valid.all():
                 valid = None
             else:
-                array = np.where(valid, array, np.asarray("" if dtype == object else 0, dtype))
+                array = np.where(valid, array, np.asarray("" if dtype == np.dtype(object) else 0, dtype))
         return Column.array(array, valid=valid, dictionary=dictionary)
 
     # --- facts ------------------------------------------------------------------------------------------------
