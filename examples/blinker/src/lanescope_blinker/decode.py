@@ -109,18 +109,27 @@ class BlinkerDecoder:
         )
         builder.append("blinker_changes", slice_id=first + np.arange(len(begin)), sequence=sequence[begin])
         builder.stat("blinker_unpaired", rows["unpaired"], input_id=input_id)
-        for hole in np.flatnonzero(lost_before):
-            lost, offset = int(lost_before[hole]), HEADER.size + int(hole) * RECORD_BYTES
-            builder.stat("blinker_lost", lost, input_id=input_id, first_offset=offset, first_ts=int(ts[hole]))
+        # What a dropped record said may concern any lamp: each hole is a gap on every lane.
+        holes = np.flatnonzero(lost_before)
+        offsets = HEADER.size + holes * RECORD_BYTES
+        if len(holes):
+            builder.stat(
+                "blinker_lost",
+                int(lost_before.sum(dtype=np.int64)),
+                input_id=input_id,
+                first_offset=int(offsets[0]),
+                first_ts=int(ts[holes[0]]),
+            )
+            each = len(lanes)
             builder.append(
                 "gaps",
-                track_id=np.array(lanes, np.int64),
-                ts=ts[hole - 1],
-                dur=ts[hole] - ts[hole - 1],
+                track_id=np.tile(np.array(lanes, np.int64), len(holes)),
+                ts=np.repeat(ts[holes - 1], each),
+                dur=np.repeat(ts[holes] - ts[holes - 1], each),
                 cause="dropped",
-                lost_count=lost,
+                lost_count=np.repeat(lost_before[holes].astype(np.int64), each),
                 input_id=input_id,
-                first_offset=offset,
+                first_offset=np.repeat(offsets, each),
             )
         if count:
             builder.append("coverage", track_id=np.array(lanes, np.int64), ts=0, dur=ts[-1])
