@@ -32,51 +32,62 @@ bool Scanner::fail(Fault fault) {
     return false;
 }
 
+// The loops below run on a copy of the place: a member would be stored and loaded again for every character, because a
+// character may be any byte of memory, the member's own among them.
 void Scanner::space() {
-    while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
+    const char* at = at_;
+    if (static_cast<unsigned char>(*at) > ' ') return;
+    while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t') ++at;
+    at_ = at;
 }
 
 // --- stepping over: the judge of what is JSON --------------------------------------------------------------------------
 
 bool Scanner::skip_string() {
     if (*at_ != '"') return unexpected();
-    for (++at_; *at_ != '"'; ++at_) {
-        if (is_control(*at_)) return unexpected();
-        if (*at_ != '\\') continue;
-        ++at_;
-        if (*at_ == 'u') {
+    const char* at = at_ + 1;
+    for (; *at != '"'; ++at) {
+        if (!is_control(*at) && *at != '\\') continue;
+        at_ = at;
+        if (*at != '\\') return unexpected();
+        at_ = ++at;
+        if (*at == 'u') {
             for (int i = 0; i < 4; ++i) {
-                if (!is_hex(*++at_)) return unexpected();
+                at_ = ++at;
+                if (!is_hex(*at)) return unexpected();
             }
-        } else if (*at_ == '\0' || std::strchr("\"\\/bfnrt", *at_) == nullptr) {
+        } else if (*at == '\0' || std::strchr("\"\\/bfnrt", *at) == nullptr) {
             return unexpected();
         }
     }
-    ++at_;
+    at_ = at + 1;
     return true;
 }
 
 bool Scanner::skip_number() {
-    const auto digits = [this] {
-        if (!is_digit(*at_)) return unexpected();
-        while (is_digit(*at_)) ++at_;
-        return true;
+    const char* at = at_;
+    const auto digits = [this, &at] {
+        const char* first = at;
+        while (is_digit(*at)) ++at;
+        at_ = at;
+        return at != first || unexpected();
     };
-    if (*at_ == '-') ++at_;
-    if (*at_ == '0') {
-        ++at_;
+    if (*at == '-') ++at;
+    if (*at == '0') {
+        ++at;
     } else if (!digits()) {
         return false;
     }
-    if (*at_ == '.') {
-        ++at_;
+    if (*at == '.') {
+        ++at;
         if (!digits()) return false;
     }
-    if ((*at_ | 0x20) == 'e') {
-        ++at_;
-        if (*at_ == '+' || *at_ == '-') ++at_;
+    if ((*at | 0x20) == 'e') {
+        ++at;
+        if (*at == '+' || *at == '-') ++at;
         if (!digits()) return false;
     }
+    at_ = at;
     return true;
 }
 
@@ -98,7 +109,7 @@ bool Scanner::skip_key() {
 }
 
 bool Scanner::skip_value() {
-    std::array<uint64_t, kMaxDepth / 64> is_object{};
+    std::array<uint64_t, kMaxDepth / 64> is_object;  // bits below the depth are set before they are read
     size_t depth = 0;
     for (;;) {
         space();
@@ -158,6 +169,11 @@ bool Scanner::read_integer(uint64_t* magnitude, bool* is_negative) {
     *magnitude = value;
     at_ = at;
     return true;
+}
+
+bool Scanner::is_next(const std::string& key) const {
+    return static_cast<size_t>(end_ - at_) > key.size() + 1 && *at_ == '"' && at_[key.size() + 1] == '"' &&
+           std::memcmp(at_ + 1, key.data(), key.size()) == 0;
 }
 
 bool Scanner::read_text(std::string_view* out) {
@@ -277,7 +293,7 @@ bool Scanner::read_row(const Shape& shape, uint64_t* out, size_t stride) {
     }
     out[Shape::kPresent * stride] = present;
     // A comma before the bracket was stepped over after the last cell: only then is the row too long.
-    return *at_ == ']' && at_[-1] != ',' && *at_++ == ']' && (present & shape.required_) == shape.required_;
+    return at_[-1] != ',' && *at_++ == ']' && (present & shape.required_) == shape.required_;
 }
 
 bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
@@ -288,16 +304,18 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
     size_t expected = 0;  // writers keep one order of keys
     space();
     for (bool is_first = true; !(is_first && *at_ == '}'); is_first = false) {
-        std::string_view key;
-        if (!read_text(&key)) return false;
+        size_t i = expected;
+        if (i < cells && is_next(shape.cells_[i].key)) {
+            at_ += shape.cells_[i].key.size() + 2;
+        } else {
+            std::string_view key;
+            if (!read_text(&key)) return false;
+            for (i = 0; i < cells && shape.cells_[i].key != key;) ++i;
+        }
         space();
         if (*at_ != ':') return false;
         ++at_;
         space();
-        size_t i = expected;
-        if (i >= cells || shape.cells_[i].key != key) {
-            for (i = 0; i < cells && shape.cells_[i].key != key;) ++i;
-        }
         if (i == cells) {
             if (!skip_value()) return false;
         } else {

@@ -107,6 +107,7 @@ private:
     // The readers below return false, and leave the place open, when the value is of another shape: the caller steps
     // back and lets skip_value judge it.
     bool read_integer(uint64_t* magnitude, bool* is_negative);
+    bool is_next(const std::string& key) const;
     bool read_text(std::string_view* out);
     bool read_scalar(const Cell& cell, uint64_t* out);
     bool read_cell(const Cell& cell, uint64_t* out, size_t stride);
