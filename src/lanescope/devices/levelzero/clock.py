@@ -221,7 +221,9 @@ def unwrap(host_ns: Int64, ticks: UInt64, frequency: Fraction, bits: int) -> Pai
         ns, raw = ns[keep], raw[keep]
         rise = _rise(raw, ns, rate, bits)
     line = np.empty(len(ns), np.int64)
-    line[0] = raw[0].view(np.int64)
+    # Any number that reads as the first reading will do; a small one leaves room for those that follow.
+    first = int(raw[0])
+    line[0] = first - (1 << bits) if bits > 60 and first >= 1 << (bits - 1) else first
     line[1:] = line[0] + np.cumsum(rise)
     spaced = np.ones(len(ns), np.bool_)
     bucket = (ns - ns[0]) // _SPACING_NS
