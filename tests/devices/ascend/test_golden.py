@@ -202,6 +202,18 @@ def test_scheduler_phases(naming):
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
+def test_what_has_no_width_by_design_is_not_too_short(naming):
+    trace = golden("v3_spec_dummy", naming)
+    points = trace.slices["dur"] == 0
+    assert sorted(trace.slices["name"][points]) == ["dispatch", "dummy_task"]
+    assert not (trace.slices["flags"][points] & Flag.BELOW_RESOLUTION).any()
+
+
+def test_a_run_is_named_by_its_folder():
+    assert set(golden("v3_spec_dummy", "chip").inputs["capture"]) == {"v3_spec_dummy"}
+
+
+@pytest.mark.parametrize("naming", NAMINGS)
 def test_sums_over_phases(naming):
     trace = golden("v3_spec_dummy", naming)
     phases = trace.details["ascend_phases"]

@@ -1,5 +1,6 @@
 """The join of the two streams, against loops over dicts."""
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -103,19 +104,28 @@ def test_rows_that_contradict_one_another_stay_and_join_nothing():
     assert stats(trace) == {"ascend_key_duplicate": 1}
 
 
+def test_what_the_device_wrote_counts_each_key_once():
+    rows = [row(0, 5, 1, 100, 200), row(0, 6, 1, 300, 400), row(0, 7, 3, 500, 600), row(0, 7, 3, 500, 600)]
+    trace = decode(records(rows, level=1))
+    (producer,) = [r for r in trace.accounting.rows() if r["scope"] == "producer"]
+    assert (producer["total"], producer["decoded"], producer["lost"]) == (3, 2, 1)
+
+
 def test_a_task_may_go_to_one_core_more_than_once():
     trace = decode(records([row(0, 5, 1, 100, 200), row(0, 5, 2, 300, 400)], [[0, 1, 90, 210], [0, 2, 190, 410]]))
     assert tasks(trace, "dispatch_ticks", "block") == [("task_spmd(t5)", 90, 0), ("task_spmd(t5)", 190, 1)]
 
 
 def test_an_execution_without_its_dispatch():
-    trace = decode(records([row(0, 5, 1, 100, 200), row(1, 6, 1, 300, 400)], [[0, 1, 90, 210]]))
+    content = records([row(0, 5, 1, 100, 200), row(1, 6, 1, 300, 400)], [[0, 1, 90, 210]])
+    trace = decode(content)
     assert tasks(trace, "dispatch_ts", "finish_ts", "propagation_ns", "local_setup_ns")[1] == (
         "task(t6)", None, None, None, 40,
     )  # fmt: skip
     assert stats(trace) == {"ascend_aicore_unmatched": 1}
     (stat,) = trace.stats.rows()
     assert trace.tracks["name"][stat["track_id"]] == "AIV_1"
+    assert stat["first_offset"] == json.dumps(content).index("[1, 6, 1, 300")
     producer = [r for r in trace.accounting.rows() if r["scope"] == "producer"]
     assert [(r["unit"], r["total"], r["decoded"], r["lost"]) for r in producer] == [("aicpu_tasks record", 2, 1, 1)]
 

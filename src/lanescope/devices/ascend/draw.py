@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,16 @@ from lanescope.devices.ascend import names as naming
 from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.clock import Alignment
 from lanescope.devices.ascend.interpret import Interpreter
-from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, PHASE_KINDS, QUEUES, RECORD_BYTES, RECORDS
+from lanescope.devices.ascend.layout import (
+    AICORE,
+    AICPU,
+    HOST_SUBMITS,
+    LEVEL_KEYS,
+    PHASE_KINDS,
+    QUEUES,
+    RECORD_BYTES,
+    RECORDS,
+)
 from lanescope.devices.ascend.records import Section
 from lanescope.trace import Column, Dictionary, Flag, Table, Trace, TraceBuilder
 from lanescope.trace.column import Array, Mask
@@ -81,7 +91,7 @@ class _Drawing:
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {
             part: builder.input(
-                capture=self.capture.name,
+                capture=self._name(),
                 part=part,
                 path=source.path,
                 size=source.size,
@@ -93,6 +103,11 @@ class _Drawing:
             for part, source in sources.items()
         }
         return self.input_of["main"]
+
+    def _name(self) -> str:
+        """Return the name of the run: all records files have the same names, their folders tell them apart."""
+        folder = Path(self.capture.main.path).absolute().parent.name
+        return folder if self.capture.main.name in LEVEL_KEYS.values() and folder else self.capture.name
 
     def _clocks(self) -> None:
         told, builder, times = self.told, self.builder, self.told.times
@@ -167,7 +182,7 @@ class _Drawing:
                     )
                     for queue in QUEUES
                 ]
-        seen = set(told.runs.core.tolist()) | set(told.orphan_cores.tolist())
+        seen = set(told.runs.core.tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
         cores = [
             (core, f"{(graphs.CORE_TYPES[types.get(core, graphs.UNKNOWN)] or 'core').upper()}_{core}")
@@ -331,11 +346,10 @@ class _Drawing:
         role = builder.dictionary("ascend_phases", "role").codes(roles)[np.where(named, phases["kind"], len(kinds))]
         told.note("ascend_unknown_kind", named & ~told.is_kind(*PHASE_KINDS), phases)
         begin, end = phases["start_cycles"], phases["end_cycles"]
-        flags = np.where(
-            told.is_kind(*(kind for kind, known in PHASE_KINDS.items() if known.role == "marker")),
-            np.uint32(0),
-            _below_resolution(end - begin),
-        )
+        # Markers have no width, and neither has the record that only brings the last counts of pops.
+        is_point = told.is_kind(*(kind for kind, known in PHASE_KINDS.items() if known.role == "marker"))
+        is_point |= (begin == end) & (phases["tasks_processed"] == 0)
+        flags = np.where(is_point, np.uint32(0), _below_resolution(end - begin))
         flags |= np.where(told.marker_is_concluded, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
         track = _table(self.schedulers)[phases.group]
         first = self._slices(track, begin, end, told.times.device, flags=flags, name=name, category="scheduler")
@@ -546,11 +560,12 @@ class _Drawing:
                 lost_count=lost.count,
                 input_id=self.main,
             )
-        for name, cores, offset in (
-            ("ascend_aicore_unmatched", told.unmatched, told.unmatched_offset),
-            ("ascend_aicpu_unmatched", told.orphan_cores, told.orphan_offset),
-        ):
-            for core, count in zip(*(v.tolist() for v in np.unique(cores, return_counts=True)), strict=True):
+        for name, rows in (("ascend_aicore_unmatched", told.unmatched), ("ascend_aicpu_unmatched", told.orphans)):
+            offsets = np.sort(rows.begin)
+            by_offset = rows["core_id"][np.argsort(rows.begin)]
+            cores, first, counts = np.unique(by_offset, return_index=True, return_counts=True)
+            listed = zip(cores.tolist(), counts.tolist(), offsets[first].tolist(), strict=True)
+            for core, count, offset in listed:
                 builder.stat(name, count, track_id=self.cores[core], input_id=self.main, first_offset=offset)
         builder.stat("ascend_hole", lost.holes, input_id=self.main)
         parts = told.parts
@@ -588,7 +603,7 @@ class _Drawing:
         lacking = len(told.unmatched) + told.lost.holes if told.has_dispatches else 0
         for layout, stream, lost in ((AICORE, told.streams[0], missing), (AICPU, told.streams[1], lacking)):
             if lost:
-                self._producer(layout.name, len(stream.key), lost)
+                self._producer(layout.name, len(stream.by_key) + stream.ambiguous, lost)
         host = records.metadata.get("host_capture")
         if isinstance(host, dict):
             expected, recorded = (host.get(key) for key in ("expected_records", "recorded_records"))

@@ -53,8 +53,8 @@ class Ascend(Family):
         Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
     )
     streaming = False
-    # The text of a row and of its edges, and their columns: 700 MiB for 300,000 rows with phases and graph.
-    bytes_per_row = 2400
+    # Text and columns of an execution with its phases, submit and edges.
+    bytes_per_row = 1200
 
     def probe(self, head: Head) -> Match:
         """Look for the keys of a records file."""

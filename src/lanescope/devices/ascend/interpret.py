@@ -58,8 +58,8 @@ class Interpreter:
         last_cycles: the latest stamp of the device.
         has_device: whether the device stamped anything.
         streams: rows of cores and of schedulers, without repetitions.
-        unmatched: cores of the executions that should have a dispatch record and have none.
-        orphan_cores: cores of the dispatch records whose execution is missing.
+        unmatched: the executions that should have a dispatch record and have none.
+        orphans: the dispatch records whose execution is missing.
         graph: the task graph.
         core_types: type of each core.
         marker_task: int64 [phases], the task that a phase names, -1 without.
@@ -135,12 +135,10 @@ class Interpreter:
         if self.has_dispatches:
             alone = np.flatnonzero((partner < 0) & aicore.is_unique)
             alone = alone[~np.isin(aicore.key[alone], aicpu.key[~aicpu.is_unique])]
-            self.unmatched = aicore.section["core_id"][alone]
-            self.unmatched_offset = int(aicore.section.begin[alone].min()) if len(alone) else None
+            self.unmatched = aicore.section.take(alone)
         else:
-            self.unmatched, self.unmatched_offset = np.empty(0, np.int32), None
-        self.orphan_cores = aicpu.section["core_id"][orphans]
-        self.orphan_offset = int(aicpu.section.begin[orphans].min()) if len(orphans) else None
+            self.unmatched = aicore.section.take(slice(0))
+        self.orphans = aicpu.section.take(orphans)
 
         with_id = self.phases.has("task_id")
         self.graph: Graph = graphs.build(
