@@ -130,9 +130,10 @@ def test_a_broken_pipe_is_silent(plugin_path, shell, call, tmp_path):
         assert (running.wait(60), running.stderr.read()) == (0, b"")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [["doctor"], ["info", "run.blink"]])
-def test_a_full_disk_is_one_line(plugin_path, run_file, arguments):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+def test_a_full_disk_is_one_line(plugin_path, run_file, arguments, unbuffered):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path), "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "lanescope", *arguments],

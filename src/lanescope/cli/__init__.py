@@ -65,7 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exc()
-        return _explain(error)
+        status = _explain(error)
+        try:
+            sys.stdout.flush()
+        except OSError:  # a full disk: the interpreter would fail on it once more, with a status of its own
+            _discard_output()
     return status
 
 
