@@ -563,8 +563,8 @@ class _Drawing:
         for name, rows in (("ascend_aicore_unmatched", told.unmatched), ("ascend_aicpu_unmatched", told.orphans)):
             offsets = np.sort(rows.begin)
             by_offset = rows["core_id"][np.argsort(rows.begin)]
-            cores, first, counts = np.unique(by_offset, return_index=True, return_counts=True)
-            listed = zip(cores.tolist(), counts.tolist(), offsets[first].tolist(), strict=True)
+            cores, places, counts = np.unique(by_offset, return_index=True, return_counts=True)
+            listed = zip(cores.tolist(), counts.tolist(), offsets[places].tolist(), strict=True)
             for core, count, offset in listed:
                 builder.stat(name, count, track_id=self.cores[core], input_id=self.main, first_offset=offset)
         builder.stat("ascend_hole", lost.holes, input_id=self.main)
