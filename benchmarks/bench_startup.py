@@ -59,7 +59,8 @@ def instructions(*words: str | Path) -> int:
     fetched = ROOT / ".tools" / "bin" / "valgrind"
     valgrind = fetched if fetched.exists() else "valgrind"
     # Run twice, count the second: the first may still compile modules.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PYTHONHASHSEED"] = "0"
     _run(PYTHON, *words, environment=environment)
     talk = _run(
         *(valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null", PYTHON, *words), environment=environment
