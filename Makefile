@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # A virtual environment knows where it was made. Moved or copied, it would go on running the old checkout's code.
-$(shell [ ! -e .venv/made-at ] || [ "$$(cat .venv/made-at)" = "$$PWD" ] || rm -rf .venv build)
+$(shell [ ! -e .venv/made-at ] || [ "$$(cat .venv/made-at)" = "$$(pwd -P)" ] || rm -rf .venv build)
 
 NATIVE := CMakeLists.txt $(shell find native -type f -not -path 'native/fuzz/*')
 READY := .venv/native.stamp
