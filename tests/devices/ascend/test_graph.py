@@ -291,3 +291,19 @@ def test_a_skipped_task_stands_at_its_marker():
     deps = graph({**KERNELS, 8: (3, -1, -1)}, [(1, 8), (8, 2)])
     content = chip(ROWS, CPU, level=3, aicpu_scheduler_phases=[[phase("predicated_skip", 270, 270, task_id=8)]])
     assert edges(decode(content, deps=deps)) == [(1, 8, 2200, 3600), (8, 2, 3600, 4200)]
+
+
+@pytest.mark.parametrize(
+    ("start", "delta", "expected"),
+    [
+        (199, 50, (0, 50)),  # began before its producer ended: a violation, nothing is folded
+        (200, 50, (50, 0)),  # at the same tick: it waited, and needed no setup
+        (201, 50, (49, 1)),
+        (249, 50, (1, 49)),
+        (250, 50, (0, 50)),  # taken when its producer had ended: no wait
+        (251, 50, (0, 50)),
+    ],
+)
+def test_the_edges_of_a_wait(start, delta, expected):
+    rows = [STAGED[0], [1, 2, 1, start, 400, delta]]
+    assert gate(decode(chip(rows, STAGED_CPU), deps=graph(KERNELS, PAIR)))[:2] == expected
