@@ -188,3 +188,15 @@ def test_the_order_of_the_rows_changes_no_value():
     shown = ("slice_id", "task_id", "dispatch_ts", "receive_ts", "finish_ts", "tail_ns")
     assert [r[2:] for r in sorted(tasks(plain, *shown))] == [r[2:] for r in sorted(tasks(turned, *shown))]
     assert stats(turned) == {}
+
+
+def test_neighbours_that_leave_no_room_do_not_move_a_gap():
+    rows = [row(0, 5, 1, 500, 600), row(0, 7, 3, 100, 140)]
+    trace = decode(records(rows, [[0, 1, 490, 610], [0, 2, 150, 250], [0, 3, 90, 145]]))
+    assert gaps(trace) == [("AIC_0", (150 - 90) * 20, 100 * 20, 1)]
+
+
+def test_a_lost_execution_without_stamps_has_no_place():
+    trace = decode(records([row(0, 5, 1, 100, 200)], [[0, 1, 90, 210], [0, 2, 220, 0], [0, 3, 0, 0]]))
+    assert gaps(trace) == []
+    assert stats(trace) == {"ascend_aicpu_unmatched": 2}
