@@ -91,10 +91,13 @@ def test_damaged_headers_are_counted_and_located(simulated, seed):
     trace, truth = simulated(seed, bad_headers=0.05, records=300)
     damaged = truth["bad_headers"]
     stats = [row for row in trace.stats.rows() if row["name"] == "aie_bad_header"]
-    assert sum(row["count"] for row in stats) == len(damaged)
+    skipped = sum(row["count"] for row in stats)
+    # A sound packet between two damaged ones has nothing around it that would confirm it, and is not believed.
+    between = {offset + 32 for offset in damaged} & {offset - 32 for offset in damaged} - set(damaged)
+    assert len(damaged) <= skipped <= len(damaged) + len(between)
     assert [row["first_offset"] for row in stats] == sorted(damaged)[:1]
-    # A damaged header costs its packet, and at most the words behind it that repeat what was in it.
-    words_lost = trace.accounting["lost"][1] - 8 * len(damaged)
+    # A skipped packet costs its words, and at most those behind it that repeat what was in it.
+    words_lost = trace.accounting["lost"][1] - 8 * skipped
     assert 0 <= words_lost <= sum(row["count"] for row in trace.stats.rows() if row["name"] == "aie_lost_repeat")
     # What a lost packet held is unknown; nothing is made up in its place.
     for recording in truth["recordings"]:
