@@ -560,7 +560,7 @@ class Simulator:
                     list=_u64(name),
                     queue=_u64(queue),
                     run=run if self.numbered else None,
-                    exit_ts=exit_[1],
+                    exit_ts=exit_[1] - 1 if self.numbered else exit_[1],
                     quiet=False,
                 )
                 submitted = np.full(len(block.code), entry[1] + 200)

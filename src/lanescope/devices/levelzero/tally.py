@@ -163,6 +163,7 @@ def entries(trace: Trace, *, each: bool = False) -> list[Entry]:
         trace: a trace of this family.
         each: whether each host, process, thread, device and sub-device is summed on its own.
     """
+    require(trace)
     threads = {
         row["track_id"]: (row["host"], row["pid"], row["tid"]) for row in trace.details["levelzero_threads"].rows()
     }
