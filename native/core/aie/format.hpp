@@ -39,29 +39,40 @@ enum class Frame : uint8_t {
     unknown_code, crosses_word, misaligned, truncated, zero_word, other_mode,
 };
 
-struct Code {
+struct alignas(32) Code {
     Frame frame;
     uint8_t bits;        // size of the whole frame
     uint8_t value_bits;  // its lowest bits: cycles or repeats; slot or mask lie above them
+    // For code without branches: what event frames, Repeats and filler have in common.
+    uint8_t room = frame <= Frame::repeat1 || frame == Frame::filler ? bits : 255;  // needed in the word; 255: not these
+    uint8_t shift = bits <= 32 ? 32 - bits : 0;  // from the most significant bits of a word to the lowest
+    uint8_t single = 0;                          // mask of the one slot that the first byte names
+    uint8_t multiple = frame >= Frame::multiple0 && frame <= Frame::multiple2 ? 0xFF : 0;
+    uint8_t is_frame = frame == Frame::filler ? 0 : 1;
+    uint32_t value_mask = value_bits < 32 ? (1u << value_bits) - 1 : 0;
+    // All ones or zero.
+    uint32_t is_repeat = frame == Frame::repeat0 || frame == Frame::repeat1 ? ~0u : 0;
+    uint32_t is_filler = frame == Frame::filler ? ~0u : 0;
 };
 
 constexpr Code code_of(uint32_t byte) {
-    if (byte < 0x80) return {Frame::single0, 8, 4};
-    if (byte < 0xA0) return {Frame::single1, 16, 10};
-    if (byte < 0xC0) return {Frame::single2, 24, 18};
-    if (byte < 0xD0) return {Frame::multiple0, 16, 4};
-    if (byte < 0xD4) return {Frame::multiple1, 24, 10};
-    if (byte < 0xD8) return {Frame::multiple2, 32, 18};
-    if (byte < 0xDC) return {Frame::repeat1, 16, 10};
-    if (byte < 0xE0) return {Frame::stop, 32, 18};
-    if (byte < 0xF0) return {Frame::repeat0, 8, 4};
-    if (byte < 0xF8) return {Frame::start, 64, 56};
-    if (byte < 0xFE) return {Frame::unknown_code, 8, 0};
-    return byte == 0xFE ? Code{Frame::filler, 8, 0} : Code{Frame::sync, 8, 0};
+    const auto slot = [](uint32_t number) { return static_cast<uint8_t>(1u << (number & 7)); };
+    if (byte < 0x80) return {.frame = Frame::single0, .bits = 8, .value_bits = 4, .single = slot(byte >> 4)};
+    if (byte < 0xA0) return {.frame = Frame::single1, .bits = 16, .value_bits = 10, .single = slot(byte >> 2)};
+    if (byte < 0xC0) return {.frame = Frame::single2, .bits = 24, .value_bits = 18, .single = slot(byte >> 2)};
+    if (byte < 0xD0) return {.frame = Frame::multiple0, .bits = 16, .value_bits = 4};
+    if (byte < 0xD4) return {.frame = Frame::multiple1, .bits = 24, .value_bits = 10};
+    if (byte < 0xD8) return {.frame = Frame::multiple2, .bits = 32, .value_bits = 18};
+    if (byte < 0xDC) return {.frame = Frame::repeat1, .bits = 16, .value_bits = 10};
+    if (byte < 0xE0) return {.frame = Frame::stop, .bits = 32, .value_bits = 18};
+    if (byte < 0xF0) return {.frame = Frame::repeat0, .bits = 8, .value_bits = 4};
+    if (byte < 0xF8) return {.frame = Frame::start, .bits = 64, .value_bits = 56};
+    if (byte < 0xFE) return {.frame = Frame::unknown_code, .bits = 8, .value_bits = 0};
+    return {.frame = byte == 0xFE ? Frame::filler : Frame::sync, .bits = 8, .value_bits = 0};
 }
 
 // Each element is made by code_of at once: clang 14 cannot value-initialise Code in a constant expression.
-inline constexpr auto kCodes = []<size_t... byte>(std::index_sequence<byte...>) {
+constexpr auto kCodes = []<size_t... byte>(std::index_sequence<byte...>) {
     return std::array<Code, sizeof...(byte)>{code_of(byte)...};
 }(std::make_index_sequence<256>{});
 

@@ -9,6 +9,8 @@ constexpr uint32_t kExact = 0;
 constexpr uint32_t kEstimated = 1;
 constexpr uint32_t kInferred = 2;
 constexpr uint32_t kAllSlots = 0xFF;
+constexpr uint32_t kNoSlot = 1 << 8;
+constexpr size_t kLost = size_t{1} << 32;  // beside a position: what lies there is lost, up to the next word
 constexpr int64_t kFirstCredit = 1024;
 constexpr int64_t kCreditPerWord = 16;
 constexpr int64_t kMaxCredit = 1 << 16;
@@ -22,9 +24,12 @@ void Timeline::close(Source& s, uint32_t mask, uint32_t flags, Output& out) {
     if (mask != 0 && flags != 0) has_flags_ = true;
     for (; mask != 0; mask &= mask - 1) {
         const auto slot = static_cast<size_t>(std::countr_zero(mask));
+        const bool is_flagged = (s.watch >> kFlagged >> slot & 1) != 0;
         out.slices.begin[out.slice] = s.begin[slot];
-        out.slices.duration[out.slice] = s.hot.t + 1 - s.begin[slot];
-        out.slices.tag[out.slice++] = s.tag[slot] | flags;
+        out.slices.duration[out.slice] = s.t + 1 - s.begin[slot];
+        out.slices.tag[out.slice++] =
+            s.tag_base | static_cast<uint32_t>(slot) | flags | (is_flagged ? s.flags[slot] : 0);
+        s.watch &= ~(1u << kFlagged << slot);
     }
 }
 
@@ -36,94 +41,106 @@ void Timeline::set_quality(Source& s, uint32_t quality) {
     }
 }
 
+// What was asserted is not known any more; nothing is open.
+void Timeline::forget(Source& s) {
+    s.mask = 0;
+    s.watch = kUnknown;
+    s.after_gap = kAllSlots;
+}
+
 // From here on neither state nor time is known, until a frame is understood again; a restart also tells the time.
 void Timeline::damage(Source& s, Cause cause, int64_t offset, Output& out) {
-    Hot& h = s.hot;
-    if (!h.is_gap) {
-        close(s, h.mask, kTruncated, out);
-        s.gap_begin = h.t + 1;
+    if (!s.is_gap) {
+        close(s, s.mask, kTruncated, out);
+        s.gap_begin = s.t + 1;
         s.gap_cause = cause;
         s.gap_offset = offset;
     }
-    h.mask = 0;
-    h.has_last = false;
-    h.is_edge = h.is_gap = true;
-    h.after_gap = kAllSlots;
+    forget(s);
+    s.is_gap = true;
     set_quality(s, std::max(kEstimated, s.tag_base >> kQualityShift & 3));
 }
 
 void Timeline::resume(Source& s, int64_t end, Output& out) {
     out.emit(What::gap, s, s.gap_begin, end, static_cast<int64_t>(s.gap_cause), s.gap_offset);
-    s.hot.is_gap = false;
+    s.is_gap = false;
 }
 
-// Slices that open where something before them is unknown carry flags.
-void Timeline::open_special(Source& s, uint32_t mask, bool is_contiguous) {
-    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+// An event frame at which something has to be said: it ends a gap, asserts a slot for the first time, opens slices where
+// it is not known what was before, or has closed such slices. The frame is applied already; `known` is the cycle after
+// the one before it.
+void Timeline::special(Source& s, uint32_t opening, uint32_t closing, int64_t known, int64_t offset, Output& out) {
+    size_t row = out.slice - static_cast<size_t>(std::popcount(closing));
+    for (uint32_t rest = closing; rest != 0; rest &= rest - 1, ++row) {
         const auto slot = static_cast<size_t>(std::countr_zero(rest));
-        uint32_t flags = s.hot.is_edge && is_contiguous ? kTruncated : 0;
-        if ((s.hot.after_gap >> slot & 1) != 0) flags |= kAfterGap;
-        s.tag[slot] |= flags;
-        if (flags != 0) has_flags_ = true;
+        if ((s.watch >> kFlagged >> slot & 1) != 0) out.slices.tag[row] |= s.flags[slot];
     }
-    s.hot.after_gap &= static_cast<uint8_t>(~mask);
-    s.hot.is_edge = false;
-}
-
-void Timeline::first_use(Source& s, uint32_t mask, int64_t offset, Output& out) {
-    for (mask &= ~static_cast<uint32_t>(s.hot.used); mask != 0; mask &= mask - 1) {
-        out.emit(What::slot, s, s.hot.t, std::countr_zero(mask), 0, offset);
-        s.hot.used |= static_cast<uint8_t>(mask & -mask);
+    uint32_t flagged = (s.watch >> kFlagged & 0xFF) & ~closing;
+    if (s.is_gap) resume(s, known, out);
+    for (uint32_t rest = opening & ~s.used; rest != 0; rest &= rest - 1) {
+        out.emit(What::slot, s, s.t, std::countr_zero(rest), 0, offset);
     }
+    s.used |= opening;
+    const bool is_cut = (s.watch & kEdge) != 0 && s.idle == 0;
+    for (uint32_t rest = opening; rest != 0; rest &= rest - 1) {
+        const auto slot = static_cast<size_t>(std::countr_zero(rest));
+        s.flags[slot] = (is_cut ? kTruncated : 0) | ((s.after_gap >> slot & 1) != 0 ? kAfterGap : 0);
+        if (s.flags[slot] != 0) {
+            flagged |= 1u << slot;
+            has_flags_ = true;
+        }
+    }
+    s.after_gap &= ~opening;
+    s.watch = s.after_gap | (~s.used & kAllSlots) | flagged << kFlagged;
 }
 
 // Repeat where it is not simply "the state goes on": after idle cycles, or behind a Sync.
 void Timeline::replay(Source& s, uint32_t n, int64_t offset, Output& out) {
-    Hot& h = s.hot;
-    const uint32_t mask = h.last_mask;
-    const int64_t period = static_cast<int64_t>(h.last_idle) + 1;
+    const uint32_t mask = (s.watch & kSynced) != 0 ? s.synced_mask : s.mask;
+    const int64_t period = static_cast<int64_t>(s.idle) + 1;
     const int64_t rows = static_cast<int64_t>(n) * std::popcount(mask);
-    if (h.last_idle != 0) note(s, Note::late_repeat, offset);
     const auto open = [&] {
-        h.t += period;
+        close(s, s.mask, 0, out);
+        s.t += period;
         for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
             const auto slot = static_cast<size_t>(std::countr_zero(rest));
-            s.begin[slot] = h.t;
-            s.tag[slot] = s.tag_base | static_cast<uint32_t>(slot);
+            s.begin[slot] = s.t;
         }
-        h.mask = mask;
+        s.mask = mask;
     };
-    if (h.last_idle == 0) {
-        close(s, h.mask, 0, out);
+    if (s.idle == 0) {
         open();
-        h.t += n - 1;
-    } else if (rows <= s.credit) {
-        s.credit -= rows;
-        for (uint32_t i = 0; i < n; ++i) {
-            close(s, h.mask, 0, out);
-            open();
-        }
+        s.t += n - 1;
     } else {
-        close(s, h.mask, 0, out);
-        note(s, Note::repeat_limit, offset, rows);
-        const int64_t begin = h.t + 1;
-        h.t += n * period;
-        out.emit(What::gap, s, begin, h.t + 1, static_cast<int64_t>(Cause::repeat_limit), offset) = rows;
-        h.mask = 0;
-        h.is_edge = true;
-        h.after_gap = kAllSlots;
+        note(s, Note::late_repeat, offset);
+        if (rows <= s.credit) {
+            s.credit -= rows;
+            for (uint32_t i = 0; i < n; ++i) open();
+        } else {
+            close(s, s.mask, 0, out);
+            note(s, Note::repeat_limit, offset, rows);
+            const int64_t begin = s.t + 1;
+            s.t += n * period;
+            out.emit(What::gap, s, begin, s.t + 1, static_cast<int64_t>(Cause::repeat_limit), offset) = rows;
+            forget(s);
+            s.watch = (s.watch & ~kNothingYet) | kSynced;
+            s.synced_mask = mask;
+            return;
+        }
     }
+    s.watch &= ~kSynced;
 }
 
 // --- segments: from Start to Stop ------------------------------------------------------------------------------------
 
 void Timeline::end_segment(Source& s, Ending ending, int64_t end, int64_t value, int64_t offset, Output& out) {
     Segment& segment = segments_[static_cast<size_t>(s.segment)];
-    if (s.hot.is_gap) {
+    if (s.is_gap) {
         end = s.gap_begin;
         out.emit(What::open_gap, s, end, end, static_cast<int64_t>(s.gap_cause), s.gap_offset);
-        s.hot.is_gap = false;
+        s.is_gap = false;
     }
+    segment.frames = s.frames;
     segment.end = end;
     segment.ending = static_cast<int64_t>(ending);
     out.emit(What::end, s, end, value, segment.ending, offset);
@@ -131,10 +148,13 @@ void Timeline::end_segment(Source& s, Ending ending, int64_t end, int64_t value,
 
 void Timeline::begin_segment(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out) {
     if (s.state == State::running || s.state == State::other_mode) {
-        close(s, s.hot.mask, kTruncated, out);
-        end_segment(s, Ending::restarted, s.hot.t + 1, 0, offset, out);
+        close(s, s.mask, kTruncated, out);
+        end_segment(s, Ending::restarted, s.t + 1, 0, offset, out);
     }
-    s.hot = {};
+    s.t = s.frames = 0;
+    s.mask = s.used = s.after_gap = 0;
+    s.watch = kUnknown;
+    s.is_gap = false;
     if (segments_.size() == kMaxSegments) {
         over_limit_.add(offset);
         s.state = State::waiting;
@@ -146,7 +166,6 @@ void Timeline::begin_segment(Source& s, uint32_t word, int64_t timer, int64_t of
     s.segment = static_cast<int32_t>(segments_.size());
     s.state = mode == 0 ? State::running : State::other_mode;
     s.start_timer = is_restart_frame ? 0 : timer;
-    s.hot.is_edge = true;
     segments_.push_back({.source = &s - sources_.data(),
                          .ordinal = ++s.ordinal,
                          .mode = mode,
@@ -158,49 +177,45 @@ void Timeline::begin_segment(Source& s, uint32_t word, int64_t timer, int64_t of
         note(s, Note::start_lost, offset);
         if (mode == 0) {
             const bool is_sane = timer <= tick_limit_;
-            if (is_sane) s.hot.t = timer;
+            if (is_sane) s.t = timer;
             else note(s, Note::restart_timer, offset);
-            s.hot.after_gap = kAllSlots;
-            segments_.back().begin = s.hot.t;
+            s.after_gap = kAllSlots;
+            segments_.back().begin = s.t;
             set_quality(s, is_sane ? kInferred : kEstimated);
         }
     }
-    out.emit(What::segment, s, s.hot.t, timer, (&s - sources_.data()) << 8 | mode << 1 | is_restart_frame, offset);
+    out.emit(What::segment, s, s.t, timer, (&s - sources_.data()) << 8 | mode << 1 | is_restart_frame, offset);
     if (is_restart_frame && mode == 0) {
-        out.emit(What::gap, s, 0, s.hot.t, static_cast<int64_t>(Cause::start_lost), offset);
+        out.emit(What::gap, s, 0, s.t, static_cast<int64_t>(Cause::start_lost), offset);
     }
 }
 
 // The unit lost frames and goes on. Its timer tells where, counted from Start if Start resets it (which is what the
 // hardware captures show) or else from the same zero as Start's own value.
 void Timeline::restart(Source& s, int64_t timer, int64_t offset, Output& out) {
-    Hot& h = s.hot;
-    const bool fits = timer > h.t && timer <= tick_limit_;
+    const bool fits = timer > s.t && timer <= tick_limit_;
     const int64_t since_start = timer - s.start_timer;
-    const bool fits_free_running = since_start > h.t && since_start <= tick_limit_;
-    if (!h.is_gap) {
-        close(s, h.mask, kTruncated, out);
-        s.gap_begin = h.t + 1;
+    const bool fits_free_running = since_start > s.t && since_start <= tick_limit_;
+    if (!s.is_gap) {
+        close(s, s.mask, kTruncated, out);
+        s.gap_begin = s.t + 1;
         s.gap_cause = Cause::overrun;
         s.gap_offset = offset;
     }
     note(s, Note::restart, offset);
     if (!fits && !fits_free_running) note(s, Note::restart_timer, offset);
     if (fits && fits_free_running && s.start_timer != 0) note(s, Note::restart_ambiguous, offset);
-    if (fits) h.t = timer;
-    else if (fits_free_running) h.t = since_start;
-    resume(s, std::max(h.t, s.gap_begin), out);
-    out.emit(What::restart, s, h.t, timer, 0, offset);
+    if (fits) s.t = timer;
+    else if (fits_free_running) s.t = since_start;
+    resume(s, std::max(s.t, s.gap_begin), out);
+    out.emit(What::restart, s, s.t, timer, 0, offset);
     ++segments_[static_cast<size_t>(s.segment)].restarts;
-    h.mask = 0;
-    h.has_last = false;
-    h.is_edge = true;
-    h.after_gap = kAllSlots;
+    forget(s);
     set_quality(s, fits || fits_free_running ? kInferred : std::max(kEstimated, s.tag_base >> kQualityShift & 3));
 }
 
 // A Start frame at word i, or the second word of one; returns the index behind it.
-size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out) {
+size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t first_word, const Offsets& offsets, Output& out) {
     uint32_t word = payload[i];
     int64_t offset = offsets(first_word + i);
     int64_t timer = 0;
@@ -238,151 +253,201 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
     } else {
         begin_segment(s, word, timer, offset, out);
     }
-    if (s.segment >= 0) ++segments_[static_cast<size_t>(s.segment)].frames;
+    ++s.frames;
     return i + 1;
 }
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
-// Mode 0: frames from word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
-size_t Timeline::run(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out) {
+// What is neither an event frame nor a Repeat, or has no room in its word. Returns where to go on: behind it, or at a
+// later word's begin if the rest of this word is lost; behind the whole payload after Stop.
+[[gnu::noinline]] size_t Timeline::other_frame(Source& s, const Packet& packet, size_t bit) {
+    const uint32_t window = packet.payload[bit / 32] << bit % 32;
+    const Code& code = kCodes[window >> 24];
+    if (code.frame == Frame::unknown_code || bit % 32 + code.bits > 32) {
+        note(s,
+             code.frame == Frame::unknown_code ? Note::unknown_code
+             : code.frame == Frame::start      ? Note::misaligned
+                                               : Note::crosses_word,
+             packet.offset(bit));
+        damage(s, Cause::bad_bytes, packet.offset(bit), packet.out);
+        return kLost;
+    }
+    if (s.is_gap) resume(s, s.t + 1, packet.out);
+    ++s.frames;
+    if (code.frame == Frame::sync) {
+        close(s, s.mask, 0, packet.out);
+        if ((s.watch & kSynced) == 0) s.synced_mask = s.mask;
+        s.watch = (s.watch & ~kEdge) | kSynced;
+        s.mask = 0;
+        s.t += kSyncCycles;
+        return bit + 8;
+    }
+    const uint32_t cycles = window & code.value_mask;
+    const uint32_t mask = window >> code.value_bits & 0xFF;
+    close(s, s.mask, cycles == 0 ? kTruncated : 0, packet.out);
+    s.mask = 0;
+    if (mask != 0) note(s, Note::stop_mask, packet.offset(bit));
+    end_segment(s, Ending::stop, s.t + cycles + 1, mask, packet.offset(bit), packet.out);
+    s.state = State::stopped;
+    return bit + 32;
+}
+
+// A Repeat that does not just say that the state goes on. False if what it repeats is lost.
+[[gnu::noinline]] bool Timeline::late_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n) {
+    const int64_t offset = packet.offset(bit);
+    if ((s.watch & kNothingYet) != 0) {
+        note(s, Note::lost_repeat, offset);
+        damage(s, Cause::bad_bytes, offset, packet.out);
+        s.t += n;  // at least so many cycles passed
+        return false;
+    }
+    ++s.frames;
+    if (n != 0) replay(s, n, offset, packet.out);
+    return true;
+}
+
+// Mode 0: the frames from bit `at` to bit `end`, all of them whole words that are neither Start nor zero. Returns where it
+// came to: `end`; behind Stop; or the bit of what could not be understood, with kLost.
+//
+// Most frames are events and Repeats in an order that no processor could guess, so the common path has no branch between
+// them: a Repeat is an event frame that opens and closes nothing. All else is done out of line, which leaves the
+// registers to the common path.
+size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_t end) {
     // Locals: the outputs are int64 too, so the compiler must assume that each store to them changes a member.
-    Hot h = s.hot;
+    Output& out = packet.out;
+    int64_t t;
+    uint32_t state, idle;
+    size_t row;
+    int64_t frames = 0;
+    const auto enter = [&] {
+        t = s.t;
+        state = s.mask;
+        idle = s.idle;
+        row = out.slice;
+    };
+    const auto leave = [&] {
+        s.t = t;
+        s.mask = state;
+        s.idle = idle;
+        s.frames += frames;
+        frames = 0;
+        out.slice = row;
+    };
+    enter();
+    const uint32_t* const payload = packet.payload;
     int64_t* const begins = out.slices.begin.data();
     int64_t* const durations = out.slices.duration.data();
     uint32_t* const tags = out.slices.tag.data();
-    size_t row = out.slice;
-    int64_t frames = 0;
-    const auto leave = [&] {
-        s.hot = h;
-        out.slice = row;
+    const uint32_t tag_base = s.tag_base;  // its quality changes only where the stretch ends
+    // The bits of word `word` that are left, in the highest places.
+    const size_t end_word = end / 32;
+    size_t word = at / 32;
+    uint64_t rest_bits = static_cast<uint64_t>(payload[word]) << 32;
+    uint32_t left = 32;
+    const auto seek = [&](size_t bit) {
+        word = bit / 32;
+        left = 32 - static_cast<uint32_t>(bit % 32);
+        if (word < end_word) rest_bits = static_cast<uint64_t>(payload[word]) << (64 - left);
     };
-    const auto enter = [&] {
-        h = s.hot;
-        row = out.slice;
-    };
-
-    for (; i < kPayloadWords; ++i) {
-        uint32_t word = payload[i];
-        if (word == kFillerWord) {
-            ++filler_;
+    while (word < end_word) {
+        const Code& code = kCodes[rest_bits >> 56];
+        if (left < code.room) [[unlikely]] {
+            at = 32 * word + 32 - left;
+            leave();
+            const size_t next = other_frame(s, packet, at);
+            if (next == kLost) return at | kLost;
+            at = next;
+            if (s.state != State::running) return at;
+            seek(at);
+            enter();
             continue;
         }
-        if (is_start(word)) break;
-        // Four equal masks in a row would have been a Repeat, so the hardware never writes a zero word.
-        Note problem = Note::zero_word;
-        bool is_bad = word == 0;
-        for (unsigned left = 32; !is_bad;) {
-            const Code code = kCodes[word >> 24];
-            if (code.frame == Frame::unknown_code || code.bits > left) [[unlikely]] {
-                is_bad = true;
-                problem = code.frame == Frame::unknown_code ? Note::unknown_code
-                          : code.frame == Frame::start      ? Note::misaligned
-                                                            : Note::crosses_word;
-                break;
-            }
-            const uint32_t bits = word >> (32 - code.bits);
-            const uint32_t value = bits & ((1u << code.value_bits) - 1);
-            if (code.frame <= Frame::multiple2) {
-                const uint32_t id = bits >> code.value_bits;
-                const uint32_t mask = code.frame <= Frame::single2 ? 1u << (id & 7) : id & 0xFF;
-                const uint32_t kept = value == 0 ? h.mask & mask : 0;
-                const int64_t end = h.t + 1;
-                for (uint32_t rest = h.mask & ~kept; rest != 0; rest &= rest - 1) {
-                    const auto slot = static_cast<size_t>(std::countr_zero(rest));
-                    begins[row] = s.begin[slot];
-                    durations[row] = end - s.begin[slot];
-                    tags[row++] = s.tag[slot];
-                }
-                const int64_t now = end + value;
-                for (uint32_t rest = mask & ~kept; rest != 0; rest &= rest - 1) {
-                    const auto slot = static_cast<size_t>(std::countr_zero(rest));
-                    s.begin[slot] = now;
-                    s.tag[slot] = s.tag_base | static_cast<uint32_t>(slot);
-                }
-                if (h.is_edge || (mask & (h.after_gap | ~static_cast<uint32_t>(h.used))) != 0) [[unlikely]] {
-                    leave();
-                    if (h.is_gap) resume(s, end, out);
-                    first_use(s, mask, offsets(first_word + i), out);
-                    open_special(s, mask & ~kept, value == 0);
-                    enter();
-                }
-                h.t = now;
-                h.mask = h.last_mask = mask;
-                h.last_idle = value;
-                h.has_last = true;
-            } else if (code.frame == Frame::repeat0 || code.frame == Frame::repeat1) {
-                if (!h.has_last) [[unlikely]] {
-                    // What it repeats is lost; at least that many cycles passed.
-                    problem = Note::lost_repeat;
-                    leave();
-                    damage(s, Cause::bad_bytes, offsets(first_word + i), out);
-                    s.hot.t += value;
-                    enter();
-                    is_bad = true;
-                    break;
-                }
-                if ((h.last_idle == 0 && h.mask == h.last_mask) || value == 0) [[likely]] {
-                    h.t += value;
-                } else {
-                    leave();
-                    replay(s, value, offsets(first_word + i), out);
-                    enter();
-                }
-            } else if (code.frame == Frame::sync) {
-                leave();
-                if (h.is_gap) resume(s, h.t + 1, out);
-                close(s, h.mask, 0, out);
-                enter();
-                h.mask = 0;
-                h.is_edge = false;
-                h.t += kSyncCycles;
-            } else if (code.frame == Frame::stop) {
-                const int64_t end = h.t + value + 1;
-                const uint32_t mask = bits >> code.value_bits & 0xFF;
-                const int64_t offset = offsets(first_word + i);
-                leave();
-                if (h.is_gap) resume(s, h.t + 1, out);
-                close(s, s.hot.mask, value == 0 ? kTruncated : 0, out);
-                s.hot.mask = 0;
-                if (mask != 0) note(s, Note::stop_mask, offset);
-                end_segment(s, Ending::stop, end, mask, offset, out);
-                s.state = State::stopped;
-                segments_[static_cast<size_t>(s.segment)].frames += frames + 1;
-                ++decoded_;
-                return i + 1;
-            }
-            frames += code.frame != Frame::filler;
-            left -= code.bits;
-            if (left == 0) break;
-            word <<= code.bits;
-        }
-        if (is_bad) [[unlikely]] {
-            // Frames do not cross words: the next word is in step again, but time is missing.
-            const int64_t offset = offsets(first_word + i);
-            note(s, problem, offset);
+        const uint32_t bits = static_cast<uint32_t>(rest_bits >> 32) >> code.shift;
+        const uint64_t following = static_cast<uint64_t>(payload[word + (word + 1 < end_word)]) << 32;
+        left -= code.bits;
+        rest_bits = left == 0 ? following : rest_bits << code.bits;
+        word += left == 0;
+        left = left == 0 ? 32 : left;
+        const uint32_t value = bits & code.value_mask;
+        if (((idle | (s.watch & (kNothingYet | kSynced))) & code.is_repeat) != 0) [[unlikely]] {
             leave();
-            damage(s, Cause::bad_bytes, offset, out);
+            at = 32 * word + 32 - left - code.bits;
+            if (!late_repeat(s, packet, at, value)) return at | kLost;
             enter();
-            ++lost_;
-        } else {
-            ++decoded_;
+            continue;
+        }
+        const uint32_t told = code.single | (bits >> code.value_bits & code.multiple);
+        const uint32_t goes_on = code.is_repeat | code.is_filler;
+        const uint32_t mask = told | (state & goes_on);
+        const uint32_t cycles = value & ~goes_on;
+        const uint32_t kept = state & mask & static_cast<uint32_t>(static_cast<int32_t>(cycles - 1) >> 31);  // if it is 0
+        idle = cycles | (idle & code.is_filler);
+        const uint32_t closing = state ^ kept;
+        const uint32_t opening = mask ^ kept;
+        const int64_t known = t + 1;
+        t += value + 1 + goes_on;  // ones are -1
+        state = mask;
+
+        // The first one is written in any case, and counted if there was one; slot 8 is nobody's.
+        auto slot = static_cast<uint32_t>(std::countr_zero(closing | kNoSlot));
+        begins[row] = s.begin[slot];
+        durations[row] = known - s.begin[slot];
+        tags[row] = tag_base | slot;
+        row += (closing + 0xFF) >> 8;
+        for (uint32_t rest = closing & (closing - 1); rest != 0; rest &= rest - 1) {
+            slot = static_cast<uint32_t>(std::countr_zero(rest));
+            begins[row] = s.begin[slot];
+            durations[row] = known - s.begin[slot];
+            tags[row++] = tag_base | slot;
+        }
+        s.begin[static_cast<uint32_t>(std::countr_zero(opening | kNoSlot))] = t;
+        for (uint32_t rest = opening & (opening - 1); rest != 0; rest &= rest - 1) {
+            s.begin[static_cast<uint32_t>(std::countr_zero(rest))] = t;
+        }
+        frames += code.is_frame;
+        if (((opening | closing << kFlagged | kEdge | kNothingYet | kSynced) & s.watch) != 0) [[unlikely]] {
+            leave();
+            special(s, opening, closing, known, packet.offset(32 * word + 31 - left), out);
+            enter();
         }
     }
     leave();
-    segments_[static_cast<size_t>(s.segment)].frames += frames;
+    return 32 * word;
+}
+
+// Mode 0: from word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
+size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
+    const uint32_t* const payload = packet.payload;
+    while (i < kPayloadWords && !is_start(payload[i])) {
+        size_t end = i;
+        for (; end < kPayloadWords && payload[end] != 0 && !is_start(payload[end]); ++end) {}
+        const size_t bit = stretch(s, packet, 32 * i, 32 * end);
+        const size_t reached = (bit & ~kLost) / 32;
+        for (; i < reached; ++i) ++(payload[i] == kFillerWord ? filler_ : decoded_);
+        if (s.state != State::running) break;
+        if (reached == end && (end == kPayloadWords || payload[end] != 0)) continue;
+        // Frames do not cross words: the next word is in step again, but time is missing.
+        if (reached == end) {
+            // Four equal masks in a row would have been a Repeat, so the hardware never writes a zero word.
+            note(s, Note::zero_word, packet.offset(32 * end));
+            damage(s, Cause::bad_bytes, packet.offset(32 * end), packet.out);
+        }
+        ++lost_;
+        i = reached + 1;
+    }
     return i;
 }
 
-void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, Offsets offsets, Output& out) {
+void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, const Offsets& offsets, Output& out) {
     ++decoded_;  // the header
     s.credit = std::min(s.credit + kCreditPerWord * static_cast<int64_t>(kPayloadWords), kMaxCredit);
     catch_up(s, out);
-    if (s.state == State::running && s.hot.t > tick_limit_) {
+    if (s.state == State::running && s.t > tick_limit_) {
         note(s, Note::given_up, offsets(first_word));
-        close(s, s.hot.mask, kTruncated, out);
-        s.hot.mask = 0;
-        end_segment(s, Ending::given_up, s.hot.t + 1, 0, offsets(first_word), out);
+        close(s, s.mask, kTruncated, out);
+        s.mask = 0;
+        end_segment(s, Ending::given_up, s.t + 1, 0, offsets(first_word), out);
         s.state = State::waiting;
     }
     size_t i = 0;
@@ -391,7 +456,7 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, Off
         if (is_start(payload[i])) {
             i = start(s, payload, i, first_word, offsets, out);
         } else if (s.state == State::running) {
-            i = run(s, payload, i, first_word, offsets, out);
+            i = run(s, {payload, first_word, offsets, out}, i);
         } else {
             if (payload[i] == kFillerWord && s.state != State::other_mode) {
                 ++filler_;
@@ -425,7 +490,7 @@ void Timeline::lose_start(Source& s) {
     if (s.segment >= 0) note(s, Note::cut_start, s.start_offset);
 }
 
-Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, Offsets offsets,
+Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
                                     Slices slices, std::span<Event> events) {
     Output out{slices, events};
     size_t done = 0;
@@ -464,9 +529,9 @@ Timeline::Progress Timeline::finish(Slices slices, std::span<Event> events) {
         catch_up(s, out);
         lose_start(s);
         if (s.state == State::running || s.state == State::other_mode) {
-            close(s, s.hot.mask, kTruncated, out);
-            s.hot.mask = 0;
-            end_segment(s, Ending::end_of_data, s.hot.t + 1, 0, 0, out);
+            close(s, s.mask, kTruncated, out);
+            s.mask = 0;
+            end_segment(s, Ending::end_of_data, s.t + 1, 0, 0, out);
             s.state = State::waiting;
         }
     }

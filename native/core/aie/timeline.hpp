@@ -68,8 +68,8 @@ class Timeline {
         size_t slices;
         size_t events;
     };
-    Progress decode(std::span<const uint32_t> words, std::span<const Entry> entries, Offsets offsets, Slices slices,
-                    std::span<Event> events);
+    Progress decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
+                    Slices slices, std::span<Event> events);
     // The end of the stream; call again while `entries` is 0.
     Progress finish(Slices slices, std::span<Event> events);
 
@@ -84,22 +84,26 @@ class Timeline {
   private:
     enum class State : uint8_t { waiting, running, stopped, other_mode };
 
-    // What a frame needs, apart from the rest so that it can live in registers.
-    struct Hot {
-        int64_t t = 0;            // the last cycle that is known
-        uint32_t mask = 0;        // events asserted in cycle t
-        uint32_t last_mask = 0;   // of the last event frame
-        uint32_t last_idle = 0;
-        bool has_last = false;    // Repeat has something to repeat
-        bool is_edge = false;     // what was before cycle t + 1 is unknown: Start, restart, gap
-        bool is_gap = false;      // state and time are unknown since t
-        uint8_t after_gap = 0;    // slots not seen since the last gap
-        uint8_t used = 0;         // slots seen in the segment
-    };
+    // What makes the next event frame, or a Repeat, a special one: bits 0 to 7 for slots that open, 8 to 15 for slots
+    // that close and have flags, and:
+    static constexpr uint32_t kFlagged = 8;
+    static constexpr uint32_t kEdge = 1 << 16;        // what was before cycle t + 1 is unknown: Start, restart, gap
+    static constexpr uint32_t kNothingYet = 1 << 17;  // no event frame since then: Repeat has nothing to repeat
+    static constexpr uint32_t kSynced = 1 << 18;      // a Sync lies between the last event frame and now
+    static constexpr uint32_t kUnknown = 0xFF | kEdge | kNothingYet;
+
     struct Source {
-        Hot hot;
-        std::array<int64_t, 8> begin{};
-        std::array<uint32_t, 8> tag{};
+        int64_t t = 0;              // the last cycle that is known
+        uint32_t mask = 0;          // events asserted in cycle t
+        uint32_t synced_mask = 0;   // with kSynced: events of the last event frame
+        uint32_t watch = kUnknown;  // slots and reasons for care
+        uint32_t idle = 0;          // idle cycles of the last event frame
+        uint32_t used = 0;          // slots seen in the segment
+        uint32_t after_gap = 0;     // slots not seen since the last gap
+        bool is_gap = false;        // state and time are unknown since gap_begin
+        int64_t frames = 0;         // understood so far in the segment
+        std::array<int64_t, 9> begin{};  // the last one is for code that writes in any case
+        std::array<uint32_t, 8> flags{};  // of open slices, where `watch` says so
         State state = State::waiting;
         bool has_start_word = false;  // Start's first word was the last of its packet
         uint32_t start_word = 0;
@@ -125,18 +129,28 @@ class Timeline {
         }
     };
 
-    void packet(Source& s, const uint32_t* payload, size_t first_word, Offsets offsets, Output& out);
-    size_t run(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out);
-    size_t start(Source& s, const uint32_t* payload, size_t i, size_t first_word, Offsets offsets, Output& out);
+    void packet(Source& s, const uint32_t* payload, size_t first_word, const Offsets& offsets, Output& out);
+    struct Packet {
+        const uint32_t* payload;
+        size_t first_word;
+        const Offsets& offsets;
+        Output& out;
+        int64_t offset(size_t bit) const { return offsets(first_word + bit / 32); }
+    };
+    size_t run(Source& s, const Packet& packet, size_t i);
+    size_t stretch(Source& s, const Packet& packet, size_t at, size_t end);
+    size_t other_frame(Source& s, const Packet& packet, size_t bit);
+    bool late_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
+    size_t start(Source& s, const uint32_t* payload, size_t i, size_t first_word, const Offsets& offsets, Output& out);
     void begin_segment(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out);
     void restart(Source& s, int64_t timer, int64_t offset, Output& out);
     void end_segment(Source& s, Ending ending, int64_t end, int64_t value, int64_t offset, Output& out);
     void close(Source& s, uint32_t mask, uint32_t flags, Output& out);
+    void forget(Source& s);
     void damage(Source& s, Cause cause, int64_t offset, Output& out);
     void resume(Source& s, int64_t end, Output& out);
     void replay(Source& s, uint32_t n, int64_t offset, Output& out);
-    void open_special(Source& s, uint32_t mask, bool is_contiguous);
-    void first_use(Source& s, uint32_t mask, int64_t offset, Output& out);
+    void special(Source& s, uint32_t opening, uint32_t closing, int64_t known, int64_t offset, Output& out);
     void set_quality(Source& s, uint32_t quality);
     void catch_up(Source& s, Output& out);
     void lose_start(Source& s);

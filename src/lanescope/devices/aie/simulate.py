@@ -120,10 +120,10 @@ def _lengths(rng: np.random.Generator, classes: Sequence[tuple[float, int, int]]
 
 def _state(rng: np.random.Generator, runs: int) -> tuple[U8, I64]:
     """Return masks and lengths: pulses, levels that begin and end one by one, quiet stretches of all lengths."""
-    single = 1 << rng.integers(0, SLOTS, runs)
+    one, other = 1 << rng.integers(0, SLOTS, (2, runs))
     several = rng.integers(1, 256, runs)
     kind = rng.random(runs)
-    mask = np.where(kind < 0.4, 0, np.where(kind < 0.75, single, several)).astype(np.uint8)
+    mask = np.select([kind < 0.40, kind < 0.85, kind < 0.97], [0, one, one | other], several).astype(np.uint8)
     return mask, np.where(mask == 0, _lengths(rng, _QUIET, runs), _lengths(rng, _BUSY, runs))
 
 
