@@ -231,6 +231,15 @@ def test_suspect_operation_is_a_finding(tmp_path) -> None:
     assert "LS304" in [finding.code for finding in check.run(trace)]
 
 
+def test_contradicting_reading_is_counted(tmp_path) -> None:
+    script = Script(step=200 * MS).device().immediate(1)
+    for ticks in (0, 2_500_000, 4_000_000_000, 7_500_000):
+        script.pair(ticks)
+    trace = script.append("Barrier", 0x4).result(0x4).open(tmp_path)
+    assert stats(trace)["levelzero_clock_pair_suspect"] == 1
+    assert len(trace.anchors) == 3
+
+
 def test_no_reading_no_time(tmp_path) -> None:
     trace = Script().device().immediate(1).append("Barrier", 0x4).result(0x4, 7, 17).open(tmp_path)
     row = operations(trace)[0]

@@ -14,6 +14,7 @@ from devices.levelzero.helpers import Script
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
 from lanescope.source import Capture, Head
+from lanescope.testing import assert_consistent
 
 
 def head(content: bytes) -> Head:
@@ -79,6 +80,22 @@ def test_dump(tmp_path) -> None:
     assert [line.split()[0] for line in rows[:2]] == ["0", "0"]
     with pytest.raises(UsageError):
         dumped("frame")
+
+
+def test_captures_merge(tmp_path) -> None:
+    """With a date they share a clock; tracks and slices of the details move along."""
+    script = Script().append("Barrier", 0x4).result(0x4)
+    one = script.open(tmp_path, "one.thapi_text", date="2026-03-01")
+    script.call("zeInit")
+    other = script.open(tmp_path, "other.thapi_text", date="2026-03-02")
+    merged = lanescope.merge([one, other])
+    assert_consistent(merged)
+    first, second = merged.details["levelzero_operations"].rows()
+    names = merged.slices["name"].tolist()
+    assert {names[row["append_slice"]] for row in (first, second)} == {"zeCommandListAppendBarrier"}
+    assert second["append_slice"] > first["slice_id"]
+    assert second["append_ts"] - first["append_ts"] == 86_400_000_000_000
+    assert merged.tracks["name"][second["thread_track"]] == "thread 1"
 
 
 def test_records_are_reachable(tmp_path) -> None:

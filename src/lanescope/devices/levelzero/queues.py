@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lanescope.devices.levelzero.attributed import Attributed
 from lanescope.devices.levelzero.joins import Int64, group, join
+from lanescope.devices.levelzero.schema import QUEUE_DETAILS
 from lanescope.trace import TraceBuilder
 
 UNKNOWN_DEVICE = "unknown device"
@@ -50,6 +51,8 @@ class Queues:
         self._taken: dict[tuple[int, str], int] = {}
         self._groups: dict[int, tuple[int, int]] = {}
         self._clocks: dict[int, int] = {}
+        self._device_process = found.events.process("devices")
+        self._details: dict[str, list[Any]] = {name: [] for name in QUEUE_DETAILS.names}
 
     def lanes(self) -> Lanes:
         """Make a lane for each queue, and for each immediate list, that operations ran on."""
@@ -95,6 +98,7 @@ class Queues:
                 clock_id=self._clocks.get(device),
             )
             self._detail(int(tracks[number]), device, of, int(handle[row]), immediate=not submitted[row])
+        self._append_details()
         return Lanes(tracks[lane], roots[lane], ordinal, index)
 
     def _handles(self, listed: Int64, submitted: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
@@ -169,7 +173,7 @@ class Queues:
         top = int(found.devices.row[parent]) if parent >= 0 else row
         handle = int(table["parent"][row]) if is_sub else int(table["device"][row])
         root_known = parent >= 0 or not is_sub
-        uuid, process = str(table["uuid"][top]) if root_known else "", int(found.events.process("devices")[top])
+        uuid, process = str(table["uuid"][top]) if root_known else "", int(self._device_process[top])
         host = str(found.events["processes"]["host"][process])
         name = str(table["name"][top]) or f"device 0x{handle:x}"
         root = self._root((host, uuid) if uuid else (process, handle), name)
@@ -195,7 +199,7 @@ class Queues:
         if clock is None:
             return
         row = int(found.devices.row[device])
-        host = str(found.events["processes"]["host"][found.events.process("devices")[row]])
+        host = str(found.events["processes"]["host"][self._device_process[row]])
         self._clocks[device] = self._builder.clock(
             name="device timestamp",
             device=str(table["uuid"][row]) or f"{host}: 0x{int(table['device'][row]):x}",
@@ -218,14 +222,22 @@ class Queues:
             if table.valid("parent")[row]:
                 sub_uuid, root_uuid = root_uuid, str(table["uuid"][found.devices.row[parent]]) if parent >= 0 else ""
                 number = int(table["subdevice"][row]) if table.valid("subdevice")[row] else None
-        self._builder.append(
-            "levelzero_queues",
-            track_id=track,
-            device_uuid=root_uuid,
-            subdevice_uuid=sub_uuid,
-            subdevice=number,
-            host=str(processes["host"][process]),
-            pid=int(processes["pid"][process]),
-            handle=np.array([handle], np.uint64),
-            immediate=immediate,
-        )
+        detail = {
+            "track_id": track,
+            "device_uuid": root_uuid,
+            "subdevice_uuid": sub_uuid,
+            "subdevice": number,
+            "host": str(processes["host"][process]),
+            "pid": int(processes["pid"][process]),
+            "handle": handle,
+            "immediate": immediate,
+        }
+        for name, values in self._details.items():
+            values.append(detail[name])
+
+    def _append_details(self) -> None:
+        columns: dict[str, Any] = dict(self._details)
+        known = [number is not None for number in columns["subdevice"]]
+        columns["subdevice"] = [number or 0 for number in columns["subdevice"]]
+        columns["handle"] = np.array(columns["handle"], np.uint64)
+        self._builder.append("levelzero_queues", **columns, subdevice_valid=known)

@@ -149,6 +149,7 @@ class Device:
 
     Attributes:
         handle: its handle.
+        context: handle of the context in which its lists are made.
         clock: the clock that it shares with its siblings.
     """
 
@@ -156,6 +157,7 @@ class Device:
     uuid: str
     name: str
     clock: Clock
+    context: int = 0
     parent: int | None = None
     subdevice: int | None = None
 
@@ -373,12 +375,16 @@ class Simulator:
         begin = (1 << kernel_bits) - int(options["wrap_after_ms"] * num // den // 1000)
         clock = Clock(num, den, num / den * (1 + skew * 1e-6) / layout.NS_PER_SECOND, max(begin, 0), bits)
         uuid = f"{0x8680 + number:032x}"
-        root = Device(process.handle(), uuid, f"Sim GPU {number}", clock)
+        self._step(thread, "zeContextCreate")
+        context = process.handle()
+        root = Device(process.handle(), uuid, f"Sim GPU {number}", clock, context)
         self._describe(thread, root)
         process.devices.append(root)
         if number == 0:
             for sub in range(options["subdevices"]):
-                device = Device(process.handle(), f"{0x8680:028x}{sub + 1:04x}", root.name, clock, root.handle, sub)
+                device = Device(
+                    process.handle(), f"{0x8680:028x}{sub + 1:04x}", root.name, clock, context, root.handle, sub
+                )
                 self._describe(thread, device)
                 process.devices.append(device)
 
@@ -493,7 +499,7 @@ class Simulator:
             action="create",
             list=_u64(name),
             handle=_u64(handle) if self.numbered else None,
-            context=_u64(0x1000),
+            context=_u64(device.context),
             device=_u64(device.handle),
             ordinal=0,
             index=thread.index if immediate else None,
