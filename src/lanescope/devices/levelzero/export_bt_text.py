@@ -65,13 +65,13 @@ class _Formatter:
         """Yield the text of calls: the call, and the traffic of one that touches memory itself."""
         slices, calls = self._trace.slices, self._trace.details["levelzero_calls"].take(rows)
         about = slices.take(calls["slice_id"])
-        for call, row in zip(calls.rows(), about.rows(), strict=True):
-            error = "true" if call["error"] else "false"
-            content = f'name = "{row["name"]}", dur = {row["dur"]}, err = {error}'
-            text = self._record("host", row["track_id"], row["ts"], content)
-            if call["bytes"] is not None and not call["error"]:
-                content = f'name = "{row["name"]}", size = {call["bytes"]}, metadata = ""'
-                text += self._record("traffic", row["track_id"], row["ts"], content)
+        touches = calls.valid("bytes") & ~calls["error"]
+        columns = (about["track_id"], about["ts"], about["name"], about["dur"], calls["error"], touches, calls["bytes"])
+        for track, ts, name, dur, failed, is_traffic, size in zip(*(c.tolist() for c in columns), strict=True):
+            error = "true" if failed else "false"
+            text = self._record("host", track, ts, f'name = "{name}", dur = {dur}, err = {error}')
+            if is_traffic:
+                text += self._record("traffic", track, ts, f'name = "{name}", size = {size}, metadata = ""')
             yield text
 
     def operations(self, rows: Int64) -> Iterator[str]:
