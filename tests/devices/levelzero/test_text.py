@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script, opened, simulated, stats
@@ -152,8 +152,7 @@ hostile = st.lists(
 @given(hostile, st.integers(0, 1000))
 @example(b"12:00:00.0 - h - vpid: 1, vtid: 1 - lttng_ust_ze:zeInit_exit: {}", 3)
 def test_any_bytes_are_accounted_for(tmp_path_factory, content, cut) -> None:
-    if not content:
-        return
+    assume(content and not content.startswith(b"\x1f\x8b"))  # that is gzip, which is another matter
     rows, report = read(content, cut)
     assert rows == read(content)[0]
     assert 0 <= report.lost + report.filler <= report.size == len(content)
