@@ -41,7 +41,7 @@ demo: $(READY) ## run lanescope on a simulated capture
 	@$(BIN)/lanescope demo -o out/demo
 
 test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captures; PYTEST adds arguments
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -u -m pytest $(PYTEST)
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
 	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif
