@@ -10,6 +10,7 @@ constexpr uint32_t kEstimated = 1;
 constexpr uint32_t kInferred = 2;
 constexpr uint32_t kAllSlots = 0xFF;
 constexpr uint32_t kNoSlot = 1 << 8;
+constexpr uint32_t kNoRepeat = 1u << 31;   // beside idle cycles: the next Repeat does not just say that the state goes on
 constexpr size_t kLost = size_t{1} << 32;  // beside a position: what lies there is lost, up to the next word
 constexpr int64_t kFirstCredit = 1024;
 constexpr int64_t kCreditPerWord = 16;
@@ -323,13 +324,13 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
     const auto enter = [&] {
         t = s.t;
         state = s.mask;
-        idle = s.idle;
+        idle = s.idle | ((s.watch & (kNothingYet | kSynced)) != 0 ? kNoRepeat : 0);
         row = out.slice;
     };
     const auto leave = [&] {
         s.t = t;
         s.mask = state;
-        s.idle = idle;
+        s.idle = idle & ~kNoRepeat;
         s.frames += frames;
         frames = 0;
         out.slice = row;
@@ -370,7 +371,7 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
         word += left == 0;
         left = left == 0 ? 32 : left;
         const uint32_t value = bits & code.value_mask;
-        if (((idle | (s.watch & (kNothingYet | kSynced))) & code.is_repeat) != 0) [[unlikely]] {
+        if ((idle & code.is_repeat) != 0) [[unlikely]] {
             leave();
             at = 32 * word + 32 - left - code.bits;
             if (!late_repeat(s, packet, at, value)) return at | kLost;
