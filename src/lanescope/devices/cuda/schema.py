@@ -9,6 +9,10 @@ _LAUNCH = ColumnSpec("launch", "uint32", "0; counts up where records follow a fi
 _BLOCK = ColumnSpec("block", "int64", "linear index of the block in the grid")
 _GROUP = ColumnSpec("group", "int64", "group of threads in the block")
 _EVENT = ColumnSpec("event_id", "int64", "event number of the record")
+_SM = ColumnSpec(
+    "sm", "int64", "multiprocessor that the lane ran on; NULL where the layout does not say", nullable=True
+)
+_PAYLOAD = ColumnSpec("payload", "uint64", "what the kernel stored with the record", nullable=True, is_argument=True)
 
 REGIONS = TableSpec(
     "cuda_regions",
@@ -18,7 +22,17 @@ REGIONS = TableSpec(
         _LAUNCH,
         _BLOCK,
         _GROUP,
+        _SM,
         _EVENT,
+        ColumnSpec("token", "int64", "number of an asynchronous region; NULL of others", nullable=True),
+        _PAYLOAD,
+        ColumnSpec(
+            "resolution_ns",
+            "int64",
+            "the true length differs from `dur` by less than this; NULL: not known",
+            nullable=True,
+            unit="ns",
+        ),
         ColumnSpec("begin_slot", "int64", "slot of the begin record"),
         ColumnSpec("end_slot", "int64", "slot of the end record; NULL of an open region", nullable=True),
     ),
@@ -32,7 +46,9 @@ MARKS = TableSpec(
         _LAUNCH,
         _BLOCK,
         _GROUP,
+        _SM,
         _EVENT,
+        _PAYLOAD,
         ColumnSpec("slot", "int64", "slot of the record"),
     ),
     key="instant_id",
@@ -44,8 +60,14 @@ LANES = TableSpec(
         ColumnSpec("track_id", "int64", "its lane in the trace"),
         _BLOCK,
         _GROUP,
+        _SM,
+        ColumnSpec("warp", "int64", "warp of the writer; NULL where the layout does not say", nullable=True),
+        ColumnSpec("cluster_rank", "int64", "rank of its block in the cluster; NULL likewise", nullable=True),
+        ColumnSpec("grid_id", "uint64", "the driver's number of the launch; NULL likewise", nullable=True),
         ColumnSpec("records", "int64", "records that were read"),
         ColumnSpec("capacity", "int64", "records that have room; NULL while the stride is unknown", nullable=True),
+        ColumnSpec("offered", "int64", "records that the kernel wanted to store; NULL: not counted", nullable=True),
+        ColumnSpec("lost", "int64", "those of them that had no room, exactly; NULL: not counted", nullable=True),
         ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns"),
         ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns"),
         ColumnSpec("finalize_ts", "int64", "when it was finalized; NULL if it never was", nullable=True, unit="ns"),
@@ -71,13 +93,29 @@ BUFFERS = TableSpec(
         ColumnSpec("stride", "int64", "slots between two records of a lane; NULL: unknown", nullable=True),
         ColumnSpec("stride_source", "text", "given, tight, inferred, unknown"),
         ColumnSpec("t0_ticks", "int64", "unwrapped stamp of ts = 0, the earliest of the buffer", unit="ns"),
+        ColumnSpec("policy", "text", "what becomes of records without room: drop, ring; NULL: not said", nullable=True),
+        ColumnSpec("launch_id", "uint64", "the host's number of the launch; NULL where none is stored", nullable=True),
+        ColumnSpec("ordinal", "int64", "the host's number of the GPU; NULL likewise", nullable=True),
         ColumnSpec(
             "suggested_slots", "int64", "a buffer of so many slots would have half as much room again", nullable=True
         ),
     ),
     key="input_id",
 )
-TABLES = (REGIONS, MARKS, LANES, BUFFERS)
+LINKS = TableSpec(
+    "cuda_links",
+    "where a flow comes from: its two records",
+    (
+        ColumnSpec("flow_id", "int64", "the flow"),
+        _BLOCK,
+        _EVENT,
+        ColumnSpec("token", "int64", "number that both records carry"),
+        ColumnSpec("src_slot", "int64", "slot of the record of the cause"),
+        ColumnSpec("dst_slot", "int64", "slot of the record of the effect"),
+    ),
+    key="flow_id",
+)
+TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS)
 
 RECORDS = TableSpec(
     "cuda_records",
