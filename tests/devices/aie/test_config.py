@@ -1,9 +1,11 @@
 import json
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from lanescope.devices.aie import config, events
+import lanescope
+from lanescope.devices.aie import config, encode, events
 from lanescope.errors import UsageError
 
 
@@ -29,8 +31,9 @@ def test_names_and_numbers_name_slots(tmp_path):
     tile = {"type": "core", "col": 0, "row": 2, "events": ["INSTR_VECTOR", 33, 0, 34]}
     path.write_text(json.dumps({"device": "aie2p", "frequency_hz": 1.8e9, "colshift": 1, "tiles": [tile]}))
     made = config.load(path)
-    assert made.slot_names("core", 1, 2) == ("INSTR_VECTOR", "INSTR_EVENT_0", "", "INSTR_EVENT_1", "", "", "", "")
-    assert made.slot_names("core", 0, 2) == ("",) * 8
+    assert made.slot_names("core", 0, 2) == ("INSTR_VECTOR", "INSTR_EVENT_0", "", "INSTR_EVENT_1", "", "", "", "")
+    assert made.slot_names("core", 1, 2) == ("",) * 8
+    assert made.colshift == 1
     assert made.frequency == Fraction(1_800_000_000)
 
 
@@ -55,3 +58,49 @@ def test_nonsense_is_one_line(tmp_path, content):
     with pytest.raises(UsageError) as caught:
         config.load(path)
     assert "\n" not in str(caught.value)
+
+
+def shifted(tmp_path, tiles, packets, **options):
+    """The groups of a dump of these units, (module, column, row), beside a configuration of these tiles."""
+    types = {"core": 0, "mem": 1, "shim": 2, "memtile": 3}
+    words = [
+        encode.packets(encode.header(types[module], col, row, 1), encode.pack(encode.start(0)))
+        for module, col, row in packets
+    ]
+    listed = [{"type": module, "col": col, "row": row, "events": ["TRUE"]} for module, col, row in tiles]
+    (tmp_path / "run.config.json").write_text(json.dumps({"tiles": listed}))
+    path = tmp_path / "run.bin"
+    path.write_bytes(np.concatenate([part.ravel() for part in words]).astype("<u4").tobytes())
+    trace = lanescope.open(path, family="aie", **options)
+    names = {row["name"] for row in trace.tracks.rows() if row["kind"] == "group"}
+    return names, {row["name"]: row["count"] for row in trace.stats.rows()}
+
+
+def test_the_column_shift_is_found(tmp_path):
+    tiles = [("core", 0, 2), ("memtile", 0, 1), ("core", 1, 3)]
+    names, stats = shifted(tmp_path, tiles, [("core", 3, 2), ("memtile", 3, 1), ("core", 4, 3)])
+    assert names == {"core (0, 2)", "memtile (0, 1)", "core (1, 3)"}
+    assert not {"aie_tile_unknown", "aie_column_ambiguous"} & set(stats)
+
+
+def test_the_column_shift_is_found_when_the_leftmost_tile_sent_nothing(tmp_path):
+    tiles = [("core", 0, 2), ("core", 1, 3), ("core", 2, 4)]
+    names, stats = shifted(tmp_path, tiles, [("core", 2, 3), ("core", 3, 4)])
+    assert names == {"core (1, 3)", "core (2, 4)"}
+    assert "aie_tile_unknown" not in stats
+
+
+def test_an_ambiguous_column_shift_is_told_and_can_be_given(tmp_path):
+    tiles = [("core", 0, 2), ("core", 1, 2)]
+    names, stats = shifted(tmp_path, tiles, [("core", 3, 2)])
+    assert names == {"core (0, 2)"}
+    assert stats["aie_column_ambiguous"] == 2
+    names, stats = shifted(tmp_path, tiles, [("core", 3, 2)], colshift=2)
+    assert names == {"core (1, 2)"}
+    assert "aie_column_ambiguous" not in stats
+
+
+def test_rows_beyond_the_eighth_are_tiles_like_others(tmp_path):
+    names, stats = shifted(tmp_path, [], [("core", 2, 9), ("core", 2, 31)])
+    assert names == {"core (2, 9)", "core (2, 31)"}
+    assert "aie_bad_header" not in stats

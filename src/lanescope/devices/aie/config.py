@@ -11,7 +11,8 @@
       ]
     }
 
-``col`` and ``row`` are those of the design; a packet's column is that plus ``colshift`` (0 when it is left out).
+``col`` and ``row`` are those of the design; a packet's column is that plus ``colshift``, since the runtime may place a
+design at any free column. When it is left out, decoding finds the shift that fits the capture best.
 ``events`` are names or numbers, slot 0 first. Everything but ``tiles`` may be left out.
 """
 
@@ -36,18 +37,18 @@ class Config:
 
     Attributes:
         device: ``aie2`` or ``aie2p``.
-        colshift: column of a packet minus column of the design.
+        colshift: column of a packet minus column of the design; None: not stated.
         frequency: clock of the array in Hz, None when it is unknown.
-        slots: (module, column of the packet, row) -> event numbers, slot 0 first.
+        slots: (module, column of the design, row) -> event numbers, slot 0 first.
     """
 
     device: str = "aie2"
-    colshift: int = 0
+    colshift: int | None = None
     frequency: Fraction | None = None
     slots: Mapping[tuple[str, int, int], tuple[int, ...]] = field(default_factory=dict)
 
     def slot_names(self, module: str, col: int, row: int) -> tuple[str, ...]:
-        """Return the names of the 8 slots of a module, "" where none is known; ``col`` as packets give it."""
+        """Return the names of the 8 slots of a module, "" where none is known; ``col`` is the design's."""
         numbers = self.slots.get((module, col, row), ())
         known = events.names(self.device, module)
         named = tuple(known.get(number, f"event {number}") if number else "" for number in numbers)
@@ -72,7 +73,7 @@ def load(path: Path) -> Config:
 
 def _config(content: Mapping[str, Any]) -> Config:
     device = content.get("device", "aie2")
-    colshift = int(content.get("colshift", 0))
+    colshift = content.get("colshift")
     slots = {}
     for tile in content["tiles"]:
         module = tile["type"]
@@ -82,9 +83,10 @@ def _config(content: Mapping[str, Any]) -> Config:
             raise ValueError(
                 f"{module} ({tile['col']}, {tile['row']}) has {len(numbers)} events, a unit has {SLOTS} slots"
             )
-        slots[module, int(tile["col"]) + colshift, int(tile["row"])] = numbers
+        slots[module, int(tile["col"]), int(tile["row"])] = numbers
     hertz = content.get("frequency_hz")
-    return Config(device, colshift, None if hertz is None else Fraction(str(hertz)), slots)
+    frequency = None if hertz is None else Fraction(str(hertz))
+    return Config(device, None if colshift is None else int(colshift), frequency, slots)
 
 
 def _number(device: str, module: str, event: str | int) -> int:

@@ -8,6 +8,7 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,6 +39,7 @@ BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
 BATCH_ROWS = 1 << 20
 _ENTRIES = 1 << 15
+_NO_OFFSETS = np.empty(0, np.int64)
 _EVENTS = 1 << 12
 #: No AI engine runs slower or faster.
 _HERTZ = (1_000, 1_000_000_000_000)
@@ -119,6 +121,7 @@ class AieDecoder:
         self._config, config_source = _find_config(capture, options.get("config"))
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
+        self._colshift, fitting = _column_shift(capture.main, self._config, options.get("colshift"))
         self._text = core.AieText() if is_text(capture.main.head().data) else None
 
         self._builder = TraceBuilder(
@@ -137,6 +140,8 @@ class AieDecoder:
         )
         if config_source is not None:
             self._add_config(capture, config_source)
+        if fitting > 1:
+            self._builder.stat("aie_column_ambiguous", fitting, input_id=self._input)
         self._clock = self._builder.clock(
             name="module clock", device=capture.name, frequency=self._frequency, counter_bits=56
         )
@@ -322,7 +327,7 @@ class AieDecoder:
         packet_type, col, row = header["type"], header["column"], header["row"]
         module = module_name(packet_type)
         ordinal = self._ordinals[source] = self._ordinals.get(source, 0) + 1
-        name = f"{module} ({col - self._config.colshift}, {row})"
+        name = f"{module} ({col - self._colshift}, {row})"
         if self._names.setdefault(name, source) != source:
             name += f" id {header['id']}"
         if ordinal > 1:
@@ -338,7 +343,8 @@ class AieDecoder:
         segment = len(self._groups)
         self._groups.append(group)
         self._traces.append(self._add_track("trace", "trace", group, config.SLOTS))
-        slots = self._config.slot_names(module, col, row) if module in MODULES else ("",) * config.SLOTS
+        design_col = col - self._colshift
+        slots = self._config.slot_names(module, design_col, row) if module in MODULES else ("",) * config.SLOTS
         self._slots.append(slots)
         self._lanes.reserve(config.SLOTS * len(self._groups))
         code = self._builder.categories.code(module)
@@ -346,7 +352,7 @@ class AieDecoder:
         for slot, watched in enumerate(slots):
             if watched:
                 self._add_lane(segment, slot)
-        if self._config.slots and (module, col, row) not in self._config.slots:
+        if self._config.slots and (module, design_col, row) not in self._config.slots:
             self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
 
     def _add_lane(self, segment: int, slot: int) -> None:
@@ -563,6 +569,65 @@ def _find_config(capture: Capture, path: str | None) -> tuple[config.Config, Sou
     if not found:
         return config.Config(), None
     return config.load(Path(found[0])), capture.use("config", found[0])
+
+
+def _column_shift(source: Source, known: config.Config, given: int | None) -> tuple[int, int]:
+    """Return column of a packet minus column of the design, and how many shifts fit as well.
+
+    The one that is given, or stands in the configuration. Else that under which most traced units are configured ones;
+    among equals none at all, or the one that puts the leftmost units over each other.
+    """
+    if given is not None or known.colshift is not None:
+        return (given if given is not None else known.colshift or 0), 1
+    if not known.slots:
+        return 0, 1
+    units = {
+        (module_name(header["type"]), header["column"], header["row"])
+        for header in map(HEADER.decode, _headers(source))
+    }
+    fits = Counter(
+        col - design_col
+        for module, col, row in units
+        for design_module, design_col, design_row in known.slots
+        if (module, row) == (design_module, design_row)
+    )
+    if not fits:
+        return 0, 1
+    most = max(fits.values())
+    best = sorted(shift for shift, count in fits.items() if count == most)
+    leftmost = min(col for _, col, _ in units) - min(col for _, col, _ in known.slots)
+    return next((shift for shift in (0, leftmost) if shift in best), best[0]), len(best)
+
+
+def _headers(source: Source) -> list[int]:
+    """Return the headers of all sources of a dump."""
+    reader = core.AieText() if is_text(source.head().data) else None
+    scanner = core.AieScanner()
+    entries = np.empty((_ENTRIES, 4), np.int32)
+    rest = np.empty(0, np.uint32)
+
+    def scan(words: U32, *, is_last: bool) -> U32:
+        taken = 1
+        while taken and len(words):
+            taken, _ = scanner.scan(words, is_last, 0, _NO_OFFSETS, entries)
+            words = words[taken:]
+        return words.copy()
+
+    waiting = b""
+    for chunk in source.chunks():
+        data = np.frombuffer(waiting + bytes(chunk), np.uint8)
+        if reader is None:
+            waiting = data[len(data) // 4 * 4 :].tobytes()
+            words = data[: len(data) // 4 * 4].view("<u4")
+        else:
+            words, offsets = np.empty(len(data) // 2 + 2, np.uint32), np.empty(len(data) // 2 + 2, np.int64)
+            words = words[: reader.read(data, words, offsets)]
+        rest = scan(np.concatenate([rest, words]), is_last=False)
+    if reader is not None:
+        words, offsets = np.empty(1, np.uint32), np.empty(1, np.int64)
+        rest = np.concatenate([rest, words[: reader.finish(words, offsets)]])
+    scan(rest, is_last=True)
+    return list(scanner.headers)
 
 
 def _hertz(value: Any) -> Fraction | None:

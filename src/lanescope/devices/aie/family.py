@@ -41,6 +41,7 @@ class Aie(Family):
     title = "AMD AI engines: event trace packets of NPUs and Versal AIE-ML"
     options = (
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
+        Option("colshift", int, "column of a packet minus that of the design (what fits best)", metavar="N"),
         Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
     )
     sim_options = (

@@ -113,6 +113,9 @@ STATS = tuple(
         StatSpec("aie_second_start", "notice", "recordings that begin while another runs: a new run, or stale packets"),
         StatSpec("aie_segment_limit", "data_loss", "Starts beyond the number of recordings that are kept apart"),
         StatSpec("aie_tile_unknown", "notice", "recordings of a tile that the configuration does not know"),
+        StatSpec(
+            "aie_column_ambiguous", "notice", "column shifts that fit the configuration equally well: say --colshift"
+        ),
     )
     if spec not in CORE_STATS
 )
