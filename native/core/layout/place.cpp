@@ -115,26 +115,73 @@ Outcome survey(const Intervals& items, std::span<const uint8_t> nested, Survey& 
     return {};
 }
 
+// Bring the intervals of a lane into drawing order. Most lanes come in order of their begins, so that only those which
+// begin together are left to sort.
+void sort_lane(bool nested, const Drawing& lane, std::vector<Item>& scratch) {
+    const auto before = nested ? outer_first : empty_first;
+    const size_t count = lane.order.size();
+    const auto sort = [&](size_t from, size_t to) {
+        const auto item = [&](size_t k) { return Item{lane.begin[k], lane.end[k], lane.order[k]}; };
+        size_t k = from + 1;
+        while (k < to && !before(item(k), item(k - 1))) ++k;
+        if (k == to) return;
+        scratch.clear();
+        for (k = from; k < to; ++k) scratch.push_back(item(k));
+        std::sort(scratch.begin(), scratch.end(), before);
+        for (k = from; k < to; ++k) {
+            const Item& sorted = scratch[k - from];
+            lane.begin[k] = sorted.begin;
+            lane.end[k] = sorted.end;
+            lane.order[k] = sorted.index;
+        }
+    };
+    if (!std::is_sorted(lane.begin.begin(), lane.begin.end())) return sort(0, count);
+    for (size_t from = 0; from < count;) {
+        size_t to = from + 1;
+        while (to < count && lane.begin[to] == lane.begin[from]) ++to;
+        if (to - from > 1) sort(from, to);
+        from = to;
+    }
+}
+
+// Return how many intervals from the first on fit into one stack.
+size_t one_stack(const Drawing& lane) {
+    int64_t open[kMaxDepth + 1];  // ends, from 1; 0 is a floor that never ends
+    open[0] = kForever;
+    size_t depth = 0;
+    size_t k = 0;
+    for (; k < lane.order.size(); ++k) {
+        while (open[depth] <= lane.begin[k]) --depth;
+        if (lane.end[k] > open[depth] || depth == static_cast<size_t>(kMaxDepth)) break;
+        open[++depth] = lane.end[k];
+    }
+    return k;
+}
+
 // Place one lane whose intervals overlap or came out of order. The outputs hold its intervals in input order.
 // `sizes` becomes the number of intervals on each row.
 void place_lane(bool nested, const Drawing& lane, std::span<int32_t> row, std::vector<Item>& scratch,
                 std::vector<int64_t>& sizes) {
-    scratch.clear();
-    for (size_t k = 0; k < lane.order.size(); ++k) scratch.push_back({lane.begin[k], lane.end[k], lane.order[k]});
-    const auto before = nested ? outer_first : empty_first;
-    if (!std::is_sorted(scratch.begin(), scratch.end(), before)) std::sort(scratch.begin(), scratch.end(), before);
-
+    sort_lane(nested, lane, scratch);
+    const size_t count = lane.order.size();
+    const size_t fitting = nested ? one_stack(lane) : 0;
+    sizes.assign(1, static_cast<int64_t>(count));
+    if (fitting == count) return;  // all on row 0, as the caller has filled it
     StackedRows stacked;
     FlatRows flat(0);
     sizes.clear();
-    for (const Item& item : scratch) {
+    for (size_t k = 0; k < count; ++k) {
+        const Item item{lane.begin[k], lane.end[k], lane.order[k]};
         const int32_t taken = nested ? stacked.take(item) : flat.take(item);
         row[static_cast<size_t>(item.index)] = taken;
         if (static_cast<size_t>(taken) >= sizes.size()) sizes.resize(static_cast<size_t>(taken) + 1);
         ++sizes[static_cast<size_t>(taken)];
     }
+    if (sizes.size() == 1) return;
     std::vector<int64_t> cursor(sizes.size());
     for (size_t r = 1; r < sizes.size(); ++r) cursor[r] = cursor[r - 1] + sizes[r - 1];
+    scratch.clear();
+    for (size_t k = 0; k < count; ++k) scratch.push_back({lane.begin[k], lane.end[k], lane.order[k]});
     for (const Item& item : scratch) {
         const auto taken = static_cast<size_t>(row[static_cast<size_t>(item.index)]);
         const auto at = static_cast<size_t>(cursor[taken]++);

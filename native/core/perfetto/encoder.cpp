@@ -75,6 +75,13 @@ constexpr size_t kSlack = (layout::kMaxDepth + 2) * kMaxPlainPacket;
 // Instants of one moment stack in the viewer; a crowd would pass its limit of depth, so the rest lies side by side.
 constexpr int64_t kMaxStackedInstants = 16;
 
+// More tails than this would leave the processor's caches, and a text beyond that many is a rare one.
+constexpr size_t kMaxTails = size_t{1} << 14;
+constexpr size_t kMaxWords = 31;
+
+// What a slice carries, if it is more than nothing or a known word.
+constexpr size_t kMore = ~size_t{0};
+
 // What a slice holds beside its times is fetched this far ahead: the slices of a lane lie scattered over the table.
 constexpr int64_t kAhead = 24;
 
@@ -106,7 +113,6 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       categories_(categories),
       lanes_(std::move(lanes)),
       open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
-      tails_(names.size()),
       interned_names_(names.size()),
       interned_categories_(categories.size()) {
     for (const Events* events : {&slices_, &instants_}) {
@@ -122,6 +128,8 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
             fail(Status::bad_index);
         }
     }
+    find_word();
+    tails_.resize(names.size() * tails_a_name_);
     const size_t shared = (lanes_.size() + kShortSequences - 1) / kShortSequences;
     lanes_a_sequence_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
 }
@@ -254,7 +262,8 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     const bool may_carry = !slices_.arguments.empty() || !slices_.flow_first.empty();
     const Tail* const tails = tails_.data();
     const size_t count = slices_.name.size();
-    const size_t name_count = tails_.size();
+    const size_t name_count = names_.size();
+    const size_t tails_a_name = tails_a_name_;
     const uint8_t* const stop = out_.data() + target;
     const int64_t last_slice = lane.slices_to - 1;
     const uint32_t sequence = sequence_;
@@ -278,7 +287,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
         bool blocked = false;
         while (top.end <= ts) {
             if constexpr (!kBare) {
-                blocked = top.end > instant || (may_carry && !is_plain(top.index));
+                blocked = top.end > instant || (may_carry && has_flows(top.index));
                 if (blocked) break;
             }
             p = put_plain<sizeof end_tail>(p, static_cast<uint64_t>(top.end - last), end_tail, end_tail_size);
@@ -299,10 +308,18 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
             fail(crosses ? Status::bad_nesting : Status::bad_index);
             break;
         }
-        const Tail& tail = tails[name];
+        size_t slot = name * tails_a_name;
+        if constexpr (!kBare) {
+            if (may_carry) {
+                const size_t word = carried(index);
+                if (word == kMore) break;
+                slot += word;
+            }
+        }
+        const Tail& tail = tails[slot];
         if (tail.owner != sequence) break;
         if constexpr (!kBare) {
-            if ((categories != nullptr && tail.category != categories[index]) || (may_carry && !is_plain(index))) break;
+            if (categories != nullptr && tail.category != categories[index]) break;
         }
         p = put_plain<sizeof tail.bytes>(p, static_cast<uint64_t>(ts - last), tail.bytes, tail.size);
         last = ts;
@@ -375,19 +392,36 @@ void Encoder::instants_before(const Lane& lane, int64_t ts) {
     }
 }
 
-bool Encoder::is_plain(int64_t slice) const {
-    const auto i = static_cast<size_t>(slice);
-    if (!slices_.flow_first.empty() && slices_.flow_first[i] != slices_.flow_first[i + 1]) return false;
+// Choose the argument whose texts get tails: one with few texts, that has a value for every slice it may concern.
+void Encoder::find_word() {
+    for (const Argument& argument : slices_.arguments) {
+        const size_t tails = argument.texts.size() + 1;
+        const bool is_direct = argument.type == ValueType::text && argument.first.empty() && argument.row.empty();
+        if (!is_direct || argument.texts.size() > kMaxWords || names_.size() * tails > kMaxTails) continue;
+        word_ = &argument;
+        tails_a_name_ = tails;
+        return;
+    }
+}
+
+// Return what a slice carries: 0 for nothing, 1 + its code for nothing but a word, else kMore.
+size_t Encoder::carried(int64_t slice) const {
+    if (has_flows(slice)) return kMore;
+    size_t found = 0;
     for (const Argument& argument : slices_.arguments) {
         const int64_t k = slice - argument.base;
         if (k < 0 || k >= argument.count) continue;
         const auto at = static_cast<size_t>(k);
-        if (argument.first.empty() ? argument.known.empty() || argument.known[at] != 0
-                                   : argument.first[at] != argument.first[at + 1]) {
-            return false;
+        if (argument.first.empty() ? !argument.known.empty() && argument.known[at] == 0
+                                   : argument.first[at] == argument.first[at + 1]) {
+            continue;
         }
+        if (&argument != word_ || at >= argument.rows) return kMore;
+        const auto code = static_cast<size_t>(static_cast<const int32_t*>(argument.values)[at]);
+        if (code >= argument.texts.size()) return kMore;
+        found = 1 + code;
     }
-    return true;
+    return found;
 }
 
 // A BEGIN or INSTANT packet with all that belongs to it.
@@ -411,23 +445,28 @@ void Encoder::event(const Events& events, int64_t position, uint8_t type) {
             add_varint_field(event_, kCategoryIid, intern(interned_categories_[code], kCategories, text));
         }
     }
-    if (is_slice) remember_tail(name, category, event_);
+    const size_t slot = name * tails_a_name_;
+    if (is_slice) remember_tail(slot, category, event_);
     const size_t first = is_slice ? 0 : slices_.arguments.size();
     for (size_t a = 0; a < events.arguments.size(); ++a) {
         add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
+    }
+    if (is_slice && word_ != nullptr) {
+        if (const size_t word = carried(index); word != 0 && word != kMore) remember_tail(slot + word, category, event_);
     }
     add_flows(events, index, false);
     packet(events.begin[static_cast<size_t>(position)], event_);
 }
 
-void Encoder::remember_tail(size_t name, int32_t category, std::span<const uint8_t> event) {
-    Tail& tail = tails_[name];
+void Encoder::remember_tail(size_t slot, int32_t category, std::span<const uint8_t> event) {
+    Tail& tail = tails_[slot];
+    if (event.size() > sizeof tail.bytes - kVarintRoom) return;
     uint8_t* p = tail.bytes;
     *p++ = tag(kSequenceId, Wire::varint);
     uint8_t varint[kVarintRoom];
     p = std::copy(varint, put_varint(varint, sequence_), p);
     *p++ = tag(kTrackEvent, Wire::bytes);
-    *p++ = static_cast<uint8_t>(event.size());  // a type and two ids
+    *p++ = static_cast<uint8_t>(event.size());
     p = std::copy(event.begin(), event.end(), p);
     tail.size = static_cast<uint32_t>(p - tail.bytes);
     tail.owner = sequence_;

@@ -82,6 +82,8 @@ enum class Status : uint8_t {
 class Encoder {
 public:
     Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes);
+    Encoder(const Encoder&) = delete;
+    Encoder& operator=(const Encoder&) = delete;
 
     // Encode whole packets until about `target` bytes are ready; nothing at the end, or when status() is not ok.
     // The bytes stay valid until the next call.
@@ -97,7 +99,8 @@ private:
         uint32_t owner = 0;
         uint32_t iid = 0;
     };
-    // Everything behind the timestamp of a BEGIN packet without arguments, as the sequence `owner` writes it.
+    // Everything behind the timestamp of a BEGIN packet that carries nothing, or one known word, as the sequence `owner`
+    // writes it.
     struct Tail {
         uint32_t owner = 0;
         int32_t category = -1;
@@ -119,13 +122,18 @@ private:
     void instants_before(const Lane& lane, int64_t ts);
 
     void event(const Events& events, int64_t position, uint8_t type);
-    void remember_tail(size_t name, int32_t category, std::span<const uint8_t> event);
+    void remember_tail(size_t slot, int32_t category, std::span<const uint8_t> event);
     void packet(int64_t ts, std::span<const uint8_t> event);
     void add_flows(const Events& events, int64_t index, bool at_end);
     void add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index);
     bool add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out);
     uint32_t intern(Interned& entry, uint32_t field, std::span<const uint8_t> text);
-    bool is_plain(int64_t slice) const;
+    void find_word();
+    size_t carried(int64_t slice) const;
+    bool has_flows(int64_t slice) const {
+        const auto i = static_cast<size_t>(slice);
+        return !slices_.flow_first.empty() && slices_.flow_first[i] != slices_.flow_first[i + 1];
+    }
 
     size_t used() const { return static_cast<size_t>(at_ - out_.data()); }
     void ensure(size_t bytes);
@@ -156,6 +164,8 @@ private:
     uint8_t end_tail_[16] = {};
     size_t end_tail_size_ = 0;
 
+    const Argument* word_ = nullptr;  // an argument whose few texts have tails of their own: a slice's flags, say
+    size_t tails_a_name_ = 1;         // without it, then with each of its texts
     std::vector<Tail> tails_;
     std::vector<Interned> interned_names_;
     std::vector<Interned> interned_categories_;
