@@ -105,7 +105,8 @@ def decode(
     """
     decoder = family.decode(capture, devices.settle(family.options, options, what=f"family {family.name}"))
     fed = 0
-    for chunk in capture.main.chunks():
+    main = capture.main
+    for chunk in main.chunks() if family.streaming else (memoryview(main.read().data),):
         yield from decoder.feed(chunk)
         fed += len(chunk)
         if progress is not None:

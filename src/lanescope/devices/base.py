@@ -74,7 +74,10 @@ class Decoder(Protocol):
     """Bytes in, trace batches out; how the input is cut never changes the rows."""
 
     def feed(self, data: memoryview) -> list[Trace]:
-        """Take the next bytes of the main file; the view is only valid during the call."""
+        """Take the next bytes of the main file.
+
+        The view is only valid during the call, unless it is the whole file: that stays, and nobody changes it.
+        """
 
     def finish(self) -> list[Trace]:
         """End of input: return the rest, with stats and accounting in the last batch."""
@@ -101,7 +104,7 @@ class Family:
         title: what a reader of ``--help`` sees.
         options: decode options.
         sim_options: options of the simulator.
-        streaming: False when the family must hold a whole capture in memory to decode it.
+        streaming: False when the family must hold a whole capture in memory to decode it; it is fed all of it at once.
         bytes_per_row: memory per row while decoding, for families that do not stream.
         verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
         exports: formats that only users of this family's other tools need: ``convert --format NAME``.

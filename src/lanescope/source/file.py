@@ -12,7 +12,8 @@ from lanescope.errors import InputError
 from lanescope.source.sniff import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
-    from hashlib import _Hash
+    import queue
+    import threading
 
     import numpy as np
     import numpy.typing as npt
@@ -53,7 +54,7 @@ class Source:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self.container = "raw"
-        self._sha256 = ""
+        self._digest: _Digest | None = None
         self._file, begin = _open(self.path)
         try:
             if begin is not None:
@@ -94,22 +95,28 @@ class Source:
         Raises:
             InputError: reading fails, or the file has become shorter.
         """
-        digest = None if self._sha256 else _sha256()
-        buffer = memoryview(bytearray(min(size, self.size) or 1))
+        digest = None if self._digest is not None else _Digest(beside=self.size > size, behind=1)
+        # One is hashed while the other is filled and decoded.
+        buffers = [memoryview(bytearray(min(size, self.size))) for _ in range(1 if digest is None else 2)]
         self._seek()
         left = self.size
-        while left:
-            piece = buffer[: min(len(buffer), left)]
-            self._fill(piece, left)
+        try:
+            while left:
+                piece = buffers[0][: min(size, left)]
+                buffers.reverse()
+                self._fill(piece, left)
+                left -= len(piece)
+                if digest is not None:
+                    digest.add(piece)
+                yield piece
+        finally:
             if digest is not None:
-                digest.update(piece)
-            left -= len(piece)
-            yield piece
+                digest.end()
         if digest is not None:
-            self._sha256 = digest.hexdigest()
+            self._digest = digest
 
     def read(self) -> npt.NDArray[np.uint8]:
-        """Return the whole content, uint8 [size], in memory.
+        """Return the whole content, uint8 [size], in memory; it must stay as it is until ``sha256`` was asked for.
 
         Raises:
             InputError: reading fails, or the file has become shorter.
@@ -117,21 +124,25 @@ class Source:
         import numpy as np
 
         content = np.empty(self.size, np.uint8)
+        digest = _Digest(beside=self.size > CHUNK_BYTES)
         self._seek()
-        self._fill(memoryview(content.data), self.size)
-        if not self._sha256:
-            digest = _sha256()
-            digest.update(content.data)
-            self._sha256 = digest.hexdigest()
+        try:
+            for begin in range(0, self.size, CHUNK_BYTES):
+                piece = memoryview(content.data)[begin : begin + CHUNK_BYTES]
+                self._fill(piece, self.size - begin)
+                digest.add(piece)
+        finally:
+            digest.end()
+        self._digest = digest
         return content
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the content, hexadecimal; costs a read if nobody has read it through yet."""
-        if not self._sha256:
+        while self._digest is None:
             for _ in self.chunks():
                 pass
-        return self._sha256
+        return self._digest.hex
 
     def close(self) -> None:
         """Close the file."""
@@ -159,10 +170,54 @@ class Source:
             done += count
 
 
-def _sha256() -> _Hash:
-    from hashlib import sha256
+class _Digest:
+    """SHA-256 of pieces that come one after another.
 
-    return sha256(usedforsecurity=False)
+    Args:
+        beside: hash in a thread of its own while the caller works on the pieces; fast decoders cost no more than this.
+        behind: how many pieces hashing may lie behind; None: as many as come.
+    """
+
+    def __init__(self, *, beside: bool, behind: int | None = None) -> None:
+        from hashlib import sha256
+
+        self._hash = sha256(usedforsecurity=False)
+        self._thread: threading.Thread | None = None
+        if beside:
+            import queue
+            import threading
+
+            self._pieces: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
+            self._room = None if behind is None else threading.Semaphore(behind)
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while (piece := self._pieces.get()) is not None:
+            self._hash.update(piece)
+            if self._room is not None:
+                self._room.release()
+
+    def add(self, piece: memoryview) -> None:
+        """Take in a piece, which must stay as it is until it is hashed: until ``behind`` more have been added."""
+        if self._thread is None:
+            self._hash.update(piece)
+            return
+        if self._room is not None:
+            self._room.acquire()
+        self._pieces.put(piece)
+
+    def end(self) -> None:
+        """Say that no piece will come any more."""
+        if self._thread is not None:
+            self._pieces.put(None)
+
+    @property
+    def hex(self) -> str:
+        """The digest of all pieces, hexadecimal."""
+        if self._thread is not None:
+            self._thread.join()
+        return self._hash.hexdigest()
 
 
 def _fail(path: str, error: OSError) -> NoReturn:

@@ -57,7 +57,7 @@ class CudaDecoder:
         self._options = dict(options)
         self._check_options()
         self._names = names.given(capture, options["events"], options["groups"])
-        self._data = np.empty(capture.main.size, np.uint8)
+        self._data = np.empty(0, np.uint8)
         self._size = 0
 
     def _check_options(self) -> None:
@@ -71,11 +71,15 @@ class CudaDecoder:
     def feed(self, data: memoryview) -> list[Trace]:
         """Keep the bytes."""
         end = self._size + len(data)
-        if end > len(self._data):
-            grown = np.empty(max(end, 2 * len(self._data)), np.uint8)
-            grown[: self._size] = self._data[: self._size]
-            self._data = grown
-        self._data[self._size : end] = data
+        whole = self._capture.main.size
+        if len(data) == end == whole:
+            self._data = np.frombuffer(data, np.uint8)
+        else:
+            if end > len(self._data):
+                grown = np.empty(max(end, whole, 2 * len(self._data)), np.uint8)
+                grown[: self._size] = self._data[: self._size]
+                self._data = grown
+            self._data[self._size : end] = np.frombuffer(data, np.uint8)
         self._size = end
         return []
 
@@ -159,8 +163,8 @@ class _Maker:
 
     def make(self) -> Trace:
         """Return the trace."""
-        self.input_id = self._inputs()
         decoded = self.buffer.decode(split=self.options["multi"] == "split", step_back=STEP_BACK)
+        self.input_id = self._inputs()  # asks for the digest of the file, which is made meanwhile
         certain = decoded.align(self.options["anchor"])
         self.t0 = decoded.earliest
         self.relaunched = bool((decoded.summary["launches"] > 1).any())
