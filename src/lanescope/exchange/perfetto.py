@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import BinaryIO
 
 import numpy as np
@@ -164,7 +165,13 @@ class _Sink:
 # --- descriptors: a few packets a track, so Python writes them ---------------------------------------------------
 
 
+_SHORT = [bytes((value,)) for value in range(0x80)]
+
+
+@lru_cache(maxsize=1 << 12)
 def _varint(value: int) -> bytes:
+    if value < len(_SHORT):
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -173,6 +180,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
+@cache
 def _tag(number: int, wire: int) -> bytes:
     return _varint(number << 3 | wire)
 
@@ -182,16 +190,19 @@ def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
     out = []
     for number, value in fields:
         if isinstance(value, int):
-            out.append(_tag(number, 0) + _varint(value))
+            out += (_tag(number, 0), _varint(value))
         else:
             body = value.encode("utf-8", "replace") if isinstance(value, str) else value
-            out += (_tag(number, 2) + _varint(len(body)), body)
+            out += (_tag(number, 2), _varint(len(body)), body)
     return b"".join(out)
+
+
+_SEQUENCE = _message((10, 1))
 
 
 def _packet(*fields: tuple[int, int | str | bytes]) -> bytes:
     """A packet of sequence 1, which carries no events."""
-    return _message((1, _message((10, 1), *fields)))
+    return _message((1, _SEQUENCE + _message(*fields)))
 
 
 def _blocks(descriptors: Iterable[bytes], lost: int) -> Iterator[bytes]:
