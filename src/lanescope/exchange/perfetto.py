@@ -187,7 +187,7 @@ def _tag(number: int, wire: int) -> bytes:
 
 def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
     """Encode (field number, value): integers as varints, texts and messages with their length in front."""
-    out = []
+    out: list[bytes] = []
     for number, value in fields:
         if isinstance(value, int):
             out += (_tag(number, 0), _varint(value))
