@@ -289,3 +289,28 @@ def positions(group: Ints, value: Ints, rows: Ints, wanted: Ints, side: Literal[
         first, last = starts[number : number + 2]
         found[mine] = first + np.searchsorted(value[first:last], wanted[mine], side)
     return found
+
+
+def last_before(
+    group: Ints, value: Ints, wanted_group: Ints, wanted: Ints, side: Literal["left", "right"] = "right"
+) -> Ints:
+    """Return the last row of each wanted group whose value does not exceed the wanted one.
+
+    Args:
+        group: [n] sorted.
+        value: [n], sorted within each group.
+        wanted_group: [m].
+        wanted: [m].
+        side: ``left`` looks for values below the wanted one only.
+
+    Returns:
+        int64 [m], row; -1 where the group has none.
+    """
+    found = np.full(len(wanted), -1, np.int64)
+    if not len(group):
+        return found
+    first = np.searchsorted(group, wanted_group)
+    there = np.flatnonzero(group[np.minimum(first, len(group) - 1)] == wanted_group)
+    at = positions(group, value, first[there], wanted[there], side) - 1
+    found[there] = np.where(at >= first[there], at, -1)
+    return found

@@ -81,7 +81,7 @@ def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Tab
     count = np.bincount(of, minlength=groups)
     total = np.zeros(groups, np.int64)
     edges = np.concatenate([[0], np.cumsum(count)])
-    sorted_lengths = _sorted_within(of, lengths)
+    sorted_lengths = sorted_within(of, lengths)
     filled = np.flatnonzero(count)
     if len(filled):
         total[filled] = np.add.reduceat(sorted_lengths, edges[filled])
@@ -137,7 +137,7 @@ def _groups(trace: Trace, time: LaneTime, by: str) -> tuple[Ints, list[str]]:
     return device[track], [tree.path(step) if step in mine else "" for step in range(nowhere + 1)]
 
 
-def _sorted_within(group: Ints, lengths: Ints) -> Ints:
+def sorted_within(group: Ints, lengths: Ints) -> Ints:
     """Return the lengths sorted by group, then length."""
     if not len(lengths):
         return lengths

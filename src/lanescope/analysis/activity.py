@@ -1,0 +1,157 @@
+"""What each lane is doing at each moment, and what kind of work that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from lanescope.analysis.intervals import Intervals, Ints, crossing, firsts, join, order, positions
+from lanescope.analysis.lanes import LaneTime
+from lanescope.errors import UsageError
+
+#: Kinds of work, as far as a name tells: what moves data in, what computes, what moves it out, what waits.
+LOAD, COMPUTE, STORE, WAIT = "load", "compute", "store", "wait"
+CLASSES = (LOAD, COMPUTE, STORE, WAIT)
+
+#: Words of a region's name by which its kind is known; waiting wins, as in ``wait_load``.
+_WORDS = (
+    (WAIT, {"wait", "waits", "waiting", "barrier", "bar", "sync", "acquire", "spin", "poll", "stall", "idle", "sleep"}),
+    (LOAD, {"load", "loads", "loading", "ld", "ldg", "ldgsts", "fetch", "prefetch", "copyin", "g2s", "read", "mte2"}),
+    (STORE, {"store", "stores", "storing", "st", "stg", "s2g", "write", "writeback", "copyout", "mte3"}),
+    # Copies that do not say which way they go mostly bring something in.
+    (LOAD, {"tma", "cp", "copy", "dma"}),
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Time that lanes spend in regions, each moment of a stack counted for the innermost region only.
+
+    Attributes:
+        time: intervals by lane; on a lane whose slices nest no two share time. Sorted by lane and begin, none empty.
+        row: int64 [m], row of the slices table.
+    """
+
+    time: Intervals
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def innermost(time: LaneTime) -> Pieces:
+    """Return what each lane is doing at each moment.
+
+    A slice counts while nothing that is nested in it on its lane does. Slices that cross another one of their lane are
+    in no stack: they count from begin to end, and what they cross too. An open slice counts as far as it was last seen.
+
+    Args:
+        time: the trace's lane times.
+    """
+    track, begin, end = time.extents
+    rows = time.order
+    usable = (end[rows] > begin[rows]) & (track[rows] >= 0) & (track[rows] < len(time.tree))
+    rows = rows[usable]
+    sorted_time = time.extents.take(rows)
+    crosses = crossing(sorted_time)
+    if not crosses.any():
+        return Pieces(*_stacked(sorted_time, rows))
+    pieces, owner = _stacked(sorted_time.take(~crosses), rows[~crosses])
+    joined = join(pieces, sorted_time.take(crosses))
+    owner = np.concatenate([owner, rows[crosses]])
+    sort = order(*joined)
+    return Pieces(joined.take(sort), owner[sort])
+
+
+def _stacked(stack: Intervals, rows: Ints) -> tuple[Intervals, Ints]:
+    """Return the innermost pieces of slices that nest properly, in the order of ``order``, and the row of each."""
+    group, begin, end = stack
+    count = len(group)
+    if not count:
+        return stack, rows
+    new = firsts(group)
+    depth = np.arange(count) - _ended_before(stack)
+    # A slice's first piece ends where something nested in it begins.
+    following = np.append(begin[1:], 0)
+    nests = np.append(~new[1:], False)
+    nests[:-1] &= following[:-1] < end[:-1]
+    if not nests.any():
+        return stack, rows
+    first_end = np.where(nests, following, end)
+    inner = np.flatnonzero(depth > 0)
+    parent = _parents(group, depth, inner)
+    # What encloses a slice goes on when it ends, until the next one nested beside it begins.
+    after = positions(group, begin, inner, end[inner], "left")
+    there = np.minimum(after, count - 1)
+    has_sibling = (after < count) & (group[there] == group[inner]) & (begin[there] < end[parent])
+    again_end = np.where(has_sibling, begin[there], end[parent])
+    pieces = join(Intervals(group, begin, first_end), Intervals(group[inner], end[inner], again_end))
+    owner = np.concatenate([rows, rows[parent]])
+    filled = pieces.end > pieces.begin
+    pieces, owner = pieces.take(filled), owner[filled]
+    sort = order(*pieces)
+    return pieces.take(sort), owner[sort]
+
+
+def _ended_before(stack: Intervals) -> Ints:
+    """Return how many slices of earlier lanes there are, and of the same lane that have ended, at each begin."""
+    group, begin, end = stack
+    ends = end[order(group, end)]
+    return positions(group, ends, np.arange(len(group)), begin, "right")
+
+
+def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
+    """Return the row of the slice right around each of the ``inner`` ones: the last before it one level up."""
+    count = len(group)
+    by_level = np.lexsort((np.arange(count), depth, group))
+    level = np.empty(count, np.int64)  # lanes' levels numbered through; each is one more than that above it
+    new = firsts(group[by_level]) | firsts(depth[by_level])
+    level[by_level] = np.cumsum(new) - 1
+    keys = level[by_level] * count + by_level
+    found = np.searchsorted(keys, (level[inner] - 1) * count + inner) - 1
+    return by_level[found]
+
+
+# --- kinds of work ------------------------------------------------------------------------------------------------
+
+
+def classify(name: str, given: Mapping[str, str] = {}) -> str:
+    """Return the kind of work of a region: ``load``, ``compute``, ``store`` or ``wait``.
+
+    Args:
+        name: the region's name. Its words tell (``wait_full`` waits, ``loadK`` and ``tma_load`` load); whatever no word
+            tells otherwise computes.
+        given: patterns that say it better, by kind: ``{"load": "tma*,cp_*"}``; the first that fits wins.
+
+    Example:
+        >>> [classify(name) for name in ("wait_full", "loadK", "qk", "epilogue_store")]
+        ['wait', 'load', 'compute', 'store']
+        >>> classify("qk", {"load": "q*"})
+        'load'
+    """
+    for kind, patterns in given.items():
+        if any(fnmatchcase(name, pattern.strip()) for pattern in patterns.split(",")):
+            return kind
+    words = {word.lower() for word in _WORD.findall(name)}
+    words |= {word.rstrip("0123456789") for word in words}
+    for kind, known in _WORDS:
+        if words & known:
+            return kind
+    return COMPUTE
+
+
+def classes(names: list[str], given: Mapping[str, str] = {}) -> Ints:
+    """Return the kind of each name, int64 [n], indices into ``CLASSES``.
+
+    Raises:
+        UsageError: ``given`` names a kind that is none.
+    """
+    for kind in given:
+        if kind not in CLASSES:
+            raise UsageError(f"{kind!r} is no kind of work", hint="it is one of " + ", ".join(CLASSES))
+    return np.array([CLASSES.index(classify(name, given)) for name in names], np.int64).reshape(-1)

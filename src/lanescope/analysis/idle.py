@@ -1,0 +1,408 @@
+"""Time in which lanes do no work: how long, between what, and for whom they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanescope.analysis.activity import CLASSES, WAIT, Pieces, classes, innermost
+from lanescope.analysis.intervals import Intervals, Ints, extents, join, last_before, order, outside, union
+from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.units import PARENT, units
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+from lanescope.trace.column import Mask
+from lanescope.trace.layout import rows_of
+
+KINDS = ("wait", "gap")
+QUALITIES = ("exact", "inferred")
+
+
+def spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of idle stretches for a time unit."""
+    return TableSpec(
+        "idle",
+        "one stretch in which a lane does no work: it is in a region that waits, or between regions",
+        (
+            ColumnSpec("id", "int64", "dense, by lane and time"),
+            ColumnSpec("track_id", "int64", "the lane"),
+            ColumnSpec("ts", "int64", "begin", unit=unit),
+            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
+            ColumnSpec("kind", "text", "wait: inside a region whose name says that it waits; gap: in no region"),
+            ColumnSpec("name", "text", "the waiting region; of a gap `between A and B`"),
+            ColumnSpec(
+                "producer", "text", "the region that it was waiting for; NULL where nothing tells", nullable=True
+            ),
+            ColumnSpec("producer_track", "int64", "lane of that region", nullable=True),
+            ColumnSpec("producer_slice", "int64", "slice of that region", nullable=True),
+            ColumnSpec("flow_id", "int64", "the flow that says so; NULL where it is inferred", nullable=True),
+            ColumnSpec(
+                f"blocked_{unit}", "int64", "until the producer was done; NULL without one", nullable=True, unit=unit
+            ),
+            ColumnSpec(
+                f"latency_{unit}",
+                "int64",
+                "from then on, until the lane went on; NULL without a producer",
+                nullable=True,
+                unit=unit,
+            ),
+            ColumnSpec(
+                "quality",
+                "text",
+                "exact: a flow names the producer; inferred: it is what ended last on another lane of the unit before "
+                "the wait did",
+                nullable=True,
+            ),
+        ),
+    )
+
+
+def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
+    """Return the declaration of sums of idle stretches for a time unit."""
+    where = ColumnSpec("track_id", "int64", "the lane") if each else ColumnSpec("lane", "text", "name of the lanes")
+    return TableSpec(
+        "idle_causes",
+        "idle stretches of one lane alike" if each else "idle stretches alike, of all lanes of one name",
+        (
+            ColumnSpec("id", "int64", "dense, the longest total of a lane first"),
+            where,
+            ColumnSpec("kind", "text", "wait or gap"),
+            ColumnSpec("name", "text", "the waiting region; of a gap `between A and B`"),
+            ColumnSpec("producer", "text", "the region that was waited for; NULL where nothing tells", nullable=True),
+            ColumnSpec("count", "int64", "stretches"),
+            ColumnSpec(f"total_{unit}", "int64", "sum of their lengths", unit=unit),
+            ColumnSpec(f"blocked_{unit}", "int64", "part of it until the producer was done", unit=unit),
+            ColumnSpec(f"latency_{unit}", "int64", "part of it from then on", unit=unit),
+            ColumnSpec("inferred", "int64", "stretches whose producer is inferred"),
+            ColumnSpec("share", "float64", "of the time for which the lanes were recorded", nullable=True, unit="1"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretches:
+    """Idle stretches, sorted by lane and begin; int64 [n] each. ``row`` is the waiting slice, -1 of a gap."""
+
+    time: Intervals
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Charge:
+    """Whom stretches wait for; int64 [n] each, -1 for nobody."""
+
+    row: Ints  # row of the slices table
+    track: Ints
+    done: Ints  # when the producer was done
+    flow: Ints
+
+
+def idle(
+    trace: Trace,
+    role: str = PARENT,
+    *,
+    given: Mapping[str, str] = {},
+    time: LaneTime | None = None,
+    pieces: Pieces | None = None,
+) -> Table:
+    """Return every stretch in which a lane does no work, and for whom it waits.
+
+    Gaps are the idle time of ``lanes``: recorded time in which no slice runs; what is unknown is none. Waits are what
+    ``activity`` finds of regions that wait. The producer is the source of the latest flow that ends in the stretch; a
+    wait that no flow ends in is charged to the last region that works and ends, on another lane of the unit, within it.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``.
+        given: patterns of names by kind of work, see ``activity.classify``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        pieces: what ``activity.innermost`` returned, when the caller has it already.
+
+    Raises:
+        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> block = builder.track("block 0", kind="group", role="block")
+        >>> a, b = (builder.track(name, kind="lane", role="group", parent=block) for name in ("load", "compute"))
+        >>> names = ["tma", "wait", "mma"]
+        >>> _ = builder.append("slices", track_id=[a, b, b], ts=[0, 0, 120], dur=[100, 120, 9], name=names)
+        >>> row = next(idle(builder.finish()).rows())
+        >>> row["name"], row["producer"], row["blocked_ns"], row["latency_ns"], row["quality"]
+        ('wait', 'tma', 100, 20, 'inferred')
+    """
+    time = time or LaneTime(trace)
+    pieces = innermost(time) if pieces is None else pieces
+    column = trace.slices.column("name")
+    texts = list(column.dictionary.texts) if column.dictionary is not None else []
+    waits = classes(texts, given) == CLASSES.index(WAIT)
+    code = column.values.astype(np.int64)
+    stretches = _stretches(time, pieces, waits[code[pieces.row]] if len(pieces) else np.empty(0, np.bool_))
+    charge = _by_flow(trace, stretches, pieces)
+    inferred = _by_neighbour(time, units(time, role).of, stretches, charge, ~waits[code] if len(code) else None)
+    known = charge.flow >= 0
+    is_inferred = inferred.row >= 0
+    row = np.where(is_inferred, inferred.row, charge.row)
+    has_producer = known | is_inferred
+    track = np.where(is_inferred, inferred.track, charge.track)
+    done = np.clip(np.where(is_inferred, inferred.done, charge.done), stretches.time.begin, stretches.time.end)
+    blocked = np.where(has_producer, done - stretches.time.begin, 0)
+    latency = np.where(has_producer, stretches.time.end - done, 0)
+    name, names = _names(stretches, pieces, code, texts)
+    has_row = has_producer & (row >= 0)
+    unit = trace.time.time_unit
+    ids = trace.slices["id"]
+    safe = np.where(has_row, row, 0)
+    return Table(
+        spec(unit),
+        {
+            "id": Column.array(np.arange(len(stretches))),
+            "track_id": Column.array(stretches.time.group),
+            "ts": Column.array(stretches.time.begin),
+            f"dur_{unit}": Column.array(stretches.time.end - stretches.time.begin),
+            "kind": Column.array((stretches.row < 0).astype(np.int32), dictionary=Dictionary(KINDS)),
+            "name": Column.array(name.astype(np.int32), dictionary=names),
+            "producer": Column.array(
+                _at(code, safe, has_row).astype(np.int32), valid=has_row, dictionary=Dictionary(texts)
+            ),
+            "producer_track": Column.array(np.where(has_producer, track, 0), valid=has_producer),
+            "producer_slice": Column.array(_at(ids, safe, has_row), valid=has_row),
+            "flow_id": Column.array(np.where(charge.flow >= 0, charge.flow, 0), valid=charge.flow >= 0),
+            f"blocked_{unit}": Column.array(blocked, valid=has_producer),
+            f"latency_{unit}": Column.array(latency, valid=has_producer),
+            "quality": Column.array(is_inferred.astype(np.int32), valid=has_producer, dictionary=Dictionary(QUALITIES)),
+        },
+    )
+
+
+def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
+    """Return ``values[rows]`` where known, 0 else; there may be no values at all."""
+    return np.where(known, values[rows], 0) if len(values) else np.zeros(len(rows), np.int64)
+
+
+def gaps_between(time: LaneTime) -> Intervals:
+    """Return the idle time of every lane as intervals, by lane: recorded, and no slice ran."""
+    busy = union(join(time.slice_union, time.gaps, time.tails, time.unrecorded))
+    known = (busy.group >= 0) & (busy.group < len(time.tree))
+    found = outside(busy.take(known), len(time.tree), *time.window)
+    is_lane = np.zeros(len(time.tree) + 1, np.bool_)
+    is_lane[time.tree.lanes] = True
+    return found.take((found.end > found.begin) & is_lane[found.group])
+
+
+def _stretches(time: LaneTime, pieces: Pieces, waits: Mask) -> _Stretches:
+    gaps = gaps_between(time)
+    rows = np.flatnonzero(waits)
+    joined = join(gaps, pieces.time.take(rows))
+    row = np.concatenate([np.full(len(gaps.group), -1, np.int64), pieces.row[rows]])
+    sort = order(*joined)
+    return _Stretches(joined.take(sort), row[sort])
+
+
+def _names(stretches: _Stretches, pieces: Pieces, code: Ints, texts: list[str]) -> tuple[Ints, Dictionary]:
+    """Return the name of each stretch, codes int64 [n], and their texts."""
+    track, begin, end = stretches.time
+    gaps = np.flatnonzero(stretches.row < 0)
+    of, since, _ = pieces.time
+    before = last_before(of, since, track[gaps], begin[gaps], "left")
+    # The first piece that begins no earlier than the gap ends is the one behind the last that begins before.
+    last = last_before(of, since, track[gaps], end[gaps], "left")
+    after = np.where(last >= 0, last + 1, np.searchsorted(of, track[gaps]))
+    there = after < len(of)
+    there[there] = of[after[there]] == track[gaps[there]]
+    none = len(texts)
+    piece_code = np.append(code[pieces.row], none) if len(pieces) else np.array([none])
+    left = piece_code[np.where(before >= 0, before, len(pieces))]
+    right = piece_code[np.where(there, after, len(pieces))]
+    pairs, inverse = np.unique(left * (none + 1) + right, return_inverse=True)
+    names = Dictionary(texts)
+    codes = [names.code(_between(pair // (none + 1), pair % (none + 1), texts)) for pair in pairs.tolist()]
+    found = code[stretches.row] if len(code) else np.zeros(len(stretches), np.int64)
+    found[gaps] = np.array(codes, np.int64).reshape(-1)[inverse.reshape(-1)]
+    return found, names
+
+
+def _between(before: int, after: int, texts: list[str]) -> str:
+    has_before, has_after = before < len(texts), after < len(texts)
+    if has_before and has_after:
+        return f"between {texts[before]} and {texts[after]}"
+    if has_before:
+        return f"after {texts[before]}"
+    return f"before {texts[after]}" if has_after else "nothing ran"
+
+
+# --- producers ----------------------------------------------------------------------------------------------------
+
+
+def _by_flow(trace: Trace, stretches: _Stretches, pieces: Pieces) -> _Charge:
+    """Charge stretches to the source of the latest flow that ends in each."""
+    flows, slices = trace.flows, trace.slices
+    count = len(stretches)
+    nobody = np.full(count, -1, np.int64)
+    found = _Charge(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    if not len(flows) or not count:
+        return found
+    ends_in = _target(flows, slices, stretches)
+    used = np.flatnonzero(ends_in >= 0)
+    # The last of each stretch in this order is the latest; of several at once the first in the table.
+    used = used[np.lexsort((-used, flows["src_ts"][used], ends_in[used]))]
+    if not len(used):
+        return found
+    last = np.append(ends_in[used][1:] != ends_in[used][:-1], True)
+    flow = used[last]
+    at = ends_in[flow]
+    source = np.where(flows.valid("src_slice")[flow], flows["src_slice"][flow], -1)
+    row = rows_of(slices["id"], source) if len(slices) else np.full(len(flow), -1)
+    # A flow without a slice comes from what ran, or had just ended, on its lane.
+    guess = last_before(pieces.time.group, pieces.time.begin, flows["src_track"][flow], flows["src_ts"][flow], "left")
+    if len(pieces):
+        row = np.where((row < 0) & (guess >= 0), pieces.row[guess], row)
+    found.row[at], found.track[at], found.done[at] = row, flows["src_track"][flow], flows["src_ts"][flow]
+    found.flow[at] = flows["id"][flow]
+    return found
+
+
+def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
+    """Return the stretch that each flow ends in, int64 [flows], -1 for none."""
+    track, begin, end = stretches.time
+    dst, ts = flows["dst_track"], flows["dst_ts"]
+    found = last_before(track, begin, dst, ts, "left")
+    found[found >= 0] = np.where(end[found[found >= 0]] >= ts[found >= 0], found[found >= 0], -1)
+    # One that arrives as a stretch begins has not kept it waiting, but belongs to it if to any.
+    at_begin = last_before(track, begin, dst, ts)
+    arrives = (found < 0) & (at_begin >= 0)
+    arrives[arrives] = begin[at_begin[arrives]] == ts[arrives]
+    found[arrives] = at_begin[arrives]
+    # A flow that names a slice that waits belongs to that one, whatever ended at the same time.
+    named = np.flatnonzero(flows.valid("dst_slice"))
+    if len(named) and len(slices):
+        row = rows_of(slices["id"], flows["dst_slice"][named])
+        waiting = np.flatnonzero(stretches.row >= 0)
+        by_row = waiting[np.argsort(stretches.row[waiting], kind="stable")]
+        key = stretches.row[by_row]
+        piece = last_before(key, begin[by_row], row, ts[named])
+        first = np.searchsorted(key, row)
+        is_there = first < len(key)
+        is_there[is_there] = key[first[is_there]] == row[is_there]
+        piece = np.where(piece >= 0, piece, first)[is_there]
+        found[named[is_there]] = by_row[piece]
+    return found
+
+
+def _by_neighbour(time: LaneTime, unit_of: Ints, stretches: _Stretches, charge: _Charge, works: Mask | None) -> _Charge:
+    """Charge waits that no flow ends in to what ended last, within them, on another lane of their unit."""
+    count = len(stretches)
+    nobody = np.full(count, -1, np.int64)
+    found = _Charge(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    track, begin, end = extents(time.trace.slices)
+    if works is None or not count:
+        return found
+    known = works & (end > begin) & (track >= 0) & (track < len(time.tree))
+    known[known] = unit_of[track[known]] >= 0
+    rows = np.flatnonzero(known)
+    # By end; of those that end together the innermost last.
+    rows = rows[np.lexsort((begin[rows], end[rows], unit_of[track[rows]]))]
+    group = unit_of[track[rows]]
+    asked = np.flatnonzero((stretches.row >= 0) & (charge.flow < 0))
+    asked = asked[unit_of[stretches.time.group[asked]] >= 0]
+    if not len(rows) or not len(asked):
+        return found
+    own = stretches.time.group[asked]
+    at = last_before(group, end[rows], unit_of[own], stretches.time.end[asked])
+    at = np.where((at >= 0) & (track[rows[at]] == own), _last_of_another_lane(track[rows], group)[at], at)
+    hit = at >= 0
+    hit[hit] = end[rows[at[hit]]] > stretches.time.begin[asked[hit]]
+    to, row = asked[hit], rows[at[hit]]
+    found.row[to], found.track[to], found.done[to] = row, track[row], end[row]
+    return found
+
+
+def _last_of_another_lane(track: Ints, group: Ints) -> Ints:
+    """Return for each row the last row before it that is of another lane of its group, -1 for none."""
+    count = len(track)
+    changes = np.ones(count, np.bool_)
+    changes[1:] = (track[1:] != track[:-1]) | (group[1:] != group[:-1])
+    run = np.maximum.accumulate(np.where(changes, np.arange(count), 0)) - 1
+    same = run >= 0
+    same[same] = group[run[same]] == group[same]
+    return np.where(same, run, -1)
+
+
+# --- sums ---------------------------------------------------------------------------------------------------------
+
+
+def causes(
+    trace: Trace,
+    role: str = PARENT,
+    *,
+    each: bool = False,
+    given: Mapping[str, str] = {},
+    time: LaneTime | None = None,
+    rows: Table | None = None,
+) -> Table:
+    """Return idle stretches summed: why lanes did not work, and for whom they waited.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``.
+        each: sum each lane by itself; else all lanes of one name together.
+        given: patterns of names by kind of work, see ``activity.classify``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        rows: what ``idle`` returned, when the caller has it already.
+
+    Raises:
+        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+    """
+    time = time or LaneTime(trace)
+    rows = idle(trace, role, given=given, time=time) if rows is None else rows
+    unit = trace.time.time_unit
+    lanes = Dictionary()
+    lane_of = np.arange(len(time.tree)) if each else lanes.codes(time.tree.names).astype(np.int64)
+    recorded = np.zeros(len(lane_of) + 1, np.int64)
+    first, last = time.window
+    np.add.at(recorded, lane_of[time.tree.lanes], (last - first - time.unknown)[time.tree.lanes])
+    producer = np.where(rows.valid("producer"), rows.codes("producer"), -1)
+    keys = np.stack([lane_of[rows["track_id"]], rows.codes("kind"), rows.codes("name"), producer]).astype(np.int64)
+    found, inverse = np.unique(keys, axis=1, return_inverse=True)
+    inverse = inverse.reshape(-1)
+
+    def total(values: Ints) -> Ints:
+        summed = np.zeros(found.shape[1], np.int64)
+        np.add.at(summed, inverse, values)
+        return summed
+
+    length = total(rows[f"dur_{unit}"])
+    lane, kind, name, producer = found
+    sort = np.lexsort((-length, lane))
+    has_producer = producer[sort] >= 0
+    of = recorded[lane[sort]]
+    inferred = rows.valid("quality") & (rows.codes("quality") == QUALITIES.index("inferred"))
+
+    def text(codes: Ints, column: str, valid: Mask | None = None) -> Column:
+        return Column.array(codes.astype(np.int32), valid=valid, dictionary=rows.column(column).dictionary)
+
+    return Table(
+        causes_spec(unit, each=each),
+        {
+            "id": Column.array(np.arange(len(sort))),
+            **(
+                {"track_id": Column.array(lane[sort])}
+                if each
+                else {"lane": Column.array(lane[sort].astype(np.int32), dictionary=lanes)}
+            ),
+            "kind": text(kind[sort], "kind"),
+            "name": text(name[sort], "name"),
+            "producer": text(np.where(has_producer, producer[sort], 0), "producer", has_producer),
+            "count": Column.array(total(np.ones(len(rows), np.int64))[sort]),
+            f"total_{unit}": Column.array(length[sort]),
+            f"blocked_{unit}": Column.array(total(rows[f"blocked_{unit}"])[sort]),
+            f"latency_{unit}": Column.array(total(rows[f"latency_{unit}"])[sort]),
+            "inferred": Column.array(total(inferred.astype(np.int64))[sort]),
+            "share": Column.array(length[sort] / np.where(of > 0, of, 1), valid=None if (of > 0).all() else of > 0),
+        },
+    )

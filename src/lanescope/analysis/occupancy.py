@@ -1,0 +1,224 @@
+"""How many lanes, or blocks, are at work at each moment; and what becomes of the time of each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, Pieces, classes, innermost
+from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, measure, union
+from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.units import PARENT, hulls, units
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+
+
+def spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of steps of activity for a time unit."""
+    return TableSpec(
+        "occupancy",
+        "a stretch of time in which a number does not change; none where it is 0",
+        (
+            ColumnSpec("id", "int64", "dense, by what is counted, then time"),
+            ColumnSpec("what", "text", "a region: lanes in it (innermost) are counted; or a unit in angle brackets"),
+            ColumnSpec("ts", "int64", "begin", unit=unit),
+            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
+            ColumnSpec("active", "int64", "how many at that time"),
+        ),
+    )
+
+
+def units_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of the time of units for a time unit."""
+    return TableSpec(
+        "units",
+        "one unit (a multiprocessor, a block, a core): resident + empty = window, work + stalled = resident",
+        (
+            ColumnSpec("id", "int64", "dense, in drawing order or by number"),
+            ColumnSpec("unit", "utf8", "its name"),
+            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("groups", "int64", "groups of lanes that ran on it: blocks on a multiprocessor"),
+            ColumnSpec("lanes", "int64", "lanes that ran on it"),
+            ColumnSpec("first_ts", "int64", "first thing known of it; NULL without any", nullable=True, unit=unit),
+            ColumnSpec("last_ts", "int64", "last thing known of it; NULL without any", nullable=True, unit=unit),
+            ColumnSpec(f"resident_{unit}", "int64", "time in which any of its groups was there", unit=unit),
+            ColumnSpec(
+                f"work_{unit}", "int64", "time in which any lane worked: in a region that does not wait", unit=unit
+            ),
+            ColumnSpec(f"compute_{unit}", "int64", "time in which any lane computed", unit=unit),
+            ColumnSpec(f"load_{unit}", "int64", "time in which any lane loaded", unit=unit),
+            ColumnSpec(f"store_{unit}", "int64", "time in which any lane stored", unit=unit),
+            ColumnSpec(f"stalled_{unit}", "int64", "resident, but no lane worked", unit=unit),
+            ColumnSpec(f"empty_{unit}", "int64", "nothing was there", unit=unit),
+            ColumnSpec(f"tail_{unit}", "int64", "part of it after its last group, while others went on", unit=unit),
+            ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
+            ColumnSpec("mean_groups", "float64", "groups there at a time, on average over the window", nullable=True),
+            ColumnSpec("share", "float64", "work as a share of the window", nullable=True, unit="1"),
+        ),
+    )
+
+
+def steps(group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return how many intervals of each group run at each moment.
+
+    Args:
+        group: int64 [n].
+        begin: int64 [n].
+        end: int64 [n].
+
+    Returns:
+        Group, begin, length and number of the stretches in which the number does not change and is not 0, int64 [m]
+        each; by group and time.
+    """
+    filled = end > begin
+    group, begin, end = group[filled], begin[filled], end[filled]
+    at = np.concatenate([begin, end])
+    change = np.repeat(np.array([1, -1]), len(begin))
+    of = np.tile(group, 2)
+    sort = np.lexsort((at, of))
+    at, of = at[sort], of[sort]
+    running = np.cumsum(change[sort])
+    # Of several changes at one moment only what they lead to counts; a group ends at 0, so none reaches the next one.
+    last = np.ones(len(at), np.bool_)
+    last[:-1] = (at[1:] != at[:-1]) | (of[1:] != of[:-1])
+    at, of, running = at[last], of[last], running[last]
+    keep = np.ones(len(at), np.bool_)
+    keep[1:] = (running[1:] != running[:-1]) | (of[1:] != of[:-1])
+    at, of, running = at[keep], of[keep], running[keep]
+    length = np.diff(at, append=at[-1:])
+    used = np.flatnonzero(running > 0)
+    return of[used], at[used], length[used], running[used]
+
+
+def occupancy(
+    trace: Trace,
+    role: str | None = None,
+    *,
+    time: LaneTime | None = None,
+    pieces: Pieces | None = None,
+) -> Table:
+    """Return how many are at work over time: lanes by region, or units that are there.
+
+    The sum of ``dur * active`` is the time that all of them spent.
+
+    Args:
+        trace: the trace.
+        role: count units of this role (see ``units.Units``), each from the first to the last thing known of it; None:
+            count lanes by the region that they are in.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        pieces: what ``activity.innermost`` returned, when the caller has it already.
+
+    Raises:
+        UsageError: the trace knows no such unit.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> lanes = [builder.track(name, kind="lane", role="group") for name in ("a", "b")]
+        >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name="mma")
+        >>> [(row["ts"], row["dur_ns"], row["active"]) for row in occupancy(builder.finish()).rows()]
+        [(0, 40, 1), (40, 60, 2), (100, 20, 1)]
+    """
+    time = time or LaneTime(trace)
+    if role is None:
+        pieces = innermost(time) if pieces is None else pieces
+        column = trace.slices.column("name")
+        dictionary = column.dictionary or Dictionary()
+        key = column.values[pieces.row].astype(np.int64)
+        _, begin, end = pieces.time
+    else:
+        found = units(time, role)
+        dictionary = Dictionary([f"<{role}>"])
+        unit, begin, end = hulls(time, found.of, len(found))
+        key = np.zeros(len(unit), np.int64)
+    what, ts, dur, active = steps(key, begin, end)
+    unit_name = trace.time.time_unit
+    return Table(
+        spec(unit_name),
+        {
+            "id": Column.array(np.arange(len(ts))),
+            "what": Column.array(what.astype(np.int32), dictionary=dictionary),
+            "ts": Column.array(ts),
+            f"dur_{unit_name}": Column.array(dur),
+            "active": Column.array(active),
+        },
+    )
+
+
+def by_unit(
+    trace: Trace,
+    role: str = PARENT,
+    *,
+    given: Mapping[str, str] = {},
+    time: LaneTime | None = None,
+    pieces: Pieces | None = None,
+) -> Table:
+    """Return what became of the time of each unit: work, stalls, emptiness, tail.
+
+    ``work + stalled + empty == window`` for every unit, exactly.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``.
+        given: patterns of names by kind of work, see ``activity.classify``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        pieces: what ``activity.innermost`` returned, when the caller has it already.
+
+    Raises:
+        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+    """
+    time = time or LaneTime(trace)
+    pieces = innermost(time) if pieces is None else pieces
+    found = units(time, role)
+    count = len(found)
+    column = trace.slices.column("name")
+    texts = list(column.dictionary.texts) if column.dictionary is not None else []
+    kind_of = classes(texts, given)
+    unit = found.of[pieces.time.group]
+    mine = np.flatnonzero(unit >= 0)
+    kind = kind_of[column.values[pieces.row[mine]]] if len(texts) else np.empty(0, np.int64)
+    worked = Intervals(unit[mine], pieces.time.begin[mine], pieces.time.end[mine])
+
+    def runs(*kinds: str) -> Ints:
+        wanted = np.isin(kind, [CLASSES.index(name) for name in kinds])
+        return covered(worked.take(wanted), count)
+
+    hull = hulls(time, found.of, count)
+    resident = measure(union(hull), count)
+    groups = np.bincount(hull.group, minlength=count)
+    lanes = np.bincount(found.of[found.of >= 0], minlength=count)
+    first_ts, last_ts = np.full(count, INT64_MAX, np.int64), np.full(count, -INT64_MAX, np.int64)
+    np.minimum.at(first_ts, hull.group, hull.begin)
+    np.maximum.at(last_ts, hull.group, hull.end)
+    seen = groups > 0
+    first, last = time.window
+    window = last - first
+    work = runs(LOAD, COMPUTE, STORE)
+    spent = np.zeros(count, np.int64)
+    np.add.at(spent, hull.group, hull.end - hull.begin)
+    name = trace.time.time_unit
+    numbers = np.zeros(count, np.int64) if found.numbers is None else found.numbers
+    some = None if window else np.zeros(count, np.bool_)
+    return Table(
+        units_spec(name),
+        {
+            "id": Column.array(np.arange(count)),
+            "unit": Column.array(found.label_column),
+            "number": Column.array(numbers, valid=np.zeros(count, np.bool_) if found.numbers is None else None),
+            "groups": Column.array(groups),
+            "lanes": Column.array(lanes),
+            "first_ts": Column.array(np.where(seen, first_ts, 0), valid=seen),
+            "last_ts": Column.array(np.where(seen, last_ts, 0), valid=seen),
+            f"resident_{name}": Column.array(resident),
+            f"work_{name}": Column.array(work),
+            f"compute_{name}": Column.array(runs(COMPUTE)),
+            f"load_{name}": Column.array(runs(LOAD)),
+            f"store_{name}": Column.array(runs(STORE)),
+            f"stalled_{name}": Column.array(resident - work),
+            f"empty_{name}": Column.array(window - resident),
+            f"tail_{name}": Column.array(np.where(seen, last - last_ts, window)),
+            f"window_{name}": Column.array(np.full(count, window, np.int64)),
+            "mean_groups": Column.array(spent / (window or 1), valid=some),
+            "share": Column.array(work / (window or 1), valid=some),
+        },
+    )

@@ -1,0 +1,337 @@
+"""Which regions run at the same time, and how much of the data movement hides behind computing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.analysis.activity import CLASSES, COMPUTE, Pieces, classes, innermost
+from lanescope.analysis.intervals import Intervals, Ints, union
+from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.units import PARENT, Units, units
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+
+#: Regions that get a row of their own, those with most time; the rest share one. One bit of a word each, and one each
+#: for the kinds of work.
+MAX_REGIONS = 64 - 1 - len(CLASSES)
+#: Combinations of regions that are taken apart at once.
+_AT_ONCE = 1 << 14
+
+
+def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
+    """Return the declaration of the overlap of pairs for a time unit."""
+    where = (
+        (
+            ColumnSpec("unit", "utf8", "the unit in which both run: a block, a multiprocessor, a device"),
+            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
+        )
+        if each
+        else ()
+    )
+    pairs = "one pair of regions that share time" if each else "one pair of regions"
+    return TableSpec(
+        "overlap",
+        f"{pairs} {'within one unit' if each else '(lanes of one unit are compared, all units summed)'}; "
+        "a region runs where it is the innermost of its lane",
+        (
+            ColumnSpec("id", "int64", "dense; regions with most time first"),
+            *where,
+            ColumnSpec(
+                "region", "text", "name of a region; `(others)` for those with least time, where there are many"
+            ),
+            ColumnSpec("other", "text", "name of the region beside it; the region itself in one row"),
+            ColumnSpec(f"region_{unit}", "int64", "time in which the region runs on any lane of the unit", unit=unit),
+            ColumnSpec(f"overlap_{unit}", "int64", "part of it in which the other one runs in the unit too", unit=unit),
+            ColumnSpec("share", "float64", "overlap as a share of the region's time", nullable=True, unit="1"),
+        ),
+    )
+
+
+def hidden_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of what hides behind computing for a time unit."""
+    return TableSpec(
+        "hidden",
+        "a region that does not compute, or all of one kind: in how much of its time something computes in its unit",
+        (
+            ColumnSpec("id", "int64", "dense; kinds as a whole before their regions"),
+            ColumnSpec("kind", "text", "load, store, wait: by the words of the name"),
+            ColumnSpec("region", "text", "name of the region; NULL for all of the kind together", nullable=True),
+            ColumnSpec(
+                f"total_{unit}", "int64", "time in which it runs on any lane of the unit, units summed", unit=unit
+            ),
+            ColumnSpec(f"hidden_{unit}", "int64", "part of it in which a region computes in the same unit", unit=unit),
+            ColumnSpec(f"exposed_{unit}", "int64", "the rest: nothing computes", unit=unit),
+            ColumnSpec("hidden_share", "float64", "hidden as a share of the total", nullable=True, unit="1"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """Times that sets of keys share, by unit.
+
+    Attributes:
+        unit: int64 [n].
+        mask: uint64 [n], a bit for each key that runs.
+        time: int64 [n], how long exactly those run.
+    """
+
+    unit: Ints
+    mask: npt.NDArray[np.uint64]
+    time: Ints
+
+    def pairs(self, keys: int) -> Ints:
+        """Return int64 [keys, keys], how long each two run at the same time; on the diagonal, how long each runs."""
+        found = np.zeros((keys, keys), np.int64)
+        mask, inverse = np.unique(self.mask, return_inverse=True)
+        time = np.zeros(len(mask), np.int64)
+        np.add.at(time, inverse.reshape(-1), self.time)
+        for first in range(0, len(mask), _AT_ONCE):
+            bits = _bits(mask[first : first + _AT_ONCE], keys).astype(np.int64)
+            found += (bits * time[first : first + _AT_ONCE, None]).T @ bits
+        return found
+
+    def pairs_by_unit(self, keys: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return unit, key, other key and shared time of all pairs that share any, int64 [m] each, sorted."""
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        for first in range(0, len(self.mask), _AT_ONCE):
+            row, one = np.nonzero(_bits(self.mask[first : first + _AT_ONCE], keys))
+            count = np.bincount(row, minlength=1)
+            start = np.cumsum(count) - count
+            # Each key of a set against each: repeat it as often as the set is large.
+            size = count[row]
+            left = np.repeat(np.arange(len(row)), size)
+            right = np.arange(len(left)) - np.repeat(np.cumsum(size) - size, size) + start[row[left]]
+            at = row[left] + first
+            pair = (self.unit[at] * keys + one[left]) * keys + one[right]
+            parts.append(_summed(pair, self.time[at]))
+        key, time = _summed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        pair, other = np.divmod(key, keys)
+        unit, one = np.divmod(pair, keys)
+        return unit, one, other, time
+
+
+def _bits(mask: npt.NDArray[np.uint64], keys: int) -> npt.NDArray[np.uint8]:
+    return ((mask[:, None] >> np.arange(keys, dtype=np.uint64)) & np.uint64(1)).astype(np.uint8)
+
+
+def _summed(key: Ints, value: Ints) -> tuple[Ints, Ints]:
+    """Return each key once, sorted, with the sum of its values."""
+    found, inverse = np.unique(key, return_inverse=True)
+    total = np.zeros(len(found), np.int64)
+    np.add.at(total, inverse.reshape(-1), value)
+    return found, total
+
+
+def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
+    """Return how long which sets of keys run at the same time in each unit.
+
+    Args:
+        unit: int64 [n], 0 or more.
+        key: int64 [n], 0 to 63. A key that several intervals of a unit have at a time runs once.
+        begin: int64 [n], ns.
+        end: int64 [n], ns.
+
+    Complexity:
+        O(n log n), whatever overlaps.
+    """
+    disjoint = union(Intervals(unit * 64 + key, begin, end))
+    unit, key = np.divmod(disjoint.group, 64)
+    bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
+    at = np.concatenate([disjoint.begin, disjoint.end])
+    unit, bit = np.tile(unit, 2), np.tile(bit, 2)
+    sort = np.lexsort((at, unit))
+    at, unit = at[sort], unit[sort]
+    # Intervals of one key do not touch, so each begin and each end turns its bit over.
+    running = np.bitwise_xor.accumulate(bit[sort]) if len(sort) else bit
+    length = np.diff(at, append=at[-1:])
+    used = np.flatnonzero((running != 0) & (length != 0))  # behind a unit's last end nothing runs
+    unit, running, length = unit[used], running[used], length[used]
+    sort = np.lexsort((running, unit))
+    unit, running, length = unit[sort], running[sort], length[sort]
+    if not len(unit):
+        return Together(unit, running, length)
+    new = np.ones(len(unit), np.bool_)
+    new[1:] = (unit[1:] != unit[:-1]) | (running[1:] != running[:-1])
+    heads = np.flatnonzero(new)
+    return Together(unit[heads], running[heads], np.add.reduceat(length, heads))
+
+
+class Overlap:
+    """What runs beside what in a trace, worked out once for all who ask.
+
+    Attributes:
+        time: the trace's lane times.
+        units: what is compared: lanes of one unit with each other, no others.
+        names: the regions that are told apart, by total time, and ``(others)`` if there are more.
+        kinds: int64 [names], the kind of work of each, index into ``CLASSES``.
+        together: the shared times; keys are ``names``, then ``CLASSES``.
+    """
+
+    def __init__(
+        self, time: LaneTime, role: str = PARENT, given: Mapping[str, str] = {}, pieces: Pieces | None = None
+    ) -> None:
+        self.time = time
+        self.units: Units = units(time, role)
+        pieces = innermost(time) if pieces is None else pieces
+        unit = self.units.of[pieces.time.group]
+        used = np.flatnonzero(unit >= 0)
+        unit, (_, begin, end) = unit[used], pieces.time.take(used)
+        column = time.trace.slices.column("name")
+        texts = column.dictionary.texts if column.dictionary is not None else []
+        code = column.values[pieces.row[used]].astype(np.int64)
+        kind_of = classes(list(texts), given)
+        total = np.zeros(len(texts), np.int64)
+        np.add.at(total, code, end - begin)
+        shown = np.lexsort((np.arange(len(texts)), -total))[: int(np.count_nonzero(total))]
+        own = shown[:MAX_REGIONS]
+        key_of = np.full(len(texts), len(own), np.int64)
+        key_of[own] = np.arange(len(own))
+        self.names = [texts[number] for number in own.tolist()]
+        self.kinds = kind_of[own]
+        if len(shown) > len(own):
+            self.names.append("(others)")
+            self.kinds = np.append(self.kinds, CLASSES.index(COMPUTE))
+        self.together = together(
+            np.tile(unit, 2),
+            np.concatenate([key_of[code], len(self.names) + kind_of[code]]),
+            np.tile(begin, 2),
+            np.tile(end, 2),
+        )
+        #: int64 [keys, keys], shared times of all units.
+        self.matrix = self.together.pairs(len(self.names) + len(CLASSES))
+
+    @property
+    def regions(self) -> int:
+        """How many regions are told apart."""
+        return len(self.names)
+
+    def of_class(self, kind: str) -> int:
+        """Return where a kind of work stands in the matrix."""
+        return self.regions + CLASSES.index(kind)
+
+
+def overlap(
+    trace: Trace,
+    role: str = PARENT,
+    *,
+    each: bool = False,
+    time: LaneTime | None = None,
+    known: Overlap | None = None,
+) -> Table:
+    """Return how long each two regions run at the same time.
+
+    Lanes of one unit are compared with each other. A region runs in a unit while it is the innermost one of any lane
+    there; two lanes in the same region count once. All numbers are exact.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``; ``parent`` compares the lanes of one group.
+        each: a row for each pair of each unit that shares time; else units are summed and every pair has a row.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        known: the ``Overlap`` of the same role, when the caller has one already.
+
+    Raises:
+        UsageError: the trace knows no such unit.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> block = builder.track("block 0", kind="group", role="block")
+        >>> lanes = [builder.track(name, kind="lane", role="group", parent=block) for name in ("load", "compute")]
+        >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name=["load", "mma"])
+        >>> for row in overlap(builder.finish()).rows():
+        ...     print(row["region"], row["other"], row["region_ns"], row["overlap_ns"])
+        load load 100 100
+        load mma 100 60
+        mma load 80 60
+        mma mma 80 80
+    """
+    found = known or Overlap(time or LaneTime(trace), role)
+    regions = found.regions
+    dictionary = Dictionary(found.names)
+    columns: dict[str, Column] = {}
+    if each:
+        unit, one, other, shared = found.together.pairs_by_unit(regions + len(CLASSES))
+        used = np.flatnonzero((one < regions) & (other < regions))
+        unit, one, other, shared = unit[used], one[used], other[used], shared[used]
+        same = one == other
+        keys = unit * regions + one
+        whole = shared[same][np.searchsorted(keys[same], keys)]
+        columns["unit"] = Column.array(found.units.label_column[unit])
+        columns["number"] = _numbers(found.units, unit)
+    else:
+        one, other = (part.ravel() for part in np.indices((regions, regions)))
+        shared = found.matrix[one, other]
+        whole = found.matrix[one, one]
+    unit_name = trace.time.time_unit
+    return Table(
+        spec(unit_name, each=each),
+        {
+            "id": Column.array(np.arange(len(one))),
+            **columns,
+            "region": Column.array(one.astype(np.int32), dictionary=dictionary),
+            "other": Column.array(other.astype(np.int32), dictionary=dictionary),
+            f"region_{unit_name}": Column.array(whole),
+            f"overlap_{unit_name}": Column.array(shared),
+            "share": _share(shared, whole),
+        },
+    )
+
+
+def hidden(
+    trace: Trace,
+    role: str = PARENT,
+    *,
+    given: Mapping[str, str] = {},
+    time: LaneTime | None = None,
+    known: Overlap | None = None,
+) -> Table:
+    """Return how much of the time of loads, stores and waits something computes in the same unit.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``.
+        given: patterns of names by kind of work, see ``activity.classify``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        known: the ``Overlap`` of the same role and kinds, when the caller has one already.
+
+    Raises:
+        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+    """
+    found = known or Overlap(time or LaneTime(trace), role, given)
+    compute = found.of_class(COMPUTE)
+    rows: list[tuple[str, str | None, int, int]] = []
+    for number, kind in enumerate(CLASSES):
+        members = np.flatnonzero(found.kinds == number).tolist()
+        if kind == COMPUTE or not members:
+            continue
+        for key in (found.of_class(kind), *members):
+            name = found.names[key] if key < found.regions else None
+            rows.append((kind, name, int(found.matrix[key, key]), int(found.matrix[key, compute])))
+    unit = trace.time.time_unit
+    columns: dict[str, Any] = {
+        "id": range(len(rows)),
+        "kind": [row[0] for row in rows],
+        "region": [row[1] for row in rows],
+        f"total_{unit}": [row[2] for row in rows],
+        f"hidden_{unit}": [row[3] for row in rows],
+        f"exposed_{unit}": [row[2] - row[3] for row in rows],
+        "hidden_share": [row[3] / row[2] if row[2] else None for row in rows],
+    }
+    return Table.from_arrays(hidden_spec(unit), columns)
+
+
+def _numbers(found: Units, unit: Ints) -> Column:
+    if found.numbers is None:
+        return Column.array(np.zeros(len(unit), np.int64), valid=np.zeros(len(unit), np.bool_))
+    return Column.array(found.numbers[unit])
+
+
+def _share(part: Ints, whole: Ints) -> Column:
+    some = whole > 0
+    return Column.array(part / np.where(some, whole, 1), valid=None if some.all() else some)

@@ -1,0 +1,111 @@
+"""What lanescope.analysis says of regions, found by looking at one unit of time after another."""
+
+from collections import Counter
+from itertools import combinations
+
+from analysis import oracles
+
+WAITS = {"wait_full", "barrier"}
+LOADS = {"load", "tma_k"}
+STORES = {"store"}
+NAMES = ["tile", "load", "tma_k", "mma", "softmax", "wait_full", "barrier", "store"]
+
+
+def kind(name):
+    return "wait" if name in WAITS else "load" if name in LOADS else "store" if name in STORES else "compute"
+
+
+class Sweep:
+    """A trace, moment by moment.
+
+    Attributes:
+        ticks: the moments, each standing for [t, t + 1).
+        doing: (lane, t) -> rows of slices that the lane is in.
+        unit: lane -> its parent, or itself at the top.
+    """
+
+    def __init__(self, trace):
+        self.trace = trace
+        first, last = oracles.window(trace)
+        self.ticks = range(first, last)
+        self.slices = list(trace.slices.rows())
+        self.lanes = [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
+        tracks = list(trace.tracks.rows())
+        self.unit = {n: n if tracks[n]["parent_id"] is None else tracks[n]["parent_id"] for n in self.lanes}
+        self.doing = {}
+        for lane in self.lanes:
+            mine = [row for row in self.slices if row["track_id"] == lane and len(range(*oracles.extent(row)))]
+            crossing = {
+                row["id"]
+                for one, other in combinations(mine, 2)
+                for (a, b), (c, d) in [sorted([oracles.extent(one), oracles.extent(other)])]
+                if a < c < b < d
+                for row in (one, other)
+            }
+            stack = sorted(
+                (row for row in mine if row["id"] not in crossing),
+                key=lambda row: (oracles.extent(row)[0], -oracles.extent(row)[1], row["id"]),
+            )
+            spans = {row["id"]: range(*oracles.extent(row)) for row in mine}
+            for t in self.ticks:
+                here = [row for row in stack if t in spans[row["id"]]][-1:]
+                here += [row for row in mine if row["id"] in crossing and t in spans[row["id"]]]
+                self.doing[lane, t] = here
+
+    def names(self, unit, t):
+        """Names of the regions that run in a unit."""
+        return {row["name"] for lane in self.lanes if self.unit[lane] == unit for row in self.doing[lane, t]}
+
+    def overlaps(self):
+        """(unit, name, other) -> time, for all that share any."""
+        found = Counter()
+        for unit in set(self.unit.values()):
+            for t in self.ticks:
+                names = self.names(unit, t)
+                found.update((unit, one, other) for one in names for other in names)
+        return found
+
+    def hidden(self):
+        """Kind, or kind and name -> [total, hidden], of what does not compute."""
+        found = {}
+        for unit in set(self.unit.values()):
+            for t in self.ticks:
+                names = self.names(unit, t)
+                computes = any(kind(name) == "compute" for name in names)
+                keys = {(kind(name), key) for name in names for key in (name, None) if kind(name) != "compute"}
+                for key in keys:
+                    total = found.setdefault(key, [0, 0])
+                    total[0] += 1
+                    total[1] += computes
+        return found
+
+    def active(self):
+        """(name, t) -> lanes in it; a lane in it twice counts twice."""
+        return Counter((row["name"], t) for (_, t), rows in self.doing.items() for row in rows)
+
+    def own(self):
+        """(name, unit) -> time in which lanes are in it."""
+        found = Counter()
+        for (lane, _), rows in self.doing.items():
+            found.update((row["name"], self.unit[lane]) for row in rows)
+        return found
+
+    def waiting(self):
+        """(lane, slice) -> moments in which it waits there."""
+        found = {}
+        for (lane, t), rows in self.doing.items():
+            for row in rows:
+                if row["name"] in WAITS:
+                    found.setdefault((lane, row["id"]), []).append(t)
+        return found
+
+
+def runs(moments):
+    """Put moments together to [begin, end)."""
+    found = []
+    for t in sorted(moments):
+        if found and found[-1][1] == t:
+            found[-1][1] = t + 1
+        else:
+            found.append([t, t + 1])
+    return [tuple(run) for run in found]

@@ -1,0 +1,306 @@
+"""Overlap, occupancy, idle time and spread of regions agree with a sweep over every moment."""
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import oracles
+from analysis.sweep import NAMES, WAITS, Sweep, kind, runs
+from lanescope import testing
+from lanescope.analysis import activity, idle, lanes, occupancy, overlap, percentiles
+from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.units import roles, units
+from lanescope.errors import UsageError
+from lanescope.trace import TimeBase, TraceBuilder
+
+TIMES = st.integers(0, 25)
+
+
+@st.composite
+def pipelines(draw):
+    """Return a trace of a few blocks whose lanes nest, cross, wait, lose time and send signals."""
+    builder = TraceBuilder(TimeBase())
+    found = []
+    for block in range(draw(st.integers(1, 3))):
+        parent = None
+        if draw(st.integers(0, 4)):
+            parent = builder.track(f"block {block}", kind="group", role="block")
+        for group in range(draw(st.integers(1, 3))):
+            name = f"group {block}.{group}"
+            found.append(builder.track(name, kind="lane", role="group", parent=parent, discipline="nested"))
+    for _ in range(draw(st.integers(0, 10))):
+        length = draw(st.one_of(st.none(), st.integers(0, 12), st.integers(0, 12)))
+        begin = draw(TIMES)
+        builder.append(
+            "slices",
+            track_id=draw(st.sampled_from(found)),
+            ts=begin,
+            dur=0 if length is None else length,
+            dur_valid=np.array([length is not None]),
+            last_seen_ts=begin + draw(st.integers(0, 5)),
+            name=draw(st.sampled_from(NAMES)),
+        )
+    for _ in range(draw(st.integers(0, 2))):
+        builder.append("gaps", track_id=draw(st.sampled_from(found)), ts=draw(TIMES), dur=draw(TIMES), cause="overrun")
+    for _ in range(draw(st.integers(0, 6))):
+        builder.append(
+            "flows",
+            kind="signal",
+            src_track=draw(st.sampled_from(found)),
+            src_ts=draw(TIMES),
+            dst_track=draw(st.sampled_from(found)),
+            dst_ts=draw(TIMES),
+        )
+    return builder.finish()
+
+
+def filled(counter):
+    return {key: value for key, value in counter.items() if value}
+
+
+@given(pipelines())
+def test_overlap_is_what_a_sweep_finds(trace):
+    sweep = Sweep(trace)
+    expected = sweep.overlaps()
+    table = overlap.overlap(trace, each=True)
+    labels = units(LaneTime(trace), "parent").labels
+    tracks = {oracles.path(trace, unit): unit for unit in sweep.unit.values()}
+    unit_of = {label: tracks.get(label, next(t for p, t in tracks.items() if p.endswith(label))) for label in labels}
+    found = {(unit_of[row["unit"]], row["region"], row["other"]): row for row in table.rows()}
+    assert {key: row["overlap_ns"] for key, row in found.items()} == expected
+    for (unit, one, _), row in found.items():
+        assert row["region_ns"] == expected[unit, one, one]
+        assert math.isclose(row["share"], row["overlap_ns"] / row["region_ns"])
+    summed = Counter()
+    for (_, one, other), time in expected.items():
+        summed[one, other] += time
+    rows = list(overlap.overlap(trace).rows())
+    assert filled({(row["region"], row["other"]): row["overlap_ns"] for row in rows}) == summed
+    assert all(row["region_ns"] == summed[row["region"], row["region"]] for row in rows)
+    hidden = {(row["kind"], row["region"]): [row["total_ns"], row["hidden_ns"]] for row in overlap.hidden(trace).rows()}
+    assert hidden == sweep.hidden()
+
+
+@given(pipelines())
+def test_occupancy_is_what_a_sweep_finds(trace):
+    sweep = Sweep(trace)
+    found = Counter()
+    rows = list(occupancy.occupancy(trace).rows())
+    for row in rows:
+        assert row["active"] > 0
+        for t in range(row["ts"], row["ts"] + row["dur_ns"]):
+            found[row["what"], t] += row["active"]
+    assert found == sweep.active()
+    for one, two in pairwise(rows):  # a new row only where the number changes
+        if one["what"] == two["what"] and one["ts"] + one["dur_ns"] == two["ts"]:
+            assert one["active"] != two["active"]
+
+
+@given(pipelines())
+def test_the_time_of_units_adds_up(trace):
+    sweep = Sweep(trace)
+    tracks = units(LaneTime(trace), "parent").of
+    rows = list(occupancy.by_unit(trace).rows())
+    first, last = oracles.window(trace)
+    for row in rows:
+        mine = [lane for lane in sweep.lanes if tracks[lane] == row["id"]]
+        unit = sweep.unit[mine[0]]
+        assert row["lanes"] == len(mine)
+        assert row["work_ns"] + row["stalled_ns"] + row["empty_ns"] == row["window_ns"] == last - first
+        kinds = [{kind(name) for name in sweep.names(unit, t)} for t in sweep.ticks]
+        for name in ("load", "compute", "store"):
+            assert row[f"{name}_ns"] == sum(name in running for running in kinds)
+        assert row["work_ns"] == sum(bool(running - {"wait"}) for running in kinds)
+        times = [t for s in sweep.slices if s["track_id"] in mine for t in oracles.extent(s)]
+        assert row["resident_ns"] == (max(times) - min(times) if times else 0)
+        assert (row["first_ts"], row["last_ts"]) == ((min(times), max(times)) if times else (None, None))
+        assert row["tail_ns"] == last - max(times, default=first)
+        assert row["groups"] == bool(times)
+
+
+@given(pipelines())
+def test_regions_spread_as_counted(trace):
+    sweep = Sweep(trace)
+    own = sweep.own()
+    rows = {row["region"]: row for row in percentiles.regions(trace).rows()}
+    assert set(rows) == {row["name"] for row in sweep.slices}
+    for name, row in rows.items():
+        lengths = sorted(s["dur"] for s in sweep.slices if s["name"] == name and s["dur"] is not None)
+        assert (row["count"], row["total_ns"]) == (len(lengths), sum(lengths))
+        for part in percentiles.PERCENTILES:
+            at_most = [length for length in lengths if sum(x <= length for x in lengths) * 100 >= part * len(lengths)]
+            assert row[f"p{part}_ns"] == min(at_most, default=None)
+        mine = {unit: time for (other, unit), time in own.items() if other == name}
+        assert row["own_ns"] == sum(mine.values())
+        assert row["units"] == len(mine)
+        if mine:
+            assert math.isclose(row["imbalance"], max(mine.values()) / (sum(mine.values()) / len(mine)))
+            ends = [
+                max(t for (lane, t), here in sweep.doing.items() if sweep.unit[lane] == unit
+                    and any(s["name"] == name for s in here))
+                for unit in mine
+            ]  # fmt: skip
+            assert row["tail_ns"] == max(ends) - min(ends)
+        else:
+            assert row["imbalance"] is None
+            assert row["tail_ns"] is None
+
+
+@given(pipelines())
+def test_idle_stretches_are_what_a_sweep_finds(trace):
+    sweep = Sweep(trace)
+    rows = list(idle.idle(trace).rows())
+    idle_of = Counter()
+    waiting = {}
+    for row in rows:
+        assert row["dur_ns"] > 0
+        span = (row["ts"], row["ts"] + row["dur_ns"])
+        if row["kind"] == "gap":
+            idle_of[row["track_id"]] += row["dur_ns"]
+            assert not any(sweep.doing[row["track_id"], t] for t in range(*span))
+            assert row["name"] == between(sweep, row["track_id"], span)
+        else:
+            waiting.setdefault((row["track_id"], row["name"]), []).append(span)
+    assert idle_of == filled({row["track_id"]: row["idle"] for row in lanes.lanes(trace).rows()})
+    expected = {}
+    for (lane, number), moments in sweep.waiting().items():
+        expected.setdefault((lane, sweep.slices[number]["name"]), []).extend(runs(moments))
+    assert {key: sorted(spans) for key, spans in waiting.items()} == {k: sorted(v) for k, v in expected.items()}
+
+
+def between(sweep, lane, span):
+    """The name of a gap."""
+    ends = {t: [s["name"] for s in rows] for (other, t), rows in sweep.doing.items() if other == lane and rows}
+    before = max((t for t in ends if t < span[0]), default=None)
+    after = min((t for t in ends if t >= span[1]), default=None)
+    if before is None:
+        return f"before {ends[after][0]}" if after is not None else "nothing ran"
+    return f"between {ends[before][0]} and {ends[after][0]}" if after is not None else f"after {ends[before][0]}"
+
+
+@given(pipelines())
+def test_stretches_are_charged_to_those_they_wait_for(trace):
+    sweep = Sweep(trace)
+    flows = list(trace.flows.rows())
+    rows = list(idle.idle(trace).rows())
+    for row in rows:
+        begin, end = row["ts"], row["ts"] + row["dur_ns"]
+        if row["producer_track"] is None:
+            assert row["blocked_ns"] is row["latency_ns"] is row["quality"] is None
+        else:
+            assert row["blocked_ns"] + row["latency_ns"] == row["dur_ns"]
+            assert min(row["blocked_ns"], row["latency_ns"]) >= 0
+        inside = [f for f in flows if f["dst_track"] == row["track_id"] and begin < f["dst_ts"] <= end]
+        others = [r for r in rows if r["track_id"] == row["track_id"] and r is not row]
+        if any(r["ts"] < end and begin < r["ts"] + r["dur_ns"] for r in others):
+            continue  # waits that cross: which of them a flow ends in has no one answer
+        if not any(r["ts"] + r["dur_ns"] == begin for r in others):
+            inside += [f for f in flows if f["dst_track"] == row["track_id"] and f["dst_ts"] == begin]
+        if inside:
+            latest = max(f["src_ts"] for f in inside)
+            assert row["quality"] == "exact"
+            assert row["blocked_ns"] == min(max(latest, begin), end) - begin
+            assert row["flow_id"] == min(f["id"] for f in inside if f["src_ts"] == latest)
+        elif row["flow_id"] is None and row["kind"] == "wait":
+            unit = sweep.unit[row["track_id"]]
+            ended = [
+                (oracles.extent(s)[1], oracles.extent(s)[0], s["id"])
+                for s in sweep.slices
+                if sweep.unit[s["track_id"]] == unit and s["track_id"] != row["track_id"] and s["name"] not in WAITS
+                and begin < oracles.extent(s)[1] <= end and oracles.extent(s)[0] < oracles.extent(s)[1]
+            ]  # fmt: skip
+            assert row["producer_slice"] == (max(ended)[2] if ended else None)
+            assert row["quality"] == ("inferred" if ended else None)
+        elif row["kind"] == "gap" and row["flow_id"] is None:
+            assert row["producer"] is None
+
+
+@given(pipelines())
+def test_causes_are_the_sums_of_stretches(trace):
+    rows = list(idle.idle(trace).rows())
+    names = trace.tracks["name"].tolist()
+    expected = {}
+    for row in rows:
+        key = (names[row["track_id"]], row["kind"], row["name"], row["producer"])
+        total = expected.setdefault(key, [0, 0, 0, 0, 0])
+        parts = (1, row["dur_ns"], row["blocked_ns"] or 0, row["latency_ns"] or 0, row["quality"] == "inferred")
+        expected[key] = [a + b for a, b in zip(total, parts, strict=True)]
+    columns = ("count", "total_ns", "blocked_ns", "latency_ns", "inferred")
+    found = {
+        (row["lane"], row["kind"], row["name"], row["producer"]): [row[name] for name in columns]
+        for row in idle.causes(trace).rows()
+    }
+    assert found == expected
+    lanes_apart = idle.causes(trace, each=True)
+    assert sum(lanes_apart["total_ns"]) == sum(row["dur_ns"] for row in rows)
+
+
+@given(testing.traces())
+def test_any_trace_can_be_asked(trace):
+    for table in (
+        overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.hidden(trace), occupancy.occupancy(trace),
+        occupancy.occupancy(trace, "parent"), occupancy.by_unit(trace), idle.idle(trace), idle.causes(trace),
+        percentiles.regions(trace),
+    ):  # fmt: skip
+        assert sum(1 for _ in table.rows()) == len(table)
+
+
+def test_a_flow_that_names_the_waiting_slice_belongs_to_it():
+    builder = TraceBuilder(TimeBase())
+    a, b = (builder.track(name, kind="lane", role="core") for name in "ab")
+    builder.append("slices", track_id=[a, b, b, b], ts=[0, 0, 10, 40], dur=[25, 10, 30, 5],
+                   name=["load", "mma", "wait", "mma"])  # fmt: skip
+    # Sent at 25, it arrives in the table at the begin of the wait: what it names counts.
+    builder.append("flows", kind="signal", src_track=a, src_ts=25, dst_track=b, dst_ts=10, src_slice=0, dst_slice=2)
+    (wait,) = [row for row in idle.idle(builder.finish()).rows() if row["kind"] == "wait"]
+    assert (wait["producer"], wait["producer_slice"], wait["blocked_ns"], wait["latency_ns"]) == ("load", 0, 15, 15)
+    assert wait["quality"] == "exact"
+
+
+def test_many_regions_share_a_row():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("a", kind="lane", role="core")
+    count = overlap.MAX_REGIONS + 5
+    builder.append("slices", track_id=lane, ts=np.arange(count) * 100, dur=np.arange(count) + 1,
+                   name=[f"r{n}" for n in range(count)])  # fmt: skip
+    table = overlap.overlap(builder.finish())
+    others = [row for row in table.rows() if row["region"] == row["other"] == "(others)"]
+    assert [row["region_ns"] for row in others] == [1 + 2 + 3 + 4 + 5]
+    assert len(table) == (overlap.MAX_REGIONS + 1) ** 2
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("wait_load", "wait"), ("tma_load2", "load"), ("LDGSTS", "load"), ("prefetchNext", "load"), ("qk", "compute"),
+     ("epilogue store", "store"), ("mbarrier", "compute"), ("Barrier0", "wait"), ("", "compute")],
+)  # fmt: skip
+def test_kinds_by_words(name, expected):
+    assert activity.classify(name) == expected
+
+
+def test_given_kinds_come_first_and_must_exist():
+    assert activity.classify("mbarrier", {"wait": "mbar*, *poll"}) == "wait"
+    with pytest.raises(UsageError, match="no kind of work"):
+        activity.classes([], {"waits": "x"})
+
+
+def test_units_are_told_by_tracks_or_by_the_detail_table():
+    builder = TraceBuilder(TimeBase())
+    for device in range(2):
+        top = builder.track(f"gpu {device}", kind="group", role="device")
+        for block in range(2):
+            parent = builder.track(f"block {block}", kind="group", role="block", parent=top)
+            builder.track("lane", kind="lane", role="group", parent=parent)
+    trace = builder.finish()
+    time = LaneTime(trace)
+    assert units(time, "device").labels == ["gpu 0", "gpu 1"]
+    assert units(time, "block").labels == ["gpu 0/block 0", "gpu 0/block 1", "gpu 1/block 0", "gpu 1/block 1"]
+    assert len(units(time, "all")) == 1
+    assert roles(trace) == ["device", "block", "group"]
+    with pytest.raises(UsageError, match="does not say which sm"):
+        units(time, "sm")
