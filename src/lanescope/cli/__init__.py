@@ -25,6 +25,7 @@ VERBS = {
     "sim": "make a capture whose truth is known",
     "demo": "see all of it on simulated captures",
     "doctor": "say what is installed and what is missing",
+    "completion": "print what a shell needs to complete all this",
 }
 
 _EXAMPLES = """\

@@ -17,7 +17,7 @@ from lanescope.view.tables import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
 
-_NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich")
+_NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich", "shtab")
 _OPTIONAL = {"viztracer": ("`lanescope view`", "pip install 'lanescope[viewer]'")}
 _TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
 
