@@ -7,12 +7,10 @@ core decides depends on how the input was cut.
 
 from __future__ import annotations
 
-import glob
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,7 +107,7 @@ class AieDecoder:
 
     Args:
         capture: the capture; a neighbour ``NAME.config.json`` is used unless a configuration is given.
-        options: ``config`` and ``frequency``; either may be None.
+        options: ``config``, ``mlir``, ``colshift`` and ``frequency``; any may be None.
         block_bytes: how much input is decoded at a time.
 
     Raises:
@@ -118,7 +116,9 @@ class AieDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
-        self._config, config_source = _find_config(capture, options.get("config"))
+        self._config, config_source = config.find(
+            capture, path=options.get("config"), mlir_path=options.get("mlir")
+        )
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
         self._colshift, fitting = _column_shift(capture.main, self._config, options.get("colshift"))
@@ -561,14 +561,6 @@ class AieDecoder:
             filler=filler,
             lost=lost,
         )
-
-
-def _find_config(capture: Capture, path: str | None) -> tuple[config.Config, Source | None]:
-    """Return the configuration that is given, or lies beside the capture, and the file that it was read from."""
-    found = [path] if path is not None else capture.find(glob.escape(f"{capture.name}.config.json"))
-    if not found:
-        return config.Config(), None
-    return config.load(Path(found[0])), capture.use("config", found[0])
 
 
 def _column_shift(source: Source, known: config.Config, given: int | None) -> tuple[int, int]:

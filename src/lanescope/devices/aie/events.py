@@ -6,6 +6,9 @@ two devices differ in one core event.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 
 from lanescope.errors import UsageError
@@ -134,10 +137,47 @@ def names(device: str, module: str) -> dict[int, str]:
 
 
 def number(device: str, module: str, name: str) -> int:
-    """Return the number of an event; ``UsageError`` when there is no such name."""
-    for found, known in names(device, module).items():
-        if known == name:
-            return found
-    raise UsageError(
-        f"{module} of {device} has no event {name!r}", hint="names are as in aie-rt, such as INSTR_EVENT_0"
-    )
+    """Return the number of an event; ``UsageError`` when there is no such name, with those that come close."""
+    found = _numbers(device, module).get(name)
+    if found is None:
+        raise UsageError(
+            f"{module} of {device} has no event {name!r}",
+            hint=suggestion(name, _numbers(device, module)) or "names are as in aie-rt, such as INSTR_EVENT_0",
+        )
+    return found
+
+
+@cache
+def _numbers(device: str, module: str) -> dict[str, int]:
+    return {name: number for number, name in names(device, module).items()}
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Return ``did you mean ...?`` with what comes close to a word, "" if nothing does."""
+    # Names of events are 60 characters at most, and the comparison is slow for long texts.
+    close = get_close_matches(str(word)[:80].upper(), list(known), n=3, cutoff=0.7)
+    close = close or get_close_matches(str(word)[:80], list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(close)}?" if close else ""
+
+
+_LEVELS = re.compile(
+    r"TRUE|ACTIVE|DISABLED|(MEMORY|STREAM|CASCADE|LOCK|GROUP|ECC_ERROR|ECC_SCRUBBING)_STALL"
+    r"|PORT_(IDLE|RUNNING|STALLED)_\d"
+    r"|DMA_\w+_(STALLED_LOCK|STREAM_STARVATION|MEMORY_STARVATION|STREAM_BACKPRESSURE|MEMORY_BACKPRESSURE)"
+)
+_PULSES = re.compile(r"INSTR_\w+|DMA_\w+_(START_TASK|FINISHED_BD|FINISHED_TASK)")
+_PORT = re.compile(r"PORT_(IDLE|RUNNING|STALLED|TLAST)_([0-7])")
+
+
+def kind(name: str) -> str:
+    """Tell how long an event is asserted: ``level``, ``pulse`` (one cycle each time), or ``unknown``.
+
+    Pulses in consecutive cycles are one slice: what counts is asserted cycles, not slices.
+    """
+    return "level" if _LEVELS.fullmatch(name) else "pulse" if _PULSES.fullmatch(name) else "unknown"
+
+
+def port_slot(name: str) -> int | None:
+    """Return which of the eight port selections an event depends on, None for other events."""
+    found = _PORT.fullmatch(name)
+    return int(found[2]) if found else None

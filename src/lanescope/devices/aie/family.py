@@ -41,6 +41,7 @@ class Aie(Family):
     title = "AMD AI engines: event trace packets of NPUs and Versal AIE-ML"
     options = (
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
+        Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),
         Option("colshift", int, "column of a packet minus that of the design (what fits best)", metavar="N"),
         Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
     )
@@ -95,10 +96,11 @@ class Aie(Family):
         return STATS
 
     def formats(self) -> Iterable[Any]:
-        """Declare the wire formats."""
+        """Declare the wire formats, and the registers by which units are set up."""
         from lanescope.devices.aie.layout import HEADER, MODE0, PACKET
+        from lanescope.devices.aie.registers import RECORDS
 
-        return (HEADER, PACKET, MODE0)
+        return (HEADER, PACKET, MODE0, *RECORDS)
 
 
 FAMILY = Aie()

@@ -1,0 +1,500 @@
+"""Trace configurations in MLIR texts, read without MLIR.
+
+A design's text says up to three times what its trace units do: as ``aie.trace`` operations, as the
+``aie.trace.config`` that these are lowered to, and as the register writes of the runtime sequence, whose operands are
+attributes or constants. All are read; what is lower says more. Everything else in the text is passed over, and text
+that is not well formed is read as far as it goes: each token is looked at a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from lanescope.devices.aie import config, configure, events, registers
+from lanescope.devices.aie.config import SLOTS, Config, ConfigError, Unit
+from lanescope.devices.aie.configure import Write
+
+#: Longer texts are not configurations.
+_MAX_CHARACTERS = 1 << 27
+_MAX_DIGITS = 20
+_WORD32 = (1 << 32) - 1
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skip>[ \t\r\n\f\v]+ | //[^\n]*)
+    | "(?P<text>(?:[^"\\\n]|\\.)*)"?
+    | (?P<number>-?(?:0[xX][0-9A-Fa-f]+|[0-9]+)(?![\w.]))
+    | (?P<word>[%@^\#!]?[\w$][\w$.]*(?:::[\w$.]+)*)
+    | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_MODES = {name.lower(): number for number, name in enumerate(configure.MLIR_MODES)}
+_MODES |= {name.replace("-", "").lower(): number for number, name in enumerate(configure.MLIR_MODES)}
+_MODULES = {word: module for module, word in configure.MLIR_TYPES.items()} | {"shim": "shim"}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+_END = _Token("end", "")
+
+
+@dataclass(slots=True)
+class _Trace:
+    """An ``aie.trace`` operation whose body is being read.
+
+    Attributes:
+        tile: column and row.
+        depth: of the braces around it.
+        unit: what it says so far; the kind of module may come late, so names wait for it.
+        names: names or numbers of the events of its slots.
+        ports: (slot, bundle, channel, is it a master).
+        edges: start and stop: a name, a number, or a broadcast channel.
+    """
+
+    tile: tuple[int, int]
+    depth: int
+    module: str = ""
+    mode: int | None = None
+    packet_id: int | None = None
+    names: list[str | int] = field(default_factory=list)
+    ports: list[tuple[int, str, int, bool]] = field(default_factory=list)
+    edges: dict[str, tuple[str, str | int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Lowered:
+    """An ``aie.trace.config`` operation whose body is being read."""
+
+    tile: tuple[int, int]
+    depth: int
+    module: str
+    values: dict[str, int] = field(default_factory=dict)
+    ports: list[tuple[int, str]] = field(default_factory=list)
+
+
+def read(text: str) -> Config:
+    """Return the configuration that an MLIR text holds.
+
+    Args:
+        text: the text; the later the stage of compilation, the more it says.
+
+    Raises:
+        ConfigError: it holds none, or one that names what no device has.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise ConfigError("it is too long for a design", "take input_with_addresses.mlir of the build")
+    scanner = _Scanner(text)
+    scanner.run()
+    return scanner.result()
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._tokens = [
+            _Token(match.lastgroup or "text", match[match.lastgroup or "text"])
+            for match in _TOKEN.finditer(text)
+            if match.lastgroup != "skip"
+        ]
+        self._at = 0
+        self._depth = 0
+        self._device = ""
+        self._constants: dict[str, int] = {}
+        self._tiles: dict[str, tuple[int, int]] = {}
+        self._traces: list[_Trace] = []
+        self._lowered: list[_Lowered] = []
+        self._trace: _Trace | None = None
+        self._config: _Lowered | None = None
+        self._writes: list[Write] = []
+        self._result = ""  # the value that the operation at hand defines
+        self._handlers: dict[str, Callable[[], None]] = {
+            "aie.device": self._read_device,
+            "aie.tile": self._read_tile,
+            "arith.constant": self._read_constant,
+            "aiex.npu.write32": self._read_write,
+            "aiex.npu.maskwrite32": self._read_write,
+            "aie.trace": self._read_trace,
+            "aie.trace.config": self._read_config,
+            "aie.trace.reg": self._read_register,
+            "aie.trace.mode": self._read_mode,
+            "aie.trace.packet": self._read_packet,
+            "aie.trace.event": self._read_event,
+            "aie.trace.port": self._read_port,
+            "aie.trace.start": lambda: self._read_edge("start"),
+            "aie.trace.stop": lambda: self._read_edge("stop"),
+        }
+
+    # --- tokens ---------------------------------------------------------------------------------------------------
+
+    def _peek(self, ahead: int = 0) -> _Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else _END
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _skip(self, mark: str) -> bool:
+        """Take a mark if it is next."""
+        if self._peek() == ("mark", mark):
+            self._at += 1
+            return True
+        return False
+
+    def _number(self) -> int | None:
+        """Take a number if it is next; None as well if no register could hold it."""
+        token = self._peek()
+        if token.kind != "number":
+            return None
+        self._at += 1
+        if len(token.text) > _MAX_DIGITS:
+            return None
+        return int(token.text, 16 if "x" in token.text.lower() else 10)
+
+    def _word(self) -> str:
+        """Take a word or a text if it is next."""
+        if self._peek().kind in ("word", "text"):
+            return self._next().text
+        return ""
+
+    def _pairs(self) -> dict[str, str | int]:
+        """Take ``name = value`` pairs: in braces, or as they stand on a line; values are numbers or words.
+
+        A pair ends the list when no further one follows; nothing is taken back, so no token is read twice.
+        """
+        found: dict[str, str | int] = {}
+        opened = 0
+        while True:
+            token = self._peek()
+            if token in (("mark", "{"), ("mark", "<"), ("mark", ",")):
+                self._at += 1
+                opened += token.text != ","
+                continue
+            if token.kind != "word" or self._peek(1) != ("mark", "="):
+                break
+            self._at += 2
+            value = self._value()
+            if value is not None:
+                found[token.text] = value
+            if self._skip(":"):
+                self._next()
+        while opened and (self._skip("}") or self._skip(">")):
+            opened -= 1
+        self._depth += opened  # what is left open is closed later
+        return found
+
+    def _value(self) -> str | int | None:
+        number = self._number()
+        if number is not None:
+            return number
+        if self._skip("<"):
+            number = self._number()
+            value: str | int = number if number is not None else self._word()
+            while self._peek().kind == "word":  # <kind NAME>
+                value = self._next().text
+            self._skip(">")
+            return value
+        if self._peek().kind == "number":
+            self._at += 1
+            return None
+        return self._word() or None
+
+    # --- the text -------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Go through all tokens once."""
+        while self._at < len(self._tokens):
+            token = self._next()
+            if token.kind == "mark":
+                if token.text == "{":
+                    self._depth += 1
+                elif token.text == "}":
+                    self._close()
+            elif token.kind == "word" and token.text[0] == "%":
+                self._defines(token.text)
+            elif token.text in self._handlers and (token.kind == "word" or self._peek() == ("mark", "(")):
+                self._handlers[token.text]()
+                self._result = ""
+
+    def _close(self) -> None:
+        self._depth -= 1
+        if self._trace is not None and self._depth <= self._trace.depth:
+            self._trace = None
+        if self._config is not None and self._depth <= self._config.depth:
+            self._config = None
+
+    def _defines(self, name: str) -> None:
+        """Note ``%name =``: whatever the name meant before, it does no more."""
+        if self._peek() == ("mark", "="):
+            self._result = name
+            self._constants.pop(name, None)
+            self._tiles.pop(name, None)
+
+    def _read_device(self) -> None:
+        self._skip("(")
+        self._device = self._word() or self._device
+
+    def _read_tile(self) -> None:
+        name = self._result
+        numbers: list[int | None] = []
+        if self._skip("("):
+            numbers = [self._number()]
+            if self._skip(","):
+                numbers.append(self._number())
+            self._skip(")")
+        pairs = self._pairs()
+        if len(numbers) < 2:
+            numbers = [_int(pairs.get("col")), _int(pairs.get("row"))]
+        col, row = numbers
+        if name and col is not None and row is not None and 0 <= col < 128 and 0 <= row < 32:
+            self._tiles[name] = col, row
+
+    def _read_constant(self) -> None:
+        name = self._result
+        value = self._number()
+        if value is None and self._skip("("):
+            self._skip(")")
+            value = _int(self._pairs().get("value"))
+        if name and value is not None:
+            self._constants[name] = value
+
+    def _operands(self) -> list[str]:
+        """Take ``(%a, %b)``."""
+        found: list[str] = []
+        if self._skip("("):
+            while self._peek().kind == "word" and self._peek().text[0] in "%@":
+                found.append(self._next().text)
+                if not self._skip(","):
+                    break
+            self._skip(")")
+        return found
+
+    def _read_write(self) -> None:
+        is_masked = self._peek(-1).text.endswith("maskwrite32")
+        names = ("address", "value", "mask") if is_masked else ("address", "value")
+        operands = [self._constants.get(name) for name in self._operands()]
+        said: dict[str, str | int] = {n: v for n, v in zip(names, operands, strict=False) if v is not None}
+        said |= self._pairs()
+        address, value = _int(said.get("address")), _int(said.get("value"))
+        if address is None or value is None:
+            return  # known when the program runs, or to nobody
+        col, row = _int(said.get("column")), _int(said.get("row"))
+        if not (0 <= (col or 0) < 128 and 0 <= (row or 0) < 32 and 0 <= address <= _WORD32):
+            return
+        write = configure.write_at(address, value & _WORD32, col=col, row=row)
+        mask = _int(said.get("mask"))
+        if write is not None:
+            if is_masked and mask is not None:
+                write = replace(write, value=self._masked(write, mask & _WORD32))
+            self._writes.append(write)
+
+    def _masked(self, write: Write, mask: int) -> int:
+        """Return what a register holds after a masked write."""
+        before = 0
+        for earlier in reversed(self._writes[-256:]):
+            if (earlier.col, earlier.row, earlier.register) == (write.col, write.row, write.register):
+                before = earlier.value
+                break
+        return before & ~mask & _WORD32 | write.value & mask
+
+    # --- declarations ---------------------------------------------------------------------------------------------
+
+    def _tile_of(self) -> tuple[int, int] | None:
+        if self._peek().kind == "word" and self._peek().text.startswith("@"):
+            self._at += 1
+        operands = self._operands()
+        return self._tiles.get(operands[0]) if operands else None
+
+    def _read_trace(self) -> None:
+        tile = self._tile_of()
+        self._trace = None
+        if tile is not None:
+            self._trace = _Trace(tile, self._depth)
+            self._traces.append(self._trace)
+
+    def _read_mode(self) -> None:
+        number = self._number()
+        word = "" if number is not None else self._word()
+        if self._trace is not None:
+            self._trace.mode = number if number in (0, 1, 2) else _MODES.get(word.lower())
+
+    def _read_packet(self) -> None:
+        pairs = self._pairs()
+        if self._trace is not None:
+            self._trace.packet_id = _int(pairs.get("id"))
+            self._trace.module = _MODULES.get(str(pairs.get("type", "")).lower(), "")
+
+    def _read_event(self) -> None:
+        value = self._value()
+        if self._trace is not None and value is not None and len(self._trace.names) < SLOTS:
+            self._trace.names.append(value if isinstance(value, int) else value.rpartition("::")[2])
+
+    def _read_port(self) -> None:
+        slot = _int(self._value())
+        pairs = self._pairs()
+        channel = _int(pairs.get("channel"))
+        if self._trace is None or slot is None or not 0 <= slot < SLOTS or channel is None:
+            return
+        is_master = str(pairs.get("direction", pairs.get("master", ""))).lower() in ("s2mm", "true", "1")
+        self._trace.ports.append((slot, str(pairs.get("port", "")), channel, is_master))
+
+    def _read_edge(self, what: str) -> None:
+        pairs = self._pairs()
+        if self._trace is None:
+            return
+        for kind in ("broadcast", "event"):
+            if kind in pairs:
+                self._trace.edges[what] = kind, pairs[kind]
+
+    # --- registers of aie.trace.config ------------------------------------------------------------------------------
+
+    def _read_config(self) -> None:
+        tile = self._tile_of()
+        module = _MODULES.get(str(self._pairs_before_body().get("packet_type", "")).lower(), "")
+        self._config = None
+        if tile is not None:
+            self._config = _Lowered(tile, self._depth, module or _module_in(tile[1]))
+            self._lowered.append(self._config)
+
+    def _pairs_before_body(self) -> dict[str, str | int]:
+        if self._peek().kind == "word" and self._peek(1) == ("mark", "="):
+            name = self._next().text
+            self._at += 1
+            value = self._value()
+            return {} if value is None else {name: value}
+        return {}
+
+    def _read_register(self) -> None:
+        pairs = self._pairs()
+        if self._config is None:
+            return
+        module, values = self._config.module, self._config.values
+        name = str(pairs.get("register", ""))
+        register = registers.register(module, name)
+        if register is None:
+            return
+        value = pairs.get("value", 0)
+        said = register.fields.get(str(pairs.get("field", "")))
+        if said is None:
+            mask = _int(pairs.get("mask"))
+            number = (_int(value) or 0) & _WORD32
+            keep = 0 if mask is None else ~mask & _WORD32
+            values[name] = values.get(name, 0) & keep | number & ~keep
+            return
+        bits = register.record[said]
+        if isinstance(value, str) and said.endswith("_id") and ":" in value:
+            self._config.ports.append((int(said[4]), value))
+            return
+        number = self._event(module, value) if isinstance(value, str) else value
+        values[name] = values.get(name, 0) & ~(bits.mask << bits.lsb) | (number & bits.mask) << bits.lsb
+
+    # --- the result -----------------------------------------------------------------------------------------------
+
+    def _event(self, module: str, event: str | int) -> int:
+        if isinstance(event, int):
+            return event & 0xFF
+        return config.event_number(self._family(), module, event)
+
+    def _family(self) -> str:
+        for prefix, device in config.DEVICES.items():
+            if self._device.startswith(prefix):
+                return device
+        if self._device.startswith("xcvc"):
+            raise ConfigError(f"{self._device} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
+        return "aie2"
+
+    def result(self) -> Config:
+        """Return what was found.
+
+        Raises:
+            ConfigError: nothing, or names that no device has.
+        """
+        device = self._family()
+        lowered = [write for made in self._lowered for write in self._written(made)]
+        written = [*lowered, *self._writes]
+        made = configure.from_writes(device, written)
+        declared = [self._unit(trace, made) for trace in self._traces]
+        made = configure.from_writes(device, written, declared=declared)
+        if not made.units:
+            raise ConfigError(
+                "it holds no configuration of a trace", "take the text that aiecc leaves: input_with_addresses.mlir"
+            )
+        return made
+
+    def _unit(self, trace: _Trace, written: Config) -> Unit:
+        """Return what a declaration says; a name that nobody knows is no matter if registers say the number."""
+        col, row = trace.tile
+        module = trace.module or _module_in(row)
+
+        def event(name: str | int) -> int:
+            try:
+                return self._event(module, name)
+            except ConfigError:
+                if (module, col, row) in written.units:
+                    return 0
+                raise
+
+        ports: list[int | None] = [None] * SLOTS
+        for slot, bundle, channel, is_master in trace.ports:
+            ports[slot] = self._selection(module, bundle, channel, is_master=is_master)
+        edges = {what: self._edge(module, *edge) for what, edge in trace.edges.items()}
+        packet_id = trace.packet_id if trace.packet_id is not None and 0 <= trace.packet_id < 32 else None
+        return Unit(
+            module,
+            col,
+            row,
+            config.stripped(event(name) for name in trace.names),
+            tuple(ports),
+            mode=trace.mode if module == "core" else 0,
+            start=edges.get("start"),
+            stop=edges.get("stop"),
+            # mlir-aie resets the timer with what starts the trace.
+            reset=edges.get("start"),
+            packet_id=packet_id,
+            packet_type=events.MODULES.index(module),
+        )
+
+    def _edge(self, module: str, kind: str, value: str | int) -> int:
+        if kind == "broadcast":
+            value = f"BROADCAST_A_{value}" if module == "shim" else f"BROADCAST_{value}"
+        elif isinstance(value, str):
+            value = value.rpartition("::")[2]
+        return self._event(module, value)
+
+    def _selection(self, module: str, bundle: str, channel: int, *, is_master: bool) -> int:
+        kind = "master" if is_master else "slave"
+        known = registers.ports(module)
+        named = next((name for name in known if name.lower() == f"{bundle}:{channel} {kind}".lower()), None)
+        return config.port_selection(module, named or f"{bundle[:20]}:{channel} {kind}")
+
+    def _written(self, lowered: _Lowered) -> list[Write]:
+        values = dict(lowered.values)
+        for slot, port in lowered.ports:
+            name = registers.PORT_NAMES[slot // 4]
+            is_master = values.get(name, 0) >> (8 * (slot % 4) + 5) & 1 == 1
+            bundle, _, channel = port.partition(":")
+            number = int(channel) if channel.isdecimal() and len(channel) < 4 else 0
+            selection = self._selection(lowered.module, bundle, number, is_master=is_master)
+            values[name] = values.get(name, 0) & ~(0x1F << 8 * (slot % 4)) | (selection & 0x1F) << 8 * (slot % 4)
+        writes = []
+        for name, value in values.items():
+            register = registers.register(lowered.module, name)
+            if register is not None:
+                writes.append(Write(*lowered.tile, register, value))
+        return writes
+
+
+def _int(value: str | int | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _module_in(row: int) -> str:
+    """Return the kind of module that a row of an NPU has, where nothing else tells."""
+    return "shim" if row == 0 else "memtile" if row == 1 else "core"
