@@ -45,6 +45,14 @@ aie::Slices slices_of(const Array<int64_t>& begin, const Array<int64_t>& duratio
     return {span_of(begin), span_of(duration), span_of(tag)};
 }
 
+aie::Points points_of(const Array<int64_t>& tick, const Array<int64_t>& count, const Array<uint32_t>& value,
+                      const Array<uint32_t>& tag) {
+    if (count.size() != tick.size() || value.size() != tick.size() || tag.size() != tick.size()) {
+        throw nb::value_error("point outputs of different lengths");
+    }
+    return {span_of(tick), span_of(count), span_of(value), span_of(tag)};
+}
+
 // Entries come from a Scanner, but nothing stops a caller from handing in others.
 void check(std::span<const aie::Entry> entries, size_t words) {
     for (const aie::Entry& entry : entries) {
@@ -96,31 +104,37 @@ void bind_timeline(nb::module_& m) {
             "decode",
             [](aie::Timeline& self, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
                Array<const int64_t> each, Array<int64_t> begin, Array<int64_t> duration, Array<uint32_t> tag,
+               Array<int64_t> tick, Array<int64_t> count, Array<uint32_t> value, Array<uint32_t> point_tag,
                Rows<int64_t> events) {
                 const auto offsets = offsets_of(base, each, words.size());
                 const auto slices = slices_of(begin, duration, tag);
+                const auto points = points_of(tick, count, value, point_tag);
                 const auto runs = structs_of<const aie::Entry>(entries);
                 const auto out = structs_of<aie::Event>(events);
                 check(runs, words.size());
                 aie::Timeline::Progress done;
                 {
                     nb::gil_scoped_release release;
-                    done = self.decode(span_of(words), runs, offsets, slices, out);
+                    done = self.decode(span_of(words), runs, offsets, slices, points, out);
                 }
-                return std::tuple(done.entries, done.slices, done.events);
+                return std::tuple(done.entries, done.slices, done.points, done.events);
             },
             "words"_a.noconvert(), "entries"_a.noconvert(), "base"_a, "offsets"_a.noconvert(), "begin"_a.noconvert(),
-            "duration"_a.noconvert(), "tag"_a.noconvert(), "events"_a.noconvert(),
-            "Return (entries consumed, slices written, events written).")
+            "duration"_a.noconvert(), "tag"_a.noconvert(), "tick"_a.noconvert(), "count"_a.noconvert(),
+            "value"_a.noconvert(), "point_tag"_a.noconvert(), "events"_a.noconvert(),
+            "Return (entries consumed, slices written, points written, events written).")
         .def(
             "finish",
             [](aie::Timeline& self, Array<int64_t> begin, Array<int64_t> duration, Array<uint32_t> tag,
+               Array<int64_t> tick, Array<int64_t> count, Array<uint32_t> value, Array<uint32_t> point_tag,
                Rows<int64_t> events) {
-                const auto done = self.finish(slices_of(begin, duration, tag), structs_of<aie::Event>(events));
-                return std::tuple(done.entries, done.slices, done.events);
+                const auto points = points_of(tick, count, value, point_tag);
+                const auto done = self.finish(slices_of(begin, duration, tag), points, structs_of<aie::Event>(events));
+                return std::tuple(done.entries, done.slices, done.points, done.events);
             },
-            "begin"_a.noconvert(), "duration"_a.noconvert(), "tag"_a.noconvert(), "events"_a.noconvert(),
-            "Return (whether that was all, slices written, events written).")
+            "begin"_a.noconvert(), "duration"_a.noconvert(), "tag"_a.noconvert(), "tick"_a.noconvert(),
+            "count"_a.noconvert(), "value"_a.noconvert(), "point_tag"_a.noconvert(), "events"_a.noconvert(),
+            "Return (whether that was all, slices written, points written, events written).")
         .def(
             "segments",
             [](const aie::Timeline& self, Rows<int64_t> out) {
@@ -137,6 +151,7 @@ void bind_timeline(nb::module_& m) {
         .def_prop_ro("over_limit", [](const aie::Timeline& self) { return pairs({&self.over_limit(), 1}).front(); })
         .def_prop_ro("has_flags", &aie::Timeline::has_flags)
         .def_ro_static("SLICE_ROOM", &aie::Timeline::kSliceRoom)
+        .def_ro_static("POINT_ROOM", &aie::Timeline::kPointRoom)
         .def_ro_static("EVENT_ROOM", &aie::Timeline::kEventRoom);
     m.attr("AIE_SEGMENT_COLUMNS") = sizeof(aie::Segment) / sizeof(int64_t);
     m.attr("AIE_EVENT_COLUMNS") = sizeof(aie::Event) / sizeof(int64_t);
@@ -173,34 +188,41 @@ void bind_text(nb::module_& m) {
 void bind_records(nb::module_& m) {
     m.def(
         "aie_read_records",
-        [](Array<const uint32_t> words, Array<uint32_t> word, Array<uint8_t> bit, Array<uint8_t> bits,
+        [](Array<const uint32_t> words, uint32_t mode, Array<uint32_t> word, Array<uint8_t> bit, Array<uint8_t> bits,
            Array<uint8_t> frame, Array<uint64_t> raw) {
-            const size_t room = 4 * words.size();
+            const size_t room = 8 * words.size();
+            if (mode > aie::kReservedMode) throw nb::value_error("there are four modes");
             if (word.size() < room || bit.size() < room || bits.size() < room || frame.size() < room ||
                 raw.size() < room) {
                 throw nb::value_error("outputs too short");
             }
             nb::gil_scoped_release release;
-            return aie::read_records(span_of(words),
+            return aie::read_records(span_of(words), mode,
                                      {span_of(word), span_of(bit), span_of(bits), span_of(frame), span_of(raw)});
         },
-        "words"_a.noconvert(), "word"_a.noconvert(), "bit"_a.noconvert(), "bits"_a.noconvert(), "frame"_a.noconvert(),
-        "raw"_a.noconvert(), "Split payload words of one source into mode-0 frames; return how many.");
+        "words"_a.noconvert(), "mode"_a, "word"_a.noconvert(), "bit"_a.noconvert(), "bits"_a.noconvert(),
+        "frame"_a.noconvert(), "raw"_a.noconvert(),
+        "Split payload words of one source into frames; `mode` holds before the first Start. Return how many.");
     m.def(
         "aie_pack_records",
-        [](Array<const uint64_t> raw, Array<const uint8_t> bits, bool aligned, Array<uint32_t> words) {
+        [](Array<const uint64_t> raw, Array<const uint8_t> bits, uint32_t mode, bool aligned, Array<uint32_t> words) {
             const auto sizes = span_of(bits);
             if (sizes.size() != raw.size()) throw nb::value_error("raw and bits differ in length");
-            size_t room = raw.size() + 8;
-            for (const uint8_t size : sizes) {
+            if (mode > aie::kReservedMode) throw nb::value_error("there are four modes");
+            size_t room = raw.size() + 9;
+            for (size_t i = 0; i < sizes.size(); ++i) {
+                const uint8_t size = sizes[i];
                 if (size == 0 || (size > 32 && size != 64)) throw nb::value_error("a frame has 1 to 32 or 64 bits");
-                room += size == 64 ? 9 : 0;
+                const auto first = static_cast<uint32_t>(size == 64 ? raw.data()[i] >> 32 : raw.data()[i]);
+                if (size == 64 && !aie::is_start(first)) throw nb::value_error("only a Start has 64 bits");
+                if (size < 32 && raw.data()[i] >> size != 0) throw nb::value_error("a frame has more bits than its size");
+                room += size >= 32 && aie::is_start(first) ? 9 : 0;
             }
             if (words.size() < room) throw nb::value_error("output too short");
             nb::gil_scoped_release release;
-            return aie::pack_records(span_of(raw), sizes, aligned, span_of(words));
+            return aie::pack_records(span_of(raw), sizes, mode, aligned, span_of(words));
         },
-        "raw"_a.noconvert(), "bits"_a.noconvert(), "aligned"_a, "words"_a.noconvert(),
+        "raw"_a.noconvert(), "bits"_a.noconvert(), "mode"_a, "aligned"_a, "words"_a.noconvert(),
         "Lay frames into payload words; return how many words.");
     m.def(
         "aie_encode_runs",

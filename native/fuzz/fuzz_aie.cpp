@@ -11,6 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Entry> entries(64);
     std::vector<int64_t> begin(Timeline::kSliceRoom), duration(begin.size());
     std::vector<uint32_t> tag(begin.size());
+    std::vector<int64_t> tick(Timeline::kPointRoom), count(tick.size());
+    std::vector<uint32_t> value(tick.size()), point_tag(tick.size());
+    const Points points{tick, count, value, point_tag};
     std::vector<Event> events(Timeline::kEventRoom);
     Scanner scanner;
     Timeline timeline(int64_t{1} << 60);
@@ -19,14 +22,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         const auto scanned = scanner.scan(rest, true, {}, entries);
         for (size_t done = 0; done < scanned.entries;) {
             const std::span<const Entry> todo(entries.data() + done, scanned.entries - done);
-            done += timeline.decode(rest, todo, {}, {begin, duration, tag}, events).entries;
+            done += timeline.decode(rest, todo, {}, {begin, duration, tag}, points, events).entries;
         }
         for (size_t i = 0; i < scanned.entries; ++i) {
             if (entries[i].run != static_cast<int32_t>(Run::packet)) outside += entries[i].count;
         }
         rest = rest.subspan(scanned.words);
     }
-    while (timeline.finish({begin, duration, tag}, events).entries == 0) {}
+    while (timeline.finish({begin, duration, tag}, points, events).entries == 0) {}
     const int64_t inside = timeline.decoded() + timeline.filler() + timeline.lost();
     if (inside + outside != static_cast<int64_t>(words.size())) std::abort();
     return 0;

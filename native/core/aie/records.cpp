@@ -42,9 +42,8 @@ struct Frames {
 
 }  // namespace
 
-size_t read_records(std::span<const uint32_t> words, Records out) {
+size_t read_records(std::span<const uint32_t> words, uint32_t mode, Records out) {
     size_t count = 0;
-    bool is_other_mode = false;
     const auto put = [&](size_t word, unsigned bit, unsigned bits, Frame frame, uint64_t raw) {
         out.word[count] = static_cast<uint32_t>(word);
         out.bit[count] = static_cast<uint8_t>(bit);
@@ -55,7 +54,7 @@ size_t read_records(std::span<const uint32_t> words, Records out) {
     for (size_t i = 0; i < words.size(); ++i) {
         uint32_t word = words[i];
         if (is_start(word)) {
-            is_other_mode = mode_of(word) != 0;
+            mode = mode_of(word);
             if (!has_timer(word)) {
                 put(i, 0, 32, Frame::start, word);
             } else if (i + 1 < words.size()) {
@@ -66,15 +65,16 @@ size_t read_records(std::span<const uint32_t> words, Records out) {
             }
             continue;
         }
-        if (is_other_mode || word == 0) {
-            put(i, 0, 32, is_other_mode ? Frame::other_mode : Frame::zero_word, word);
+        if (mode == kReservedMode || (word == 0 && mode != kExecution)) {
+            put(i, 0, 32, mode == kReservedMode ? Frame::other_mode : Frame::zero_word, word);
             continue;
         }
+        const auto& codes = codes_of(mode);
         for (unsigned left = 32; left > 0;) {
-            const Code code = kCodes[word >> 24];
+            const Code& code = codes[word >> 24];
             if (code.frame == Frame::unknown_code || code.bits > left) {
                 const Frame problem = code.frame == Frame::unknown_code ? Frame::unknown_code
-                                      : code.frame == Frame::start      ? Frame::misaligned
+                                      : code.bits > 32                  ? Frame::misaligned
                                                                         : Frame::crosses_word;
                 put(i, 32 - left, left, problem, word >> (32 - left));
                 break;
@@ -87,30 +87,33 @@ size_t read_records(std::span<const uint32_t> words, Records out) {
     return count;
 }
 
-size_t pack_records(std::span<const uint64_t> raw, std::span<const uint8_t> bits, bool aligned,
+size_t pack_records(std::span<const uint64_t> raw, std::span<const uint8_t> bits, uint32_t mode, bool aligned,
                     std::span<uint32_t> words) {
     size_t count = 0;
     uint32_t word = 0;
     unsigned used = 0;
+    uint32_t filler = mode == kExecution ? kFlowFillerWord : kFillerWord;
     const auto flush = [&] {
         if (used == 0) return;
-        words[count++] = used == 32 ? word : word << (32 - used) | kFillerWord >> used;
+        words[count++] = used == 32 ? word : word << (32 - used) | filler >> used;
         word = used = 0;
     };
     const auto align = [&] {
         flush();
-        while (count % kPayloadWords != 0) words[count++] = kFillerWord;
+        while (count % kPayloadWords != 0) words[count++] = filler;
     };
     for (size_t i = 0; i < raw.size(); ++i) {
         const unsigned size = bits[i];
-        if (size == 64) {
+        const auto first = static_cast<uint32_t>(size == 64 ? raw[i] >> 32 : raw[i]);
+        if (size >= 32 && is_start(first)) {
             aligned ? align() : flush();
-            words[count++] = static_cast<uint32_t>(raw[i] >> 32);
-            words[count++] = static_cast<uint32_t>(raw[i]);
+            filler = mode_of(first) == kExecution ? kFlowFillerWord : kFillerWord;
+            words[count++] = first;
+            if (size == 64) words[count++] = static_cast<uint32_t>(raw[i]);
             continue;
         }
         if (used + size > 32) flush();
-        word = size == 32 ? static_cast<uint32_t>(raw[i]) : word << size | static_cast<uint32_t>(raw[i]);
+        word = size == 32 ? first : word << size | first;
         used += size;
     }
     aligned ? align() : flush();

@@ -1,4 +1,4 @@
-// Mode-0 frames as they lie in the words, and words from frames: the exact inverse.
+// Frames as they lie in the words, and words from frames: the exact inverse.
 #pragma once
 #include "core/aie/format.hpp"
 
@@ -13,14 +13,14 @@ struct Records {
     std::span<uint64_t> raw;
 };
 
-// Split the payload words of one source; needs room for 4 items a word. After a Start of another mode, words are
-// single items until the next Start.
-size_t read_records(std::span<const uint32_t> words, Records out);
+// Split the payload words of one source; needs room for 8 items a word. `mode` holds until the first Start says another;
+// in the reserved mode words are single items.
+size_t read_records(std::span<const uint32_t> words, uint32_t mode, Records out);
 
-// Lay frames into words: what does not fit in the rest of a word begins a new one after filler. With `aligned` each
-// 64-bit Start begins a payload, and the last payload is filled up. Needs room for a word an item, and with `aligned`
-// 8 more for each Start and 8 at the end.
-size_t pack_records(std::span<const uint64_t> raw, std::span<const uint8_t> bits, bool aligned,
+// Lay frames into words: what does not fit in the rest of a word begins a new one after the mode's filler. A Start begins
+// a word. With `aligned` it begins a payload, and the last payload is filled up. Needs room for a word an item, and 9 more
+// for each Start (frames of 32 and 64 bits may be one) and at the end.
+size_t pack_records(std::span<const uint64_t> raw, std::span<const uint8_t> bits, uint32_t mode, bool aligned,
                     std::span<uint32_t> words);
 
 // Run-length event state -> frames, by the rules of the hardware's encoder. Each run is `length` cycles of `mask`.

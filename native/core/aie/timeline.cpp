@@ -51,6 +51,7 @@ void Timeline::forget(Source& s) {
 
 // From here on neither state nor time is known, until a frame is understood again; a restart also tells the time.
 void Timeline::damage(Source& s, Cause cause, int64_t offset, Output& out) {
+    write_point(s, out);
     if (!s.is_gap) {
         close(s, s.mask, kTruncated, out);
         s.gap_begin = s.t + 1;
@@ -113,7 +114,7 @@ void Timeline::replay(Source& s, uint32_t n, int64_t offset, Output& out) {
         open();
         s.t += n - 1;
     } else {
-        note(s, Note::late_repeat, offset);
+        note(s, Note::unconfirmed, offset);
         if (rows <= s.credit) {
             s.credit -= rows;
             for (uint32_t i = 0; i < n; ++i) open();
@@ -136,6 +137,7 @@ void Timeline::replay(Source& s, uint32_t n, int64_t offset, Output& out) {
 
 void Timeline::end_segment(Source& s, Ending ending, int64_t end, int64_t value, int64_t offset, Output& out) {
     Segment& segment = segments_[static_cast<size_t>(s.segment)];
+    write_point(s, out);
     if (s.is_gap) {
         end = s.gap_begin;
         out.emit(What::open_gap, s, end, end, static_cast<int64_t>(s.gap_cause), s.gap_offset);
@@ -164,19 +166,21 @@ void Timeline::begin_segment(Source& s, uint32_t word, int64_t timer, int64_t of
     }
     const uint32_t mode = mode_of(word);
     const bool is_restart_frame = is_restart(word);
+    const bool is_known = mode != kReservedMode;
     s.segment = static_cast<int32_t>(segments_.size());
-    s.state = mode == 0 ? State::running : State::other_mode;
+    s.state = is_known ? State::running : State::other_mode;
+    s.mode = mode;
     s.start_timer = is_restart_frame ? 0 : timer;
     segments_.push_back({.source = &s - sources_.data(),
                          .ordinal = ++s.ordinal,
                          .mode = mode,
-                         .timer = timer,
+                         .timer = mode == kExecution ? word & kPcOfStart : timer,
                          .offset = offset,
                          .begin = 0});
     set_quality(s, kExact);
     if (is_restart_frame) {
         note(s, Note::start_lost, offset);
-        if (mode == 0) {
+        if (is_known) {
             const bool is_sane = timer <= tick_limit_;
             if (is_sane) s.t = timer;
             else note(s, Note::restart_timer, offset);
@@ -186,17 +190,20 @@ void Timeline::begin_segment(Source& s, uint32_t word, int64_t timer, int64_t of
         }
     }
     out.emit(What::segment, s, s.t, timer, (&s - sources_.data()) << 8 | mode << 1 | is_restart_frame, offset);
-    if (is_restart_frame && mode == 0) {
+    if (is_restart_frame && is_known) {
         out.emit(What::gap, s, 0, s.t, static_cast<int64_t>(Cause::start_lost), offset);
     }
+    if (mode == kExecution) write_flow(s, is_restart_frame ? FlowKind::restart : FlowKind::start, word, out);
 }
 
 // The unit lost frames and goes on. Its timer tells where, counted from Start if Start resets it (which is what the
 // hardware captures show) or else from the same zero as Start's own value.
-void Timeline::restart(Source& s, int64_t timer, int64_t offset, Output& out) {
-    const bool fits = timer > s.t && timer <= tick_limit_;
+void Timeline::restart(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out) {
+    const bool has_time = has_timer(word);
+    const bool fits = has_time && timer > s.t && timer <= tick_limit_;
     const int64_t since_start = timer - s.start_timer;
-    const bool fits_free_running = since_start > s.t && since_start <= tick_limit_;
+    const bool fits_free_running = has_time && since_start > s.t && since_start <= tick_limit_;
+    write_point(s, out);
     if (!s.is_gap) {
         close(s, s.mask, kTruncated, out);
         s.gap_begin = s.t + 1;
@@ -204,15 +211,17 @@ void Timeline::restart(Source& s, int64_t timer, int64_t offset, Output& out) {
         s.gap_offset = offset;
     }
     note(s, Note::restart, offset);
-    if (!fits && !fits_free_running) note(s, Note::restart_timer, offset);
+    if (has_time && !fits && !fits_free_running) note(s, Note::restart_timer, offset);
     if (fits && fits_free_running && s.start_timer != 0) note(s, Note::restart_ambiguous, offset);
     if (fits) s.t = timer;
     else if (fits_free_running) s.t = since_start;
+    else if (!has_time) ++s.t;
     resume(s, std::max(s.t, s.gap_begin), out);
     out.emit(What::restart, s, s.t, timer, 0, offset);
     ++segments_[static_cast<size_t>(s.segment)].restarts;
     forget(s);
     set_quality(s, fits || fits_free_running ? kInferred : std::max(kEstimated, s.tag_base >> kQualityShift & 3));
+    if (!has_time) write_flow(s, FlowKind::restart, word, out);
 }
 
 // A Start frame at word i, or the second word of one; returns the index behind it.
@@ -245,15 +254,17 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
         timer = timer_of(word, payload[i]);
     }
     decoded_ += length;
+    const bool is_odd = mode_of(word) == kExecution && (word & kFlowReserved) != 0;
     const bool goes_on = is_restart(word) && s.segment >= 0 && segments_[static_cast<size_t>(s.segment)].mode == mode_of(word);
     if (goes_on && s.state == State::running) {
-        restart(s, timer, offset, out);
+        restart(s, word, timer, offset, out);
     } else if (goes_on && s.state == State::other_mode) {
         note(s, Note::restart, offset);
         ++segments_[static_cast<size_t>(s.segment)].restarts;
     } else {
         begin_segment(s, word, timer, offset, out);
     }
+    if (is_odd && s.segment >= 0) note(s, Note::reserved_bits, offset);
     ++s.frames;
     return i + 1;
 }
@@ -265,15 +276,7 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
 [[gnu::noinline]] size_t Timeline::other_frame(Source& s, const Packet& packet, size_t bit) {
     const uint32_t window = packet.payload[bit / 32] << bit % 32;
     const Code& code = kCodes[window >> 24];
-    if (code.frame == Frame::unknown_code || bit % 32 + code.bits > 32) {
-        note(s,
-             code.frame == Frame::unknown_code ? Note::unknown_code
-             : code.frame == Frame::start      ? Note::misaligned
-                                               : Note::crosses_word,
-             packet.offset(bit));
-        damage(s, Cause::bad_bytes, packet.offset(bit), packet.out);
-        return kLost;
-    }
+    if (code.frame == Frame::unknown_code || bit % 32 + code.bits > 32) return not_understood(s, packet, bit, code);
     if (s.is_gap) resume(s, s.t + 1, packet.out);
     ++s.frames;
     if (code.frame == Frame::sync) {
@@ -285,26 +288,43 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
         return bit + 8;
     }
     const uint32_t cycles = window & code.value_mask;
-    const uint32_t mask = window >> code.value_bits & 0xFF;
     close(s, s.mask, cycles == 0 ? kTruncated : 0, packet.out);
     s.mask = 0;
+    return end_at_stop(s, packet, bit, s.t + cycles + 1);
+}
+
+// Stop at `bit`, `end` its cycle.
+size_t Timeline::end_at_stop(Source& s, const Packet& packet, size_t bit, int64_t end) {
+    const uint32_t mask = packet.payload[bit / 32] >> 18 & 0xFF;
     if (mask != 0) note(s, Note::stop_mask, packet.offset(bit));
-    end_segment(s, Ending::stop, s.t + cycles + 1, mask, packet.offset(bit), packet.out);
+    end_segment(s, Ending::stop, end, mask, packet.offset(bit), packet.out);
     s.state = State::stopped;
     return bit + 32;
 }
 
+// No frame, or one without room in its word: the rest of the word is lost.
+size_t Timeline::not_understood(Source& s, const Packet& packet, size_t bit, const Code& code) {
+    const Note why = code.frame == Frame::unknown_code ? Note::unknown_code
+                     : code.bits > 32                  ? Note::misaligned
+                                                       : Note::crosses_word;
+    note(s, why, packet.offset(bit));
+    damage(s, Cause::bad_bytes, packet.offset(bit), packet.out);
+    return kLost;
+}
+
+// A Repeat whose frame is lost.
+bool Timeline::lost_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n) {
+    note(s, Note::lost_repeat, packet.offset(bit));
+    damage(s, Cause::bad_bytes, packet.offset(bit), packet.out);
+    s.t += n;  // at least so many cycles passed
+    return false;
+}
+
 // A Repeat that does not just say that the state goes on. False if what it repeats is lost.
 [[gnu::noinline]] bool Timeline::late_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n) {
-    const int64_t offset = packet.offset(bit);
-    if ((s.watch & kNothingYet) != 0) {
-        note(s, Note::lost_repeat, offset);
-        damage(s, Cause::bad_bytes, offset, packet.out);
-        s.t += n;  // at least so many cycles passed
-        return false;
-    }
+    if ((s.watch & kNothingYet) != 0) return lost_repeat(s, packet, bit, n);
     ++s.frames;
-    if (n != 0) replay(s, n, offset, packet.out);
+    if (n != 0) replay(s, n, packet.offset(bit), packet.out);
     return true;
 }
 
@@ -417,19 +437,23 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
     return 32 * word;
 }
 
-// Mode 0: from word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
+// From word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
 size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
     const uint32_t* const payload = packet.payload;
     while (i < kPayloadWords && !is_start(payload[i])) {
+        // In mode 2 a word of zeros is eight branches that were not taken.
+        const auto is_none = [&](uint32_t word) { return word == 0 && s.mode != kExecution; };
         size_t end = i;
-        for (; end < kPayloadWords && payload[end] != 0 && !is_start(payload[end]); ++end) {}
-        const size_t bit = stretch(s, packet, 32 * i, 32 * end);
+        for (; end < kPayloadWords && !is_none(payload[end]) && !is_start(payload[end]); ++end) {}
+        const size_t bit = s.mode == kEventTime ? stretch(s, packet, 32 * i, 32 * end)
+                           : s.mode == kEventPc ? pc_stretch(s, packet, 32 * i, 32 * end)
+                                                : flow_stretch(s, packet, 32 * i, 32 * end);
         const size_t reached = (bit & ~kLost) / 32;
-        for (; i < reached; ++i) ++(payload[i] == kFillerWord ? filler_ : decoded_);
+        for (; i < reached; ++i) ++(is_filler_word(payload[i], s.mode) ? filler_ : decoded_);
         if (s.state != State::running) break;
-        if (reached == end && (end == kPayloadWords || payload[end] != 0)) continue;
+        if (reached == end && (bit & kLost) == 0 && (end == kPayloadWords || !is_none(payload[end]))) continue;
         // Frames do not cross words: the next word is in step again, but time is missing.
-        if (reached == end) {
+        if ((bit & kLost) == 0) {
             // Four equal masks in a row would have been a Repeat, so the hardware never writes a zero word.
             note(s, Note::zero_word, packet.offset(32 * end));
             damage(s, Cause::bad_bytes, packet.offset(32 * end), packet.out);
@@ -459,8 +483,11 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, con
         } else if (s.state == State::running) {
             i = run(s, {payload, first_word, offsets, out}, i);
         } else {
-            if (payload[i] == kFillerWord && s.state != State::other_mode) {
+            if (s.state != State::other_mode && is_filler_word(payload[i], s.mode)) {
                 ++filler_;
+                if (s.mode == kExecution && payload[i] == kFillerWord && s.segment >= 0) {
+                    note(s, Note::unconfirmed, offsets(first_word + i), 4);
+                }
             } else {
                 ++lost_;
                 const Note why = s.state == State::stopped      ? Note::after_stop
@@ -492,11 +519,10 @@ void Timeline::lose_start(Source& s) {
 }
 
 Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
-                                    Slices slices, std::span<Event> events) {
-    Output out{slices, events};
+                                    Slices slices, Points points, std::span<Event> events) {
+    Output out{slices, points, events};
     size_t done = 0;
-    for (; done < entries.size(); ++done) {
-        if (slices.begin.size() - out.slice < kSliceRoom || events.size() - out.event < kEventRoom) break;
+    for (; done < entries.size() && out.has_room(); ++done) {
         const Entry& entry = entries[done];
         const auto run = static_cast<Run>(entry.run);
         const auto word = static_cast<size_t>(entry.word);
@@ -519,13 +545,13 @@ Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<c
             breaks_.push_back(offsets(word));
         }
     }
-    return {done, out.slice, out.event};
+    return {done, out.slice, out.point, out.event};
 }
 
-Timeline::Progress Timeline::finish(Slices slices, std::span<Event> events) {
-    Output out{slices, events};
+Timeline::Progress Timeline::finish(Slices slices, Points points, std::span<Event> events) {
+    Output out{slices, points, events};
     for (; finished_ < sources_.size(); ++finished_) {
-        if (slices.begin.size() - out.slice < 8 || events.size() - out.event < 8) return {0, out.slice, out.event};
+        if (!out.has_room()) return {0, out.slice, out.point, out.event};
         Source& s = sources_[finished_];
         catch_up(s, out);
         lose_start(s);
@@ -536,7 +562,7 @@ Timeline::Progress Timeline::finish(Slices slices, std::span<Event> events) {
             s.state = State::waiting;
         }
     }
-    return {1, out.slice, out.event};
+    return {1, out.slice, out.point, out.event};
 }
 
 }  // namespace lanescope::aie

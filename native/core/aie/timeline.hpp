@@ -1,8 +1,10 @@
-// Packets -> slices: the event state of every tile over time. Mode 0; other modes are recognised and counted as lost.
+// Packets -> slices: the event state of every tile over time (mode 0); or points: what happened, in order (modes 1, 2).
 //
 // Meaning of mode 0: a frame (mask, c) says "c cycles in which nothing was asserted, then one cycle in which exactly
 // the events of the mask were"; Repeat(n) says "the last frame n more times"; Sync adds 2^18 idle cycles. An event is
 // active over each maximal run of consecutive cycles in which its bit is set.
+// Modes 1 and 2 tell no time between Start, restart and Stop. Their ticks count the cycles with events (mode 1), or the
+// decisions of the program (mode 2): an order, and the least number of cycles that have passed.
 #pragma once
 #include <array>
 #include <vector>
@@ -23,7 +25,17 @@ struct Slices {
     std::span<uint32_t> tag;
 };
 
-// What the reader has to know besides slices, in the order of the stream.
+// One point has four numbers. `count` is 1 and its Repeats. `value` holds the bits of the frame behind its prefix: mode 1
+// mask (18-25), reserved bits (14-17) and program counter; mode 2 program counter, or the loop's flag (28) and count. The
+// tag is that of a slice, in mode 2 with the FlowKind in place of the slot.
+struct Points {
+    std::span<int64_t> tick;
+    std::span<int64_t> count;
+    std::span<uint32_t> value;
+    std::span<uint32_t> tag;
+};
+
+// What the reader has to know besides slices and points, in the order of the stream.
 enum class What : int64_t {
     segment,  // tick: where it begins; value: Start's timer; detail: source << 8 | mode << 1 | whether it is a restart
     slot,     // value: slot that is asserted for the first time in the segment
@@ -39,13 +51,15 @@ struct Event {
 };
 
 enum class Note {
-    unknown_code, zero_word, crosses_word, misaligned, cut_start, lost_repeat, late_repeat, repeat_limit, after_stop,
-    restart, restart_timer, restart_ambiguous, other_mode, stop_mask, start_lost, given_up,
+    unknown_code, zero_word, crosses_word, misaligned, cut_start, lost_repeat, unconfirmed, repeat_limit, after_stop,
+    restart, restart_timer, restart_ambiguous, other_mode, stop_mask, start_lost, given_up, reserved_bits, repeat_target,
 };
-inline constexpr size_t kNotes = 16;
+inline constexpr size_t kNotes = 18;
 
 struct Segment {
-    int64_t source, ordinal, mode, timer, offset, begin, packets = 0, frames = 0, restarts = 0;
+    int64_t source, ordinal, mode;
+    int64_t timer;  // mode 2: the program counter
+    int64_t offset, begin, packets = 0, frames = 0, restarts = 0;
     int64_t end = -1;  // last known tick; -1 while it runs
     int64_t ending = -1;
     int64_t is_exact = 1;  // no loss between its begin and its end
@@ -59,6 +73,7 @@ class Timeline {
     // so many are written as the stream has earned by its length.
     static constexpr size_t kSliceRoom = 1 << 17;
     static constexpr size_t kEventRoom = 256;
+    static constexpr size_t kPointRoom = 128;
 
     // Ticks stay below `tick_limit`, so that the caller can convert them without overflow.
     explicit Timeline(int64_t tick_limit) : tick_limit_(tick_limit) {}
@@ -66,12 +81,13 @@ class Timeline {
     struct Progress {
         size_t entries;  // consumed; fewer than given when room ran short: call again with fresh outputs
         size_t slices;
+        size_t points;
         size_t events;
     };
     Progress decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
-                    Slices slices, std::span<Event> events);
+                    Slices slices, Points points, std::span<Event> events);
     // The end of the stream; call again while `entries` is 0.
-    Progress finish(Slices slices, std::span<Event> events);
+    Progress finish(Slices slices, Points points, std::span<Event> events);
 
     std::span<const Segment> segments() const { return segments_; }
     // Words of payload by fate.
@@ -99,12 +115,19 @@ class Timeline {
         uint32_t watch = kUnknown;  // slots and reasons for care
         uint32_t idle = 0;          // idle cycles of the last event frame
         uint32_t used = 0;          // slots seen in the segment
-        uint32_t after_gap = 0;     // slots not seen since the last gap
+        uint32_t after_gap = 0;     // slots not seen since the last gap; mode 2: not 0 until the next row
         bool is_gap = false;        // state and time are unknown since gap_begin
         int64_t frames = 0;         // understood so far in the segment
         std::array<int64_t, 9> begin{};  // the last one is for code that writes in any case
         std::array<uint32_t, 8> flags{};  // of open slices, where `watch` says so
         State state = State::waiting;
+        uint32_t mode = 0;            // of the segment
+        // Modes 1 and 2: the last frame, as long as Repeats may follow it.
+        bool has_point = false;
+        int64_t point_tick = 0;
+        int64_t point_count = 0;
+        uint32_t point_value = 0;
+        uint32_t point_tag = 0;       // mode 2: all of it; mode 1: slots that are the first after a gap
         bool has_start_word = false;  // Start's first word was the last of its packet
         uint32_t start_word = 0;
         int64_t start_offset = 0;
@@ -120,9 +143,15 @@ class Timeline {
     };
     struct Output {
         Slices slices;
+        Points points;
         std::span<Event> events;
         size_t slice = 0;
+        size_t point = 0;
         size_t event = 0;
+        bool has_room() const {
+            return slices.begin.size() - slice >= kSliceRoom && points.tick.size() - point >= kPointRoom &&
+                   events.size() - event >= kEventRoom;
+        }
         int64_t& emit(What what, const Source& s, int64_t tick, int64_t value, int64_t detail, int64_t offset) {
             events[event] = {static_cast<int64_t>(what), s.segment, tick, value, detail, 0, offset};
             return events[event++].lost;
@@ -140,10 +169,20 @@ class Timeline {
     size_t run(Source& s, const Packet& packet, size_t i);
     size_t stretch(Source& s, const Packet& packet, size_t at, size_t end);
     size_t other_frame(Source& s, const Packet& packet, size_t bit);
+    size_t pc_stretch(Source& s, const Packet& packet, size_t at, size_t end);
+    size_t flow_stretch(Source& s, const Packet& packet, size_t at, size_t end);
+    size_t other_flow_frame(Source& s, const Packet& packet, size_t bit);
+    bool late_flow_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
+    bool lost_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
+    size_t not_understood(Source& s, const Packet& packet, size_t bit, const Code& code);
+    size_t end_at_stop(Source& s, const Packet& packet, size_t bit, int64_t end);
+    void note_published(Source& s, const Packet& packet, size_t from, int64_t count);
+    void write_point(Source& s, Output& out);
+    void write_flow(Source& s, FlowKind kind, uint32_t value, Output& out);
     bool late_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
     size_t start(Source& s, const uint32_t* payload, size_t i, size_t first_word, const Offsets& offsets, Output& out);
     void begin_segment(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out);
-    void restart(Source& s, int64_t timer, int64_t offset, Output& out);
+    void restart(Source& s, uint32_t word, int64_t timer, int64_t offset, Output& out);
     void end_segment(Source& s, Ending ending, int64_t end, int64_t value, int64_t offset, Output& out);
     void close(Source& s, uint32_t mask, uint32_t flags, Output& out);
     void forget(Source& s);

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from lanescope.devices.aie import encode
 from lanescope.devices.aie.decode import AieDecoder
 from lanescope.devices.aie.encode import Frames
 from lanescope.devices.aie.family import FAMILY
-from lanescope.devices.aie.layout import FRAMES, MODE0, NO_FRAME
+from lanescope.devices.aie.layout import FRAME_SETS, FRAMES, NO_FRAME, decode_stream
 from lanescope.devices.aie.records import Items
 from lanescope.source import Capture
 from lanescope.trace import Trace
@@ -36,43 +37,41 @@ def rows(trace, *tables):
 
 
 words = st.lists(
-    st.integers(0, 2**32 - 1) | st.sampled_from([0, 0xFEFEFEFE, 0xF0000000, 0xF4000000, 0xA5A5A5A5, 0xDC000000]),
+    st.integers(0, 2**32 - 1)
+    | st.sampled_from([0, 0xFEFEFEFE, 0x22222222, 0xF0000000, 0xF4000000, 0xF1000000, 0xF5000001, 0xF2000330])
+    | st.sampled_from([0xF6000330, 0xF3000000, 0xA5A5A5A5, 0xDC000000, 0x11111111, 0xE3E3E3E3, 0xC4040123, 0x5000000A]),
     max_size=40,
+)
+streams = words | st.sampled_from([0, 1, 2]).flatmap(
+    lambda mode: st.tuples(strategies.streams(FRAME_SETS[mode]), words).map(lambda parts: [*parts[0], *parts[1]])
 )
 
 
-@given(words)
-@settings(max_examples=300)
-def test_the_fast_reader_equals_the_reference_on_any_words(payload):
-    array = np.array(payload, np.uint32)
-    items = Items.of(array)
+@given(streams, st.integers(0, 3))
+@settings(max_examples=500)
+def test_the_fast_reader_equals_the_reference_on_any_words(payload, mode):
+    items = Items.of(np.array(payload, np.uint32), mode)
     ours = [
         (int(w), int(b), int(n), (FRAMES + NO_FRAME)[f], int(raw))
         for w, b, n, f, raw in zip(items.word, items.bit, items.bits, items.frame, items.raw, strict=True)
     ]
-    theirs, skip = [], 0
-    for frame in MODE0.decode(payload):
-        if frame.record is not None and frame.record.name == "start" and frame.values["mode"] == 2:
-            return  # a Start of mode 2 is one word: what follows is another stream
-        if payload[frame.word] == 0 and frame.bits < 64:
-            # The fast reader knows that hardware writes no zero word; the format itself does not.
-            if frame.word != skip - 1:
-                theirs.append((frame.word, 0, 32, "zero_word", 0))
-                skip = frame.word + 1
-            continue
-        theirs.append((frame.word, frame.bit, frame.bits, frame.error or frame.record.name, frame.raw))
+    theirs = [
+        (frame.word, frame.bit, frame.bits, frame.error or frame.record.name, frame.raw)
+        for _, frame in decode_stream(payload, mode)
+    ]
     assert ours == theirs
 
 
-@given(strategies.frames(MODE0))
-def test_packing_equals_the_reference(frames):
+@pytest.mark.parametrize("mode", FRAME_SETS)
+@given(data=st.data())
+def test_packing_equals_the_reference(mode, data):
+    frame_set = FRAME_SETS[mode]
+    frames = data.draw(strategies.frames(frame_set))
     frames = [(record, values) for record, values in frames if record.name != "start"]
     raw = np.array([record.encode(values) for record, values in frames], np.uint64)
     bits = np.array([record.bits for record, _ in frames], np.uint8)
-    reference = MODE0.encode(frames)
-    ours = encode.pack(Frames(raw, bits)).tolist()
-    assert ours[: len(reference)] == reference
-    assert all(word == 0xFEFEFEFE for word in ours[len(reference) :])
+    ours = encode.pack(Frames(raw, bits), mode=mode).tolist()
+    assert ours == frame_set.encode(frames, pad_words=7)
 
 
 state = st.lists(

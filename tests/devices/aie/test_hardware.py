@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import lanescope
+from lanescope.analysis import check
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.layout import FILLERS, FLOW_KINDS
 from lanescope.devices.aie.records import Words
 from lanescope.trace import Flag
 
@@ -136,67 +138,164 @@ def test_the_clean_capture_lost_nothing(capture):
     assert set(np.unique(trace.slices["flags"])) <= {0, Flag.TRUNCATED}  # one level was still asserted at Stop
 
 
+def core_rows(trace, table):
+    """The core's rows of a detail table, with the time and lane of their instants."""
+    instants, names = list(trace.instants.rows()), trace.tracks["name"].tolist()
+    for row in trace.details[table].rows():
+        instant = instants[row["instant_id"]]
+        yield {**row, "ts": instant["ts"], "lane": names[instant["track_id"]]}
+
+
+def test_mode_1_frames_equal_theirs(corpus):
+    expected = json.loads((corpus / "aie" / "mode1_mixed_r0_core_expected.json").read_text())
+    trace = lanescope.open(corpus / "aie" / "mode1_mixed_r0.bin")
+    ours = []
+    for row in trace.records["aie.frame"].rows():
+        if row["header"] >> 12 & 7 != 0 or row["name"] in ("filler", "stop"):
+            continue  # their decoder skips filler and throws Stop away
+        if row["name"] == "start":
+            ours.append({"type": "Start", "timer_value": row["timer"]})  # theirs does not tell a restart from a start
+        elif row["name"] == "event_pc":
+            ours.append({"type": "EventPC", "event_bits": row["mask"], "pc": row["pc"]})
+        else:
+            ours.append({"type": "Repeat", "count": row["repeats"]})
+    assert ours == expected
+
+
+def test_mode_1_tells_what_the_restart_lost(corpus):
+    trace = lanescope.open(corpus / "aie" / "mode1_mixed_r0.bin")
+    (gap,) = trace.gaps.rows()
+    assert (gap["ts"], gap["dur"], gap["cause"], gap["first_offset"]) == (2800, 25, "overrun", 164)
+    cycles = defaultdict(int)
+    for row in core_rows(trace, "aie_pc_events"):
+        cycles[row["lane"]] += row["cycles"]
+    assert cycles["slot 3"] == 62, "the port moved 64 words"
+    assert cycles["slot 6"] == 15, "the lock was released 16 times"
+    segment = next(row for row in trace.details["aie_segments"].rows() if row["mode"] == 1)
+    assert segment["restarts"] == 1
+    assert not segment["is_exact"]
+    codes = {finding.code for finding in check.run(trace)}
+    assert {"LS002", "LS104"} <= codes
+    assert trace.accounting["lost"].tolist() == [0, 0]
+
+
+def test_mode_1_program_counter_is_the_fetched_one(corpus):
+    rows = list(core_rows(lanescope.open(corpus / "aie" / "mode1_mixed_r0.bin"), "aie_pc_events"))
+    # Slot 5 watches the acquire request at 800, slot 6 the release at 832, slot 7 the stalls of both.
+    assert {row["pc"] for row in rows if row["lane"] == "slot 5"} == {812}
+    assert {row["pc"] for row in rows if row["lane"] == "slot 7"} == {816, 848}
+    assert {row["pc"] for row in rows if row["lane"] == "slot 6"} == {844}
+
+
+def test_mode_2_frames_equal_theirs(corpus):
+    expected = json.loads((corpus / "aie" / "mode2_mixed_r0_core_expected.json").read_text())
+    trace = lanescope.open(corpus / "aie" / "mode2_mixed_r0.bin")
+    names = {"start": "Start", "new_pc": "New_PC", "taken": "E_atom", "not_taken": "N_atom"}
+    ours = []
+    for row in trace.details["aie_program_flow"].rows():
+        value = {"start": {"anchor_pc": row["pc"]}, "new_pc": {"pc": row["pc"]}}.get(row["kind"], {})
+        assert row["count"] == 1
+        ours.append({"type": names[row["kind"]], **value})
+    assert ours == expected
+    stats = dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
+    assert stats == {"aie_no_stop": 1}, "no frame of this capture is one that only others have seen"
+    assert trace.accounting["lost"].tolist() == [0, 0]
+
+
+def test_modes_1_and_2_make_up_no_time(corpus):
+    for name in ("mode1_mixed_r0", "mode2_mixed_r0"):
+        trace = lanescope.open(corpus / "aie" / f"{name}.bin")
+        core = next(row for row in trace.details["aie_segments"].rows() if row["module"] == "core")
+        assert core["cycles"] is None
+        assert core["track_id"] not in trace.coverage["track_id"].tolist()
+        lanes = {row["id"] for row in trace.tracks.rows() if row["parent_id"] == core["track_id"]}
+        assert not lanes & set(trace.slices["track_id"].tolist())
+        told = [row for row in trace.instants.rows() if row["track_id"] in lanes and row["category"] == "core"]
+        assert told
+        assert {(row["ts_ticks"], row["quality"]) for row in told} == {(None, "estimated")}
+        assert [row["ts"] for row in told] == sorted(row["ts"] for row in told)
+
+
+def payloads(path):
+    """Header -> payload words of a capture."""
+    words = Words.of(np.fromfile(path, np.uint8)).values
+    packets = words[: len(words) // 8 * 8].reshape(-1, 8)
+    packets = packets[packets[:, 0] != 0]
+    return {int(header): packets[packets[:, 0] == header, 1:].ravel() for header in np.unique(packets[:, 0])}
+
+
 @pytest.mark.parametrize("name", CAPTURES)
 def test_encoding_the_frames_again_gives_the_same_words(corpus, name):
     path = corpus / "aie" / f"{name}.bin"
-    words = Words.of(np.fromfile(path, np.uint8)).values
-    packets = words[: len(words) // 8 * 8].reshape(-1, 8)
-    trace = lanescope.open(path)
-    frame = trace.records["aie.frame"]
-    modes = {row["packet_type"]: row["mode"] for row in trace.details["aie_segments"].rows()}
-    tried = 0
-    for header in np.unique(packets[:, 0]):
-        if modes[int(header) >> 12 & 7] != 0:
-            continue
-        mine = np.flatnonzero(frame["header"] == header)
-        frames = frame.take(mine)
-        keep = frames["name"] != "filler"
-        made = encode.pack(Frames(frames["raw"][keep].astype(np.uint64), frames["bits"][keep].astype(np.uint8)))
-        assert (
-            encode.packets(int(header), made)[:, 1:].ravel().tolist()
-            == packets[packets[:, 0] == header, 1:].ravel().tolist()
-        )
-        tried += 1
-    assert tried
+    frame = lanescope.open(path).records["aie.frame"]
+    for header, payload in payloads(path).items():
+        frames = frame.take(np.flatnonzero((frame["header"] == header) & ~np.isin(frame["name"], FILLERS)))
+        assert len(frames)
+        made = encode.pack(Frames(frames["raw"].astype(np.uint64), frames["bits"].astype(np.uint8)))
+        assert made.tolist() == payload.tolist()
+
+
+def states(trace, segment):
+    """The event state of each cycle of a recording in mode 0, uint8 [cycles + 1]; cycle 0 is Start itself."""
+    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
+    state = np.zeros(segment["cycles"] + 1, np.uint8)
+    for row in trace.slices.rows():
+        lane = row["track_id"]
+        if parents[lane] == segment["track_id"]:
+            state[row["ts"] : row["ts"] + row["dur"]] |= 1 << int(names[lane].split()[1])
+    return state
 
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_encoding_the_states_again_gives_the_same_words(corpus, name):
-    """From the event state of every cycle, not from the frames: the order of frames is the hardware's own."""
+    """From the events of every cycle, not from the frames: the order of frames is the hardware's own."""
     path = corpus / "aie" / f"{name}.bin"
-    words = Words.of(np.fromfile(path, np.uint8)).values
-    packets = words[: len(words) // 8 * 8].reshape(-1, 8)
     trace = lanescope.open(path)
-    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
-    tried = 0
+    words = payloads(path)
     for segment in trace.details["aie_segments"].rows():
-        if segment["mode"] != 0:
-            continue
-        state = np.zeros(segment["cycles"] + 1, np.uint8)
-        for row in trace.slices.rows():
-            lane = row["track_id"]
-            if parents[lane] == segment["track_id"]:
-                state[row["ts"] : row["ts"] + row["dur"]] |= 1 << int(names[lane].split()[1])
-        # Cycle 0 is Start itself; what is quiet at the end stands in Stop.
-        runs = np.flatnonzero(np.diff(state[1:], prepend=-1, append=-1))
-        mask, length = state[1:][runs[:-1]], np.diff(runs)
-        quiet = int(length[-1]) if mask[-1] == 0 else 0
-        if quiet:
-            mask, length = mask[:-1], length[:-1]
-        frames = Frames.join([encode.start(segment["start_timer"]), encode.encode_runs(mask, length, idle=quiet - 1)])
         header = encode.header(segment["packet_type"], segment["col"], segment["row"], segment["packet_id"])
-        made = encode.packets(header, encode.pack(frames))
-        assert made.ravel().tolist() == packets[packets[:, 0] == header].ravel().tolist()
-        tried += 1
-    assert tried
+        if segment["mode"] == 0:
+            parts = [encode.start(segment["start_timer"]), encode_states(states(trace, segment))]
+        elif segment["mode"] == 1:
+            parts = encode_pc_cycles(trace, segment)
+        else:
+            parts = [encode_rows(trace)]
+        assert encode.pack(Frames.join(parts)).tolist() == words[header].tolist()
 
 
-def test_other_modes_are_reported_not_misread(corpus):
-    for name, count in (("mode1_mixed_r0", 171), ("mode2_mixed_r0", 20)):
-        trace = lanescope.open(corpus / "aie" / f"{name}.bin")
-        stats = dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
-        assert stats["aie_other_mode"] == count
-        core = next(row["id"] for row in trace.tracks.rows() if row["name"].startswith("core"))
-        lanes = {row["id"] for row in trace.tracks.rows() if row["parent_id"] == core}
-        assert not lanes & set(trace.slices["track_id"].tolist())
-        assert core in trace.gaps["track_id"].tolist(), "the whole tile is unknown"
+def encode_states(state):
+    runs = np.flatnonzero(np.diff(state[1:].astype(int), prepend=-1, append=-1))
+    mask, length = state[1:][runs[:-1]], np.diff(runs)
+    quiet = int(length[-1]) if mask[-1] == 0 else 0
+    if quiet:  # what is quiet at the end stands in Stop
+        mask, length = mask[:-1], length[:-1]
+    return encode.encode_runs(mask, length, idle=quiet - 1)
+
+
+def encode_pc_cycles(trace, segment):
+    """From one (mask, address) a cycle with events, before and after the restart."""
+    (gap,) = trace.gaps.rows()
+    restart = gap["ts"] + gap["dur"]
+    cycles = {}
+    for row in core_rows(trace, "aie_pc_events"):
+        for cycle in range(row["ts"], row["ts"] + row["cycles"]):
+            assert cycles.setdefault(cycle, (row["mask"], row["pc"])) == (row["mask"], row["pc"])
+    stop = next(
+        row for row in trace.records["aie.frame"].rows() if row["name"] == "stop" and row["header"] >> 12 & 7 == 0
+    )
+    parts = []
+    for is_again in (False, True):
+        told = [what for cycle, what in sorted(cycles.items()) if (cycle > restart) == is_again]
+        masks, pcs = np.array(told).T
+        timer = restart if is_again else segment["start_timer"]
+        parts.append(encode.start(timer, restart=is_again, mode=1))
+        parts.append(encode.encode_pc_runs(masks, pcs, np.ones(len(told)), stop=is_again, idle=stop["cycles"]))
+    return parts
+
+
+def encode_rows(trace):
+    rows = list(trace.details["aie_program_flow"].rows())
+    kinds = [FLOW_KINDS.index(row["kind"]) for row in rows]
+    return encode.encode_flow(
+        np.array(kinds), np.array([row["pc"] or 0 for row in rows]), np.array([row["count"] for row in rows])
+    )

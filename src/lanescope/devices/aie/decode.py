@@ -19,7 +19,18 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.events import MODULES
-from lanescope.devices.aie.layout import HEADER, INCOMPLETE_RUN, LOST_RUN, ORPHAN_RUN, RUNS, ZEROS_RUN, module_name
+from lanescope.devices.aie.layout import (
+    EVENT_PC,
+    FLOW_KINDS,
+    HEADER,
+    INCOMPLETE_RUN,
+    LOST_RUN,
+    MODE2,
+    ORPHAN_RUN,
+    RUNS,
+    ZEROS_RUN,
+    module_name,
+)
 from lanescope.devices.aie.probe import BINARY, TEXT, is_text
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Flag, TimeBase, TraceBuilder, ticks_to_ns
@@ -63,27 +74,37 @@ _SEGMENT_COLUMNS = (
 )
 _STOP, _RESTARTED = schema.ENDINGS.index("stop"), schema.ENDINGS.index("restarted")
 _OTHER_MODE = "other_mode"
+_EXECUTION, _RESERVED = 2, 3
+_AFTER_GAP = 1 << 4  # in a tag
+_LOOP = FLOW_KINDS.index("loop")
+_HAS_PC = np.array([kind in ("start", "restart", "new_pc") for kind in FLOW_KINDS])
 
 
-@dataclass(slots=True)
 class _Arena:
-    """Slices as the core writes them, filled over several calls."""
+    """Rows as the core writes them, one array a column, filled over several calls."""
 
-    begin: I64
-    duration: I64
-    tag: U32
-    used: int = 0
+    __slots__ = ("columns", "used")
+
+    def __init__(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
+        self.columns = columns
+        self.used = 0
 
     @classmethod
-    def of(cls, rows: int) -> _Arena:
-        return cls(np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.uint32))
+    def of(cls, rows: int, *dtypes: npt.DTypeLike) -> _Arena:
+        return cls(tuple(np.empty(rows, dtype) for dtype in dtypes))
 
     @property
     def room(self) -> int:
-        return len(self.tag) - self.used
+        return len(self.columns[0]) - self.used
 
-    def rest(self) -> tuple[I64, I64, U32]:
-        return self.begin[self.used :], self.duration[self.used :], self.tag[self.used :]
+    def rest(self) -> tuple[npt.NDArray[Any], ...]:
+        return tuple(column[self.used :] for column in self.columns)
+
+    def take(self) -> tuple[npt.NDArray[Any], ...]:
+        """Give away the rows so far; what is left of the arrays is filled next."""
+        taken = tuple(column[: self.used] for column in self.columns)
+        self.columns, self.used = self.rest(), 0
+        return taken
 
 
 @dataclass(slots=True)
@@ -116,9 +137,7 @@ class AieDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
-        self._config, config_source = config.find(
-            capture, path=options.get("config"), mlir_path=options.get("mlir")
-        )
+        self._config, config_source = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
         self._colshift, fitting = _column_shift(capture.main, self._config, options.get("colshift"))
@@ -163,8 +182,9 @@ class AieDecoder:
         self._ordinals: dict[int, int] = {}
         self._names: dict[str, int] = {}  # names of tiles and the source that has each
         self._lanes = _Lanes()
+        self._modes: list[int] = []
         self._arena_rows = min(BATCH_ROWS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
-        self._arena = _Arena.of(self._arena_rows)
+        self._new_arenas()
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         self._events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
         _register_records(self._builder, capture)
@@ -207,8 +227,8 @@ class AieDecoder:
         is_done = 0
         while not is_done:
             self._make_room(batches)
-            is_done, rows, notes = self._timeline.finish(*self._arena.rest(), self._events)
-            self._take(rows, notes)
+            is_done, *counts = self._timeline.finish(*self._outputs())
+            self._take(*counts)
         self._flush()
         self._report()
         return [*batches, self._builder.finish()]
@@ -252,28 +272,37 @@ class AieDecoder:
             self._run_words += lengths.astype(np.int64)
             while len(entries):
                 self._make_room(batches)
-                used, rows, notes = self._timeline.decode(
-                    rest, entries, base, offsets, *self._arena.rest(), self._events
-                )
-                self._take(rows, notes)
+                used, *counts = self._timeline.decode(rest, entries, base, offsets, *self._outputs())
+                self._take(*counts)
                 entries = entries[used:]
             done += taken
         return batches, done
 
     # --- slices -----------------------------------------------------------------------------------------------
 
+    def _outputs(self) -> tuple[npt.NDArray[Any], ...]:
+        return (*self._slices_arena.rest(), *self._points_arena.rest(), self._events)
+
     def _make_room(self, batches: list[Trace]) -> None:
-        if self._arena.room < core.AieTimeline.SLICE_ROOM:
+        timeline = core.AieTimeline
+        if self._slices_arena.room < timeline.SLICE_ROOM or self._points_arena.room < timeline.POINT_ROOM:
             self._flush()
             batches.append(self._builder.batch())
-            self._arena = _Arena.of(self._arena_rows)
+            self._new_arenas()
+
+    def _new_arenas(self) -> None:
+        self._slices_arena = _Arena.of(self._arena_rows, np.int64, np.int64, np.uint32)
+        self._points_arena = _Arena.of(self._arena_rows, np.int64, np.int64, np.uint32, np.uint32)
 
     def _flush(self) -> None:
-        """Hand the slices over. All columns but begin and length are made when somebody reads them."""
-        count = self._arena.used
-        if not count:
-            return
-        begin, duration, tag = self._arena.begin[:count], self._arena.duration[:count], self._arena.tag[:count]
+        """Hand slices and points over. Most columns are made when somebody reads them."""
+        if self._slices_arena.used:
+            self._add_slices(*self._slices_arena.take())
+        if self._points_arena.used:
+            self._add_points(*self._points_arena.take())
+
+    def _add_slices(self, begin: I64, duration: I64, tag: U32) -> None:
+        count = len(tag)
         builder, lanes, frequency = self._builder, self._lanes, self._frequency
         track, name, category = lanes.track, lanes.name, lanes.category
 
@@ -305,23 +334,88 @@ class AieDecoder:
             quality=quality,
             flags=flags,
         )
-        self._arena = _Arena(self._arena.begin[count:], self._arena.duration[count:], self._arena.tag[count:])
+
+    def _add_points(self, tick: I64, times: I64, value: U32, tag: U32) -> None:
+        """Hand over what modes 1 and 2 tell: its order is known, its time has a lower bound."""
+        count = len(tag)
+        builder, frequency, track, name = self._builder, self._frequency, self._lanes.track, self._lanes.name
+        category = self._lanes.category
+
+        def lane() -> npt.NDArray[np.integer[Any]]:
+            return tag >> 7 << 3 | tag & 7
+
+        flags: Any = 0
+        if self._timeline.has_flags:
+            flags = Column.derived(count, lambda: np.where(tag & _AFTER_GAP, Flag.AFTER_GAP, 0).astype(np.uint32))
+        first = builder.append(
+            "instants",
+            track_id=Column.derived(count, lambda: track[lane()]),
+            ts=Column.array(tick) if frequency is None else Column.derived(count, lambda: ticks_to_ns(tick, frequency)),
+            name=Column.derived(count, lambda: name[lane()], dictionary=builder.names),
+            category=Column.derived(count, lambda: category[lane()], dictionary=builder.categories),
+            quality="estimated",
+            flags=flags,
+        )
+        modes = np.array(self._modes, np.uint8)
+        if {1, 2} <= set(self._modes):
+            is_flow = modes[tag >> 7] == _EXECUTION
+            pc_rows, flow_rows = np.flatnonzero(~is_flow), np.flatnonzero(is_flow)
+            self._add_pc_events(first + pc_rows, times[pc_rows], value[pc_rows])
+            self._add_flow(first + flow_rows, times[flow_rows], value[flow_rows], tag[flow_rows])
+        elif _EXECUTION in self._modes:
+            self._add_flow(first + np.arange(count), times, value, tag)
+        else:
+            self._add_pc_events(first + np.arange(count), times, value)
+
+    def _add_pc_events(self, instant: I64, cycles: I64, value: U32) -> None:
+        count = len(instant)
+        if not count:
+            return
+        self._builder.append(
+            "aie_pc_events",
+            instant_id=instant,
+            pc=Column.derived(count, lambda: EVENT_PC["pc"].of(value).astype(np.int32)),
+            cycles=Column.array(cycles),
+            mask=Column.derived(count, lambda: EVENT_PC["mask"].of(value).astype(np.uint8)),
+        )
+
+    def _add_flow(self, instant: I64, times: I64, value: U32, tag: U32) -> None:
+        count = len(instant)
+        if not count:
+            return
+        kinds = self._builder.dictionary("aie_program_flow", "kind")
+        codes = kinds.codes(FLOW_KINDS)
+        kind = (tag & 7).astype(np.uint8)
+        loop = MODE2["loop"]
+        has_pc, is_loop = _HAS_PC[kind], kind == _LOOP
+        self._builder.append(
+            "aie_program_flow",
+            instant_id=instant,
+            kind=Column.derived(count, lambda: codes[kind], dictionary=kinds),
+            pc=Column.derived(count, lambda: np.where(has_pc, value, 0).astype(np.int32), valid=has_pc),
+            count=Column.array(times),
+            trips=Column.derived(
+                count, lambda: np.where(is_loop, loop["count"].of(value), 0).astype(np.int64), valid=is_loop
+            ),
+            is_wrapped=Column.derived(count, lambda: is_loop & (loop["is_wrapped"].of(value) != 0), valid=is_loop),
+        )
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
-    def _take(self, rows: int, notes: int) -> None:
+    def _take(self, rows: int, points: int, notes: int) -> None:
         """Count what the core wrote, and make the tracks that it needs."""
-        self._arena.used += rows
+        self._slices_arena.used += rows
+        self._points_arena.used += points
         events = self._events[:notes]
         for row in events[events[:, _WHAT] <= _SLOT].tolist():
             if row[_WHAT] == _SEGMENT:
-                self._add_segment(row[_DETAIL] >> 8)
+                self._add_segment(row[_DETAIL] >> 8, row[_DETAIL] >> 1 & 3)
             else:
                 self._add_lane(row[_OF], row[_VALUE])
         if notes:
             self._noted.append(events[events[:, _WHAT] != _SLOT])
 
-    def _add_segment(self, source: int) -> None:
+    def _add_segment(self, source: int, mode: int) -> None:
         """Make the group of a recording, and lanes for the slots that are known to watch something."""
         header = HEADER.decode(self._scanner.headers[source])
         packet_type, col, row = header["type"], header["column"], header["row"]
@@ -342,6 +436,7 @@ class AieDecoder:
         )
         segment = len(self._groups)
         self._groups.append(group)
+        self._modes.append(mode)
         self._traces.append(self._add_track("trace", "trace", group, config.SLOTS))
         design_col = col - self._colshift
         slots = self._config.slot_names(module, design_col, row) if module in MODULES else ("",) * config.SLOTS
@@ -349,9 +444,14 @@ class AieDecoder:
         self._lanes.reserve(config.SLOTS * len(self._groups))
         code = self._builder.categories.code(module)
         self._lanes.category[config.SLOTS * segment : config.SLOTS * len(self._groups)] = code
-        for slot, watched in enumerate(slots):
-            if watched:
-                self._add_lane(segment, slot)
+        if mode == _EXECUTION:
+            lanes = slice(config.SLOTS * segment, config.SLOTS * segment + len(FLOW_KINDS))
+            self._lanes.track[lanes] = self._add_track("flow", "flow", group, 0)
+            self._lanes.name[lanes] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
+        else:
+            for slot, watched in enumerate(slots):
+                if watched:
+                    self._add_lane(segment, slot)
         if self._config.slots and (module, design_col, row) not in self._config.slots:
             self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
 
@@ -409,12 +509,14 @@ class AieDecoder:
         segment, ticks = rows[:, _OF], np.ascontiguousarray(rows[:, _TICK])
         names = self._builder.names.codes(("Start", "Restart", "Stop"))
         exact, estimated, inferred = self._builder.dictionary("instants", "quality").codes(schema.QUALITIES)
-        is_exact = (columns["is_exact"][segment] == 1) | ~(is_stop | is_restart)
+        mode = columns["mode"][segment]
+        is_exact = ((columns["is_exact"][segment] == 1) & (mode == 0)) | ~(is_stop | is_restart)
         self._builder.append(
             "instants",
             track_id=np.array(self._traces, np.int64)[segment],
             ts=self._ts(ticks),
             ts_ticks=ticks,
+            ts_ticks_valid=(mode == 0) | ~(is_stop | (is_restart & (mode == _EXECUTION))),
             name=names[np.where(is_stop, 2, is_restart.astype(np.int64))],
             category="trace",
             quality=np.where(
@@ -426,7 +528,7 @@ class AieDecoder:
     def _add_gaps(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
         """Gaps lie on the tile's group: they concern all its lanes."""
         rows = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
-        others = np.flatnonzero(columns["mode"] != 0)
+        others = np.flatnonzero(columns["mode"] == _RESERVED)
         causes = self._builder.dictionary("gaps", "cause").codes((*schema.CAUSES, _OTHER_MODE))
         segment = np.concatenate([rows[:, _OF], others])
         if not len(segment):
@@ -449,8 +551,9 @@ class AieDecoder:
         )
 
     def _add_coverage(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
-        """From Start to Stop, or to the last known cycle, without the gaps."""
+        """From Start to Stop, or to the last known cycle, without the gaps; only mode 0 tells of every cycle."""
         gaps = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
+        gaps = gaps[columns["mode"][gaps[:, _OF]] == 0]
         recorded = np.flatnonzero(columns["mode"] == 0)
         # In order of recording and time: what is known ends where a gap begins, and begins again where one ends.
         segment = np.concatenate([recorded, gaps[:, _OF], gaps[:, _OF], recorded])
@@ -489,14 +592,16 @@ class AieDecoder:
             ordinal=columns["ordinal"],
             mode=columns["mode"],
             start_timer=columns["timer"],
-            start_timer_valid=columns["mode"] < 2,
+            start_timer_valid=columns["mode"] < _EXECUTION,
+            start_pc=columns["timer"],
+            start_pc_valid=columns["mode"] == _EXECUTION,
             start_offset=columns["offset"],
             is_start_seen=notes[:, start_lost, 0] == 0,
             is_stop_seen=columns["ending"] == _STOP,
             ending=builder.dictionary("aie_segments", "ending").codes(schema.ENDINGS)[columns["ending"]],
             cycles=columns["end"],
             cycles_valid=columns["mode"] == 0,
-            is_exact=(columns["is_exact"] == 1) & (columns["mode"] == 0),
+            is_exact=(columns["is_exact"] == 1) & (columns["mode"] != _RESERVED),
             packets=columns["packets"],
             frames=columns["frames"],
             restarts=columns["restarts"],
@@ -512,13 +617,13 @@ class AieDecoder:
             count, first = notes[segment, note].tolist()
             name = schema.SEGMENT_STATS[note].name
             self._stat(name, count, first, segment)
-            if name in ("aie_restart", "aie_start_lost") and columns["mode"][segment] == 0:
-                # No capture that we know holds a restart of mode 0.
+            if name in ("aie_restart", "aie_start_lost") and columns["mode"][segment] in (0, _EXECUTION):
+                # No capture that we know holds a restart of another mode than 1.
                 self._stat("unconfirmed_row", count, first, segment)
         ended = events[(events[:, _WHAT] == _END) & (events[:, _DETAIL] != _STOP)]
         for row in ended.tolist():
             segment = row[_OF]
-            if columns["mode"][segment] == 0:
+            if columns["mode"][segment] != _RESERVED:
                 self._stat("aie_no_stop", 1, None, segment)
             if row[_DETAIL] == _RESTARTED:
                 self._stat("aie_second_start", 1, row[_OFFSET], segment)

@@ -7,7 +7,10 @@ words little endian, or as text of one word a line.
 
 from __future__ import annotations
 
-from lanescope.wire import Field, FrameSet, Member, Record, Struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lanescope.wire import Field, Frame, FrameSet, Member, Record, Struct
 
 PACKET_WORDS = 8
 PAYLOAD_WORDS = 7
@@ -19,6 +22,7 @@ MODES = {0: "event-time", 1: "event-pc", 2: "execution", 3: "reserved"}
 MODULES = {0: "core", 1: "mem", 2: "shim", 3: "memtile"}
 
 _AM020 = "AMD AM020, chapter 2"
+_XDNA_EMU = "FIM43-Redeye/xdna-emu, trace decoder and its notes"
 _MLIR_AIE = "Xilinx/mlir-aie, python/utils/trace"
 
 HEADER = Record(
@@ -142,9 +146,105 @@ MODE0 = FrameSet(
     doc="Event-time trace: which of eight events were asserted, in every cycle.",
 )
 
+
+EVENT_PC = Record(
+    "event_pc",
+    bits=32,
+    prefix="110001",
+    fields=(
+        Field("mask", lsb=18, width=8, doc=_MASK),
+        Field("reserved", lsb=14, width=4, doc="Zero in all captures.", default=0, status="unknown"),
+        Field("pc", lsb=0, width=14, doc="Byte address that was being fetched, up to four bundles ahead of the event."),
+    ),
+    doc="One cycle with events and where the program was. Quiet cycles are not told.",
+    source="Xilinx/mlir-aie, pull request 3504; 162 frames of a hardware capture",
+    status="observed",
+)
+#: Mode 1: one frame for each cycle in which a watched event was asserted. Only core modules have it.
+MODE1 = FrameSet(
+    "aie.mode1",
+    (
+        EVENT_PC,
+        replace(MODE0["repeat0"], doc="So many cycles more with the same events at the same address."),
+        replace(MODE0["repeat1"], doc="So many cycles more with the same events at the same address."),
+        STOP,
+        START,
+        replace(SYNC, source=f"{_AM020}, for mode 0", status="published"),
+        FILLER,
+    ),
+    filler="filler",
+    doc="Event-PC trace: the order of events, and the program counter at each.",
+)
+
+
+def _flow(name: str, bits: int, prefix: str, doc: str, status: str, fields: tuple[Field, ...] = ()) -> Record:
+    source = f"{_XDNA_EMU}; one hardware capture" if status == "observed" else _XDNA_EMU
+    return Record(name, bits=bits, prefix=prefix, fields=fields, doc=doc, source=source, status=status)
+
+
+_PC = Field("pc", lsb=0, width=14, doc="Byte address of a bundle.")
+_REPEATS = "The last frame happened so many times more; known of atoms only."
+#: Mode 2: the decisions of the program, without any time. Only core modules of AIE2 are known to have it.
+MODE2 = FrameSet(
+    "aie.mode2",
+    (
+        _flow("not_taken", 4, "0000", "N: a conditional branch was not taken.", "observed"),
+        _flow("taken", 4, "0001", "E: a conditional branch was taken, direct or indirect.", "observed"),
+        _flow(
+            "loop",
+            32,
+            "010",
+            "A zero-overhead loop begins.",
+            "published",
+            (
+                Field("is_wrapped", lsb=28, width=1, doc="2**28 or more trips: the count is what is left of them."),
+                Field("count", lsb=0, width=28, doc="Trips, modulo 2**28."),
+            ),
+        ),
+        _flow("new_pc", 16, "10", "Where a return or an indirect jump or call went.", "observed", (_PC,)),
+        _flow("repeat0", 8, "1110", _REPEATS, "published", (Field("repeats", lsb=0, width=4),)),
+        _flow("repeat1", 16, "110110", _REPEATS, "published", (Field("repeats", lsb=0, width=10),)),
+        replace(STOP, source=f"{_XDNA_EMU}; as in the other modes", status="published"),
+        _flow(
+            "start",
+            32,
+            "11110",
+            "A recording begins. One word, without a timer.",
+            "observed",
+            (
+                Field(
+                    "restart",
+                    lsb=26,
+                    width=1,
+                    doc="Recording goes on after frames were lost.",
+                    values={0: "first", 1: "again"},
+                    status="published",
+                ),
+                Field("mode", lsb=24, width=2, doc="Trace mode.", values=MODES),
+                Field("reserved", lsb=14, width=10, doc="Zero in the capture.", default=0, status="unknown"),
+                Field("pc", lsb=0, width=14, doc="Byte address that was being fetched: at a stall, ahead of it."),
+            ),
+        ),
+        _flow("filler0", 4, "0010", "Nothing; fills words.", "observed"),
+        _flow("filler1", 8, "11111110", "Nothing; may fill packets.", "published"),
+        _flow("sync", 8, "11111111", "Unknown; mode 2 has no time.", "published"),
+    ),
+    filler="filler0",
+    doc="Execution trace: branch outcomes, dynamic targets, loop counts, in order.",
+)
+FRAME_SETS = {0: MODE0, 1: MODE1, 2: MODE2}
+
 #: What the native frame reader calls its items: frames by number, then what is no frame.
-FRAMES = tuple(record.name for record in MODE0.records)
+FRAMES = (
+    *(record.name for record in MODE0.records),
+    "event_pc",
+    *("not_taken", "taken", "loop", "new_pc", "filler0", "filler1"),
+)
 NO_FRAME = ("unknown_code", "crosses_word", "misaligned", "truncated", "zero_word", "other_mode")
+#: Frames that carry nothing.
+FILLERS = ("filler", "filler0", "filler1")
+#: What a row of mode 2 says, by the number in its native tag.
+FLOW_KINDS = ("start", "restart", "taken", "not_taken", "new_pc", "loop", "stop")
 #: What the native packet scanner calls its runs of words, by number.
 RUNS = ("packet", "lost", "orphan", "zeros", "incomplete")
 PACKET_RUN, LOST_RUN, ORPHAN_RUN, ZEROS_RUN, INCOMPLETE_RUN = range(5)
@@ -153,3 +253,48 @@ PACKET_RUN, LOST_RUN, ORPHAN_RUN, ZEROS_RUN, INCOMPLETE_RUN = range(5)
 def module_name(packet_type: int) -> str:
     """Return the module that sends packets of a type, by convention."""
     return MODULES.get(packet_type, f"type {packet_type}")
+
+
+def is_start(word: int) -> bool:
+    """Tell whether a word at a word's begin is a Start, of any mode."""
+    return word >> 27 == 0b11110
+
+
+def mode_of(start_word: int) -> int:
+    """Return the trace mode that a Start's first word names; it lies at the same place in all modes."""
+    return start_word >> 24 & 3
+
+
+def decode_stream(words: Sequence[int], mode: int = 0) -> Iterator[tuple[int, Frame]]:
+    """Split one source's payload words by the declared layouts: slow, obvious, the measure of the native codec.
+
+    Args:
+        words: payload words in order.
+        mode: the mode before the first Start.
+
+    Yields:
+        (mode, frame), in order; ``Frame.word`` counts from the first of ``words``. Words of mode 3, whose format is
+        unknown, come as errors ``other_mode``, words of zeros where the hardware writes none as ``zero_word``.
+    """
+    at = 0
+    while at < len(words):
+        end = at
+        if is_start(words[at]):
+            mode = mode_of(words[at])
+            end = min(at + (2 if mode < 2 else 1), len(words))
+        while end < len(words) and not is_start(words[end]) and not _is_odd(words[end], mode):
+            end += 1
+        if end > at and mode in FRAME_SETS:
+            for frame in FRAME_SETS[mode].decode(words[at:end]):
+                yield mode, frame._replace(word=at + frame.word)
+        elif end > at:
+            start = FRAME_SETS[2]["start"]
+            yield mode, Frame(at, 0, 32, start, words[at], start.unpack(words[at]))
+        at = end
+        while at < len(words) and not is_start(words[at]) and _is_odd(words[at], mode):
+            yield mode, Frame(at, 0, 32, None, words[at], {}, "zero_word" if mode in FRAME_SETS else "other_mode")
+            at += 1
+
+
+def _is_odd(word: int, mode: int) -> bool:
+    return mode not in FRAME_SETS or (word == 0 and mode != 2)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie import schema
-from lanescope.devices.aie.layout import FRAMES, MODE0, NO_FRAME, PACKET_RUN, PACKET_WORDS, START
+from lanescope.devices.aie.layout import FRAMES, MODE0, MODE1, MODE2, NO_FRAME, PACKET_RUN, PACKET_WORDS, START
 from lanescope.devices.aie.probe import is_text
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Dictionary, Table
@@ -98,17 +98,24 @@ class Items:
     raw: U64
 
     @classmethod
-    def of(cls, payload: U32) -> Items:
-        """Split payload words of one source, uint32 [n]."""
-        room = 4 * len(payload)
+    def of(cls, payload: U32, mode: int = 0) -> Items:
+        """Split payload words of one source, uint32 [n]; ``mode`` holds before the first Start."""
+        room = 8 * len(payload)
         word, raw = np.empty(room, np.uint32), np.empty(room, np.uint64)
         bit, bits, frame = np.empty((3, room), np.uint8)
-        n = core.aie_read_records(np.ascontiguousarray(payload, np.uint32), word, bit, bits, frame, raw)
+        n = core.aie_read_records(np.ascontiguousarray(payload, np.uint32), mode, word, bit, bits, frame, raw)
         return cls(word[:n], bit[:n], bits[:n], frame[:n], raw[:n])
 
 
 _NAMES = FRAMES + NO_FRAME
 _START = FRAMES.index("start")
+_EXECUTION = 2
+#: The declarations by frame number; frames that modes share look alike in all of them.
+_RECORDS = tuple(
+    next(s[name] for s in (MODE0, MODE1, MODE2) if name in {record.name for record in s.records}) for name in FRAMES
+)
+_FIELDS = ("mask", "cycles", "repeats", "pc", "trips", "is_wrapped")
+_FIELDS_OF_TABLE = {"slot": "mask", "count": "trips"}
 
 
 def frames(words: Words) -> Table:
@@ -151,21 +158,22 @@ def _table(words: Words, items: dict[str, npt.NDArray[Any]]) -> Table:
     """Make the table: the fields of each frame from its bits."""
     raw, frame = items["raw"], items["frame"]
     count = len(raw)
-    fields = {name: (np.zeros(count, np.int64), np.zeros(count, np.bool_)) for name in ("mask", "cycles", "repeats")}
-    for number, record in enumerate(MODE0.records):
-        chosen = frame == number
-        for declared in record.fields:
-            value = declared.of(raw[chosen]).astype(np.int64)
-            if declared.name == "slot":
-                value = 1 << value
-            name = "mask" if declared.name == "slot" else declared.name
-            if name in fields:
-                fields[name][0][chosen] = value
-                fields[name][1][chosen] = True
+    fields = {name: (np.zeros(count, np.int64), np.zeros(count, np.bool_)) for name in _FIELDS}
     is_start = frame == _START
+    for number, record in enumerate(_RECORDS):
+        chosen = (frame == number) & ~is_start
+        for declared in record.fields:
+            name = _FIELDS_OF_TABLE.get(declared.name, declared.name)
+            if name in fields and chosen.any():
+                value = declared.of(raw[chosen]).astype(np.int64)
+                fields[name][0][chosen] = 1 << value if declared.name == "slot" else value
+                fields[name][1][chosen] = True
     has_timer = is_start & (items["bits"] == START.bits)
     # A Start without a timer is one word: its fields lie where the upper half of the long one has them.
     start = np.where(has_timer, raw, raw << np.uint64(32))
+    has_anchor = is_start & (START["mode"].of(start) == _EXECUTION)
+    anchor = MODE2["start"]["pc"].of(raw).astype(np.int64)
+    fields["pc"] = np.where(has_anchor, anchor, fields["pc"][0]), fields["pc"][1] | has_anchor
     columns = {
         "offset": Column.array(words.offsets[items["at"]]),
         "bit": Column.array(items["bit"]),
@@ -179,6 +187,9 @@ def _table(words: Words, items: dict[str, npt.NDArray[Any]]) -> Table:
         "mode": _nullable(START["mode"].of(start), is_start, np.uint8),
         "is_restart": _nullable(START["restart"].of(start), is_start, np.bool_),
         "timer": _nullable(START["timer"].of(start), has_timer, np.int64),
+        "pc": _nullable(*fields["pc"], np.int32),
+        "trips": _nullable(*fields["trips"], np.int64),
+        "is_wrapped": _nullable(*fields["is_wrapped"], np.bool_),
     }
     return Table(schema.FRAMES, columns)
 

@@ -17,13 +17,20 @@ SEGMENTS = TableSpec(
         ColumnSpec("packet_type", "uint8", "type of its packets"),
         ColumnSpec("packet_id", "uint8", "id of its packets"),
         ColumnSpec("ordinal", "int64", "1 for the first recording of the unit in the file"),
-        ColumnSpec("mode", "uint8", "0 event-time, 1 event-PC, 2 execution; others than 0 are not decoded"),
+        ColumnSpec("mode", "uint8", "0 event-time, 1 event-PC, 2 execution; 3 is reserved and not decoded"),
         ColumnSpec(
             "start_timer",
             "int64",
             "the unit's timer in its Start frame, before that resets it; NULL in modes 2 and 3",
             nullable=True,
             unit="ticks",
+        ),
+        ColumnSpec(
+            "start_pc",
+            "int32",
+            "mode 2: the address that was being fetched at the start; at a stall, ahead of it",
+            nullable=True,
+            unit="bytes",
         ),
         ColumnSpec("start_offset", "int64", "byte offset of its Start frame", unit="bytes"),
         ColumnSpec("is_start_seen", "bool", "False: the first frame in the file is a restart, what was before is lost"),
@@ -32,18 +39,68 @@ SEGMENTS = TableSpec(
         ColumnSpec(
             "cycles",
             "int64",
-            "from Start to Stop, or to the last known cycle; NULL if not decoded",
+            "from Start to Stop, or to the last known cycle; NULL in the modes that tell no time",
             nullable=True,
             unit="ticks",
         ),
-        ColumnSpec("is_exact", "bool", "nothing was lost in between, so that `cycles` and all its times are exact"),
+        ColumnSpec("is_exact", "bool", "nothing was lost in between; in mode 0 `cycles` and all times are exact then"),
         ColumnSpec("packets", "int64", "packets"),
         ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, fillers not"),
         ColumnSpec("restarts", "int64", "overruns of the unit's buffer that it reported"),
     ),
     key="track_id",
 )
-TABLES = (SEGMENTS,)
+PC_EVENTS = TableSpec(
+    "aie_pc_events",
+    "an event of a recording in mode 1: asserted in so many cycles with the program at one address. Its `ts` is the "
+    "least number of cycles since Start: all cycles with events, the quiet ones between them were not recorded",
+    (
+        ColumnSpec("instant_id", "int64", "the instant, on the lane of its slot"),
+        ColumnSpec(
+            "pc",
+            "int32",
+            "address that was being fetched, up to four bundles ahead of the event",
+            unit="bytes",
+            is_argument=True,
+        ),
+        ColumnSpec("cycles", "int64", "cycles in which it was asserted there", unit="ticks", is_argument=True),
+        ColumnSpec("mask", "uint8", "all events of those cycles, bit i for slot i"),
+    ),
+    key="instant_id",
+)
+PROGRAM_FLOW = TableSpec(
+    "aie_program_flow",
+    "a decision of the program in a recording in mode 2, in order. Its `ts` counts decisions since Start: the least "
+    "number of cycles that have passed, since no time is recorded",
+    (
+        ColumnSpec("instant_id", "int64", "the instant, on the lane `flow` of its tile"),
+        ColumnSpec(
+            "kind",
+            "text",
+            "start, restart (after lost frames), taken and not_taken (conditional branches), new_pc (where a return or "
+            "an indirect jump or call went), loop (a zero-overhead loop begins), stop",
+        ),
+        ColumnSpec(
+            "pc",
+            "int32",
+            "start and restart: address that was being fetched; new_pc: the target",
+            nullable=True,
+            unit="bytes",
+            is_argument=True,
+        ),
+        ColumnSpec("count", "int64", "how often in a row, by Repeat frames", is_argument=True),
+        ColumnSpec("trips", "int64", "loop: trips, modulo 2**28", nullable=True, is_argument=True),
+        ColumnSpec(
+            "is_wrapped",
+            "bool",
+            "loop: 2**28 trips or more, and nobody knows how many times 2**28",
+            nullable=True,
+            is_argument=True,
+        ),
+    ),
+    key="instant_id",
+)
+TABLES = (SEGMENTS, PC_EVENTS, PROGRAM_FLOW)
 
 FRAMES = TableSpec(
     "aie.frame",
@@ -61,6 +118,9 @@ FRAMES = TableSpec(
         ColumnSpec("mode", "uint8", "Start: the trace mode", nullable=True),
         ColumnSpec("is_restart", "bool", "Start: goes on after lost frames", nullable=True),
         ColumnSpec("timer", "int64", "Start: the module's timer", nullable=True, unit="ticks"),
+        ColumnSpec("pc", "int32", "address of an event, a target, or Start in mode 2", nullable=True, unit="bytes"),
+        ColumnSpec("trips", "int64", "loop: trips, modulo 2**28", nullable=True),
+        ColumnSpec("is_wrapped", "bool", "loop: there were 2**28 trips or more", nullable=True),
     ),
 )
 
@@ -88,7 +148,7 @@ SEGMENT_STATS = (
     StatSpec("aie_misaligned", "data_loss", "Start frames in the middle of a word"),
     StatSpec("aie_cut_start", "data_loss", "Start frames whose second word is missing"),
     StatSpec("aie_lost_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
-    _UNCONFIRMED_ROW,  # Repeat after idle cycles
+    _UNCONFIRMED_ROW,
     StatSpec(
         "aie_repeat_limit", "data_loss", "slices that Repeat frames after idle cycles stand for, too many to write"
     ),
@@ -98,10 +158,12 @@ SEGMENT_STATS = (
         "aie_restart_timer", "error", "restarts whose timer contradicts the time before; times after it are too small"
     ),
     StatSpec("aie_restart_ambiguous", "notice", "restarts whose timer would also fit if Start did not reset it"),
-    StatSpec("aie_other_mode", "data_loss", "words of a trace mode that is not decoded here"),
+    StatSpec("aie_other_mode", "data_loss", "words of the reserved trace mode, whose format is unknown"),
     StatSpec("aie_stop_mask", "notice", "Stop frames with a mask, whose meaning is unknown"),
     StatSpec("aie_start_lost", "data_loss", "recordings of which the file has no Start, only a restart"),
     StatSpec("aie_given_up", "error", "words after the time ran beyond what can be counted"),
+    StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set: perhaps a wider program counter"),
+    StatSpec("aie_repeat_target", "notice", "Repeat frames behind an address or a loop, whose meaning is not known"),
 )
 STATS = tuple(
     spec
