@@ -9,7 +9,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from lanescope import cli, devices
-from lanescope.analysis import check
+from lanescope.analysis import check, views
 from lanescope.cli import common
 from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, TableSpec
 from lanescope.trace.stats import CORE_STATS, StatSpec
@@ -70,8 +70,24 @@ def tables() -> str:
             ("bit", "flag", "meaning"), [(int(f), f"`{str(f.name).lower()}`", doc) for f, doc in FLAG_DOCS.items()]
         ),
     ]
+    parts += [
+        "# Tables made on request",
+        'An analysis makes them of any trace when a query reads them: `lanescope sql CAPTURE "select * from idle"`. '
+        "Where a trace counts cycles, `_ns` in a column's name is `_cycles`. A *unit* is the group right above a lane.",
+        *(_spec(views.ANALYSES[name].spec("ns")) for name in views.GENERIC),
+    ]
     for family in devices.in_tree():
         parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
+        if family.views:
+            parts += [f"# Tables of {family.name} made on request"]
+            parts += [
+                _spec(
+                    views.renamed(
+                        views.ANALYSES[view.analysis].spec("ns"), view.name, doc=view.doc, columns=view.columns
+                    )
+                )
+                for view in family.views
+            ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         MissingToolError,
         UsageError,
     )
-    from lanescope.session import batches, merge, open, probe
+    from lanescope.session import batches, merge, open, probe, views
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -41,6 +41,7 @@ _HOME = {
     "merge": "session",
     "open": "session",
     "probe": "session",
+    "views": "session",
     "ColumnSpec": "trace",
     "Flag": "trace",
     "StatSpec": "trace",
@@ -72,6 +73,7 @@ __all__ = [
     "merge",
     "open",
     "probe",
+    "views",
 ]
 
 

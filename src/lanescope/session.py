@@ -10,7 +10,7 @@ from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
 from lanescope.source import MINE, TIE, Capture, Head, Match
-from lanescope.trace import Trace
+from lanescope.trace import LazyTable, Trace
 
 PathLike = str | os.PathLike[str]
 
@@ -159,6 +159,30 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
     return Trace.concat(batches(path, family, **options))
+
+
+def views(trace: Trace) -> dict[str, LazyTable]:
+    """Return the tables that analyses make of a trace, by name; each is made when it is first read.
+
+    They are those that every trace has (``overlap``, ``idle``, ...) and those that its families declare
+    (``cuda_overlap``, ...). SQL sees them beside the tables of the trace.
+    """
+    from lanescope.analysis import views as analyses
+
+    shared = analyses.Shared(trace)
+    families = {str(name) for name in trace.inputs["family"].tolist()}
+    declared = [
+        view
+        for family in (*devices.in_tree(), *(devices.strangers() if families - set(devices.IN_TREE) else ()))
+        if family.name in families
+        for view in family.views
+    ]
+    found = [analyses.of_every_trace(shared, name) for name in analyses.GENERIC]
+    found += [
+        analyses.named(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
+        for view in declared
+    ]
+    return {lazy.spec.name: lazy for lazy in found}
 
 
 def is_folder(path: PathLike) -> bool:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
+from lanescope import session
 from lanescope.cli.common import add_input, close, print_json, read
 from lanescope.devices import Family
 from lanescope.errors import UsageError
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)
-    with _interruptible(), sql.connect(trace) as connection:
+    with _interruptible(), sql.connect(trace, session.views(trace).values()) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
@@ -69,8 +70,10 @@ def _interruptible() -> Iterator[None]:
 
 
 def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:
-    for name, table in trace.tables().items():
-        for column in table.spec.columns:
+    specs = {name: table.spec for name, table in (session.views(trace) | trace.tables()).items()}
+    # What the capture holds comes first.
+    for name in dict.fromkeys((*trace.tables(), *specs)):
+        for column in specs[name].columns:
             yield name, column.name, column.type, column.unit, column.doc
 
 

@@ -7,7 +7,7 @@ probed and shown in ``--help`` at no cost; the methods import what they need whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanescope.errors import UsageError
@@ -70,6 +70,25 @@ def settle(options: Sequence[Option], given: Mapping[str, Any], *, what: str) ->
     return {name: option.value(given.get(name, option.default)) for name, option in known.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A table that an analysis makes of a trace of the family, when somebody asks for it.
+
+    Attributes:
+        name: begins with the family's name: ``cuda_overlap``.
+        analysis: which analysis makes it, a name of ``lanescope.analysis.views.ANALYSES``.
+        role: what a unit is to it; of several the first that the trace knows. The table is empty when it knows none.
+        doc: what a row is, in the family's words; empty: the analysis' own.
+        columns: names of columns in the family's words, by the analysis' own; None leaves a column out.
+    """
+
+    name: str
+    analysis: str
+    role: tuple[str, ...]
+    doc: str = ""
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+
+
 class Decoder(Protocol):
     """Bytes in, trace batches out; how the input is cut never changes the rows."""
 
@@ -109,6 +128,7 @@ class Family:
         verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
         exports: formats that only users of this family's other tools need: ``convert --format NAME``.
         summaries: groupings that only this family has: ``summary --by NAME``.
+        views: tables that analyses make of the family's traces on request, for SQL.
         demo: simulator options that show the family well in ``lanescope demo``.
     """
 
@@ -121,6 +141,7 @@ class Family:
     verbs: Mapping[str, str] = {}
     exports: tuple[str, ...] = ()
     summaries: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
     demo: Mapping[str, Any] = {}
 
     def probe(self, head: Head) -> Match:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lanescope.analysis.check.model import Hit, Rule, Subject
 from lanescope.analysis.intervals import Ints, bounds, order
-from lanescope.trace import Table
+from lanescope.trace import Flag, Table
 from lanescope.trace.column import Mask
 
 
@@ -20,23 +20,39 @@ def _effect_first(subject: Subject) -> Iterator[Hit]:
     if not len(rows):
         return
     early = flows["src_ts"][rows] - flows["dst_ts"][rows]
-    excused = _excused(subject, flows.take(rows), early)
+    # Flows between slices that another rule calls suspect only say the same again.
+    reason = np.where(_suspect(subject, flows.take(rows)), 2, 0)
+    reason[_excused(subject, flows.take(rows), early)] = 1
     lanes = flows["dst_track"][rows]
     unit = subject.trace.time.time_unit
-    for within in (False, True):
-        mine = np.flatnonzero(excused == within)
+    for number, words in enumerate(_REASONS):
+        mine = np.flatnonzero(reason == number)
         mine = mine[order(lanes[mine], flows["dst_ts"][rows[mine]])]
         for first, last in pairwise(bounds(lanes[mine])):
             some = mine[first:last]
             worst = int(early[some].max())
             yield Hit(
-                detail=f"by up to {worst} {unit}" + (", within the stated error of their clocks" if within else ""),
+                detail=f"by up to {worst} {unit}{words}",
                 table="flows",
                 rows=rows[some],
-                severity="notice" if within else None,
+                severity="notice" if words else None,
                 track_id=int(lanes[some[0]]),
                 ts=int(flows["dst_ts"][rows[some[0]]]),
             )
+
+
+#: Why a flow that runs backwards may be no fault of its own.
+_REASONS = ("", ", within the stated error of their clocks", ", which follows from a suspect clock")
+
+
+def _suspect(subject: Subject, flows: Table) -> Mask:
+    """Return which flows begin or end at a slice whose clock is suspect, bool [n]."""
+    found = np.zeros(len(flows), np.bool_)
+    suspect = subject.flagged("slices", Flag.CLOCK_SUSPECT)
+    if len(suspect):
+        for end in ("src_slice", "dst_slice"):
+            found |= flows.valid(end) & np.isin(flows[end], suspect)
+    return found
 
 
 def _excused(subject: Subject, flows: Table, early: Ints) -> Mask:
@@ -61,7 +77,7 @@ RULES = (
         "warning",
         "A flow ends before it begins: work ran before it was dispatched, a wait ended before its signal. One of the "
         "two times is wrong, most often because two clocks are not aligned. A notice where the two lanes have "
-        "different clocks whose anchors state an error as large as that.",
+        "different clocks whose anchors state an error as large as that, and where the clock of one end is suspect.",
         "Do not compare times across these lanes more finely than that. Align their clocks, or record anchors closer "
         "to the run.",
         _effect_first,
