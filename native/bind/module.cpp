@@ -10,6 +10,7 @@ NB_MODULE(core, m) {
     lanescope::bind::ascend(m);
     lanescope::bind::chrome(m);
     lanescope::bind::cuda(m);
+    lanescope::bind::cuda_layouts(m);
     lanescope::bind::layout(m);
     lanescope::bind::perfetto(m);
 }

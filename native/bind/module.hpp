@@ -7,6 +7,7 @@ void arrow(nanobind::module_& m);
 void ascend(nanobind::module_& m);
 void chrome(nanobind::module_& m);
 void cuda(nanobind::module_& m);
+void cuda_layouts(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 }  // namespace lanescope::bind

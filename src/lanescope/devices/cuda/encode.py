@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda import npy
-from lanescope.devices.cuda.layout import TIRX_HEADER, TIRX_RECORD
+from lanescope.devices.cuda.layout import FLASHINFER_V2_RECORD, TIRX_HEADER, TIRX_RECORD
 from lanescope.devices.cuda.tirx import Words
 
 I64 = npt.NDArray[np.int64]
@@ -49,6 +49,28 @@ def pack(records: Records) -> Words:
         words |= values.astype(np.uint64) << np.uint64(field.lsb)
     time = TIRX_RECORD["time"]
     return words | (records.time.astype(np.uint64) & np.uint64(time.mask)) << np.uint64(time.lsb)
+
+
+def to_flashinfer2(words: Words, *, num_blocks: int, num_groups: int, sm: I64) -> Words:
+    """Retag a buffer of TIRx v1 words with a tight stride as FlashInfer's second probe does.
+
+    Args:
+        words: uint64 [n], header and records.
+        num_blocks: from the header.
+        num_groups: from the header.
+        sm: int64 [blocks], the SM of each block.
+
+    Returns:
+        uint64 [n]; block numbers that do not fit their field run into that of the SM, as they do on the device.
+    """
+    lanes = (TIRX_RECORD["lane"].of(words)).astype(np.int64)
+    block = np.minimum(lanes // num_groups, num_blocks - 1)
+    tags = sm[block].astype(np.uint64) << np.uint64(FLASHINFER_V2_RECORD["sm"].lsb)
+    tags |= block.astype(np.uint64) << np.uint64(FLASHINFER_V2_RECORD["block"].lsb)
+    tag = np.uint64(TIRX_RECORD["lane"].mask << TIRX_RECORD["lane"].lsb)
+    found: Words = np.where(words == 0, words, (words & ~tag) | (tags & tag))
+    found[0] = words[0]
+    return found
 
 
 def positions(lane: I64) -> I64:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
+from lanescope.devices.cuda.views import VIEWS
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -33,6 +34,14 @@ def _threads(text: str) -> tuple[int, ...]:
     return tuple(_size(part) for part in text.split(","))
 
 
+def _layout(text: str) -> str:
+    from lanescope.devices.cuda.layout import SHORT_NAMES
+
+    if text not in SHORT_NAMES:
+        raise ValueError("there are " + ", ".join(SHORT_NAMES))
+    return SHORT_NAMES[text]
+
+
 def _multi(text: str) -> str:
     if text not in ("split", "ignore"):
         raise ValueError("it is neither split nor ignore")
@@ -54,6 +63,7 @@ class Cuda(Family):
         Option("device", str, "name of the GPU; captures with anchors merge only under one name", "GPU"),
     )
     sim_options = (
+        Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
         Option("blocks", _size, "blocks of the grid", 132),
         Option("tiles", _size, "tiles that each block works through", 12),
         Option(
@@ -67,6 +77,12 @@ class Cuda(Family):
         Option("nested", bool, "an outer region around each tile", default=True),
         Option("instants", bool, "an instant for each tile", default=False),
         Option("wrap", bool, "let the stamps run through zero halfway", default=False),
+        Option("overflow", bool, "a buffer too small for what is recorded", default=False),
+        Option("cap", _count, "warpscope: records that a lane may have; 0: no limit", 0),
+        Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
+        Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
+        Option("payload", bool, "ls2: a payload with each record", default=False),
+        Option("gpu", _count, "ls2: which of several GPUs, each with a timer of its own", 0),
         Option("unfinished", _count, "lanes that stop inside a region", 0),
         Option("no_finalize", _count, "lanes that leave without finalize", 0),
         Option("two_writers", _count, "lanes that two threads write", 0),
@@ -77,6 +93,7 @@ class Cuda(Family):
         Option("stray_ends", _count, "lanes with an end that nothing began", 0),
         Option("reruns", _count, "lanes that go on behind their finalize", 0),
     )
+    views = VIEWS
     demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)
     streaming = False
     # One word, the columns of half a slice, and scratch for the longest lane.

@@ -226,12 +226,17 @@ class Decoded:
             if lowest < 0:
                 turns[used] += -(lowest // self.stamp_wrap) * self.stamp_wrap
         if turns.any():
-            for name in ("first", "last", "min", "max", "finalize"):
-                self.summary[name] = np.where(used, self.summary[name] + turns, 0)
-            self.slices.columns["begin"] += self.slices.spread(turns)
-            self.instants.columns["tick"] += self.instants.spread(turns)
-            self.gaps["tick"] += turns[self.gaps["lane"]]
+            self.move(turns)
         return certain
+
+    def move(self, turns: I64) -> None:
+        """Move the ticks of each lane by so many, int64 [lanes]; lanes without records have none to move."""
+        used = self.summary["records"] > 0
+        for name in ("first", "last", "min", "max", "finalize"):
+            self.summary[name] = np.where(used, self.summary[name] + turns, 0)
+        self.slices.columns["begin"] += self.slices.spread(turns)
+        self.instants.columns["tick"] += self.instants.spread(turns)
+        self.gaps["tick"] += turns[self.gaps["lane"]]
 
     @property
     def earliest(self) -> int:

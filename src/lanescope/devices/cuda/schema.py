@@ -24,8 +24,9 @@ REGIONS = TableSpec(
         _GROUP,
         _SM,
         _EVENT,
-        ColumnSpec("token", "int64", "number of an asynchronous region; NULL of others", nullable=True),
+        ColumnSpec("token", "int64", "small number of the begin record; NULL where it has none", nullable=True),
         _PAYLOAD,
+        ColumnSpec("end_payload", "uint64", "the same of the end record", nullable=True),
         ColumnSpec(
             "resolution_ns",
             "int64",

@@ -1,0 +1,120 @@
+// Readers of the layouts of in-kernel probes beside TIRx's.
+#include <algorithm>
+
+#include "core/cuda/flashinfer.hpp"
+#include "core/cuda/ls2.hpp"
+#include "core/cuda/proton.hpp"
+#include "cuda_columns.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace lanescope::bind::cuda_columns;
+namespace flashinfer = lanescope::cuda::flashinfer;
+namespace ls2 = lanescope::cuda::ls2;
+namespace proton = lanescope::cuda::proton;
+
+namespace {
+
+ls2::Layout ls2_layout(uint64_t lanes, uint64_t capacity, uint64_t record_words, bool ring) {
+    const bool is_power = capacity != 0 && (capacity & (capacity - 1)) == 0;
+    if (!is_power || capacity >> 31 != 0 || record_words - 1 > 1) throw nb::value_error("no such layout");
+    return {lanes, capacity, record_words, ring};
+}
+
+void check_rings(std::span<const proton::Ring> rings, size_t words) {
+    for (const auto& ring : rings) {
+        const auto limit = static_cast<int64_t>(words);
+        const bool inside = ring.start >= 0 && ring.entries >= 0 && ring.entries <= limit / 2 &&
+                            ring.start <= limit - 2 * ring.entries && ring.stored >= 0 &&
+                            ring.stored <= ring.entries && ring.first >= 0 &&
+                            (ring.first < ring.entries || ring.stored == 0);
+        if (!inside) throw nb::value_error("a ring lies outside of the buffer");
+    }
+}
+
+}  // namespace
+
+void lanescope::bind::cuda_layouts(nb::module_& m) {
+    m.def(
+        "cuda_flashinfer_to_tirx",
+        [](const In<uint64_t>& words, uint64_t lanes, uint64_t groups, const Out<uint64_t>& out,
+           const Out<int16_t>& sm) {
+            if (groups == 0 || lanes == 0 || lanes % groups != 0 || sm.size() != lanes || out.size() != words.size()) {
+                throw nb::value_error("no such grid");
+            }
+            nb::gil_scoped_release nogil;
+            return flashinfer::to_tirx(view(words), lanes, groups, view(out), view(sm));
+        },
+        "words"_a.noconvert(), "lanes"_a, "groups"_a, "out"_a.noconvert(), "sm"_a.noconvert(),
+        "Rewrite words of FlashInfer's second layout as TIRx v1 words; fill in the SM of each lane (-1 none, -2 several); "
+        "return how many words name the block of their slot.");
+
+    m.attr("CUDA_LS2_COLUMNS") = sizeof(ls2::Lane) / sizeof(int64_t);
+    m.def(
+        "cuda_ls2_scan",
+        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring,
+           const Rows<int64_t>& lanes) {
+            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring);
+            const auto rows = structs<ls2::Lane>(lanes, lanes.shape(0));
+            nb::gil_scoped_release nogil;
+            ls2::scan(view(words), layout, rows);
+        },
+        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "lanes"_a.noconvert(),
+        "Say for each lane what it holds, int64 [lanes, CUDA_LS2_COLUMNS].");
+    m.def(
+        "cuda_ls2_decode",
+        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring,
+           const Rows<const int64_t>& lanes, uint64_t step_back, const nb::args& outputs) {
+            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring);
+            const auto given = structs<ls2::Lane>(lanes);
+            // What was scanned is counted again: the caller's table may be of other words.
+            std::vector<ls2::Lane> rows(given.size());
+            ls2::scan(view(words), layout, rows);
+            Columns columns(outputs, rows.size());
+            int64_t longest = 0, begins = 0, marks = 0, present = 0;
+            for (const auto& row : rows) {
+                longest = std::max(longest, row.present);
+                begins += row.begins, marks += row.marks, present += row.present;
+            }
+            columns.require(static_cast<size_t>(begins), static_cast<size_t>(marks),
+                            static_cast<size_t>(present) + rows.size());
+            return decoded(columns, {32, true, step_back}, static_cast<size_t>(longest), ls2::event_bits,
+                           [&](std::span<cuda::Record> records, cuda::LaneDecoder& decoder) {
+                               ls2::decode(view(words), layout, rows, records, columns.summaries, decoder);
+                           });
+        },
+        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "lanes"_a.noconvert(), "step_back"_a,
+        "outputs"_a, "Decode all lanes into the columns; results as cuda_tirx_decode.");
+
+    m.def(
+        "cuda_proton_count",
+        [](const In<uint32_t>& words, const Rows<const int64_t>& rings) {
+            const auto rows = structs<proton::Ring>(rings);
+            check_rings(rows, words.size());
+            const auto found = proton::count(view(words), rows);
+            return nb::make_tuple(found.begins, found.marks, found.special, found.wide);
+        },
+        "words"_a.noconvert(), "rings"_a.noconvert(),
+        "Count the entries of rings, int64 [n, 5]: (begins, other readable ones, asynchronous ones and values, whether "
+        "any stamp is wider than 32 bits).");
+    m.def(
+        "cuda_proton_decode",
+        [](const In<uint32_t>& words, const Rows<const int64_t>& rings, unsigned stamp_bits, uint64_t step_back,
+           const nb::args& outputs) {
+            const auto rows = structs<proton::Ring>(rings);
+            check_rings(rows, words.size());
+            if (stamp_bits < 32 || stamp_bits > 43) throw nb::value_error("no such stamp");
+            Columns columns(outputs, rows.size());
+            const auto counts = proton::count(view(words), rows);
+            int64_t longest = 0, stored = 0;
+            for (const auto& row : rows) longest = std::max(longest, row.stored), stored += row.stored;
+            columns.require(counts.begins, counts.marks, static_cast<size_t>(stored) + rows.size());
+            return decoded(columns, {stamp_bits, true, step_back}, static_cast<size_t>(longest), proton::event_bits,
+                           [&](std::span<cuda::Record> records, cuda::LaneDecoder& decoder) {
+                               proton::decode(view(words), rows, records, columns.summaries, decoder);
+                           });
+        },
+        "words"_a.noconvert(), "rings"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "outputs"_a,
+        "Decode all rings into the columns; results as cuda_tirx_decode.");
+}
