@@ -132,8 +132,9 @@ def commands() -> str:
         "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
         "`--strict`; 130 interrupted; 70 a bug of ours.",
     ]
-    for verb in cli.VERBS:
-        parser = common.parser_of(verb, import_module(f"lanescope.cli.{verb}"), [verb], devices.in_tree())
+    of_families = {verb: module for family in devices.in_tree() for verb, module in family.verbs.items()}
+    for verb, module in {**{verb: f"lanescope.cli.{verb}" for verb in cli.VERBS}, **of_families}.items():
+        parser = common.parser_of(verb, import_module(module), [verb], devices.in_tree())
         parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
         parts.append(f"## lanescope {verb}\n\n```text\n{parser.format_help()}```")
     return "\n\n".join(parts) + "\n"

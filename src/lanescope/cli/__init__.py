@@ -27,6 +27,10 @@ VERBS = {
     "doctor": "say what is installed and what is missing",
     "completion": "print what a shell needs to complete all this",
 }
+#: The same of verbs that families of the tree declare; asking the families would make ``--help`` slow.
+FAMILY_VERBS = {
+    "aie-config": "set up AMD AIE trace units: JSON, registers, MLIR",
+}
 
 _EXAMPLES = """\
 examples:
@@ -123,7 +127,7 @@ def _run(arguments: list[str]) -> int:
         family_verbs = _family_verbs() if arguments and not arguments[0].startswith("-") else {}
         if arguments and arguments[0] in family_verbs:
             return _run_verb(arguments[0], family_verbs[arguments[0]], arguments[1:])
-        for name, line in VERBS.items():
+        for name, line in {**VERBS, **FAMILY_VERBS}.items():
             verbs.add_parser(name, help=line)
         parser.parse_args(arguments)
         raise AssertionError("argparse accepts no verb that is not listed")

@@ -201,7 +201,8 @@ def test_a_missing_text_is_one_line():
 SHORT = """
     { } ( ) < > , = : % " \\ . // 0x -1 99999999999999999999999 aie.tile %t aie.trace.event< "TRUE">
     aie.trace.port<0> aie.trace.start broadcast= event=< aie.trace.reg aie.device(npu1) aiex.npu.write32
-    aiex.npu.maskwrite32 (%c,%c) channel=0 port=DMA value="DMA:0" value=3 mask= {address=213216 column=0,row=2 register="Trace_Event0"
+    aiex.npu.maskwrite32 (%c,%c) channel=0 port=DMA value="DMA:0" value=3 mask= {address=213216 column=0,row=2
+    register="Trace_Event0"
     field="Port_0_ID" %t=aie.tile(0,2)
 """
 PIECES = st.sampled_from(

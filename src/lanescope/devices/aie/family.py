@@ -57,6 +57,7 @@ class Aie(Family):
         Option("text", bool, "hex text instead of binary", default=False),
     )
 
+    verbs = {"aie-config": "lanescope.cli.aie_config"}  # noqa: RUF012 (read only)
     demo = {"tiles": 3, "records": 400, "overruns": 1}  # noqa: RUF012 (read only)
 
     def probe(self, head: Head) -> Match:

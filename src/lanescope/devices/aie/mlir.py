@@ -20,6 +20,8 @@ from lanescope.devices.aie.configure import Write
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
 _MAX_DIGITS = 20
+#: What begins names of values, symbols, blocks, attributes and types.
+_SIGILS = "%@^#!"
 _WORD32 = (1 << 32) - 1
 
 _TOKEN = re.compile(
@@ -177,7 +179,7 @@ class _Scanner:
                 self._at += 1
                 opened += token.text != ","
                 continue
-            if token.kind != "word" or self._peek(1) != ("mark", "="):
+            if token.kind != "word" or token.text[0] in _SIGILS or self._peek(1) != ("mark", "="):
                 break
             self._at += 2
             value = self._value()

@@ -1,0 +1,104 @@
+"""Set up the trace units of an AMD AI engine, or see how they are set up.
+
+Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
+command writes, or from the MLIR text of a design, and says it in any of these forms. What is left open is chosen as
+mlir-aie chooses it. Without an output the register writes are shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lanescope.devices import Family
+from lanescope.errors import UsageError
+
+EXAMPLES = (
+    "lanescope aie-config traced.json",
+    "lanescope aie-config traced.json -o traced.mlir --force",
+)
+
+#: Form -> what it is.
+FORMS = {
+    "table": "the register writes, for people",
+    "json": "short JSON",
+    "registers": "JSON with the register writes",
+    "mlir": "aie.trace operations",
+    "writes": "register writes as MLIR operations of a runtime sequence",
+}
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    parser.add_argument("input", metavar="INPUT", help="JSON, or MLIR text such as input_with_addresses.mlir")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where to; standard output by default")
+    forms = "; ".join(f"{name}: {what}" for name, what in FORMS.items())
+    parser.add_argument(
+        "--to", choices=tuple(FORMS), help=f"{forms}. By itself the suffix tells: .mlir is mlir, .json is json"
+    )
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, complete, and write in another form."""
+    from lanescope.devices.aie import configure as forms
+    from lanescope.devices.aie.config import ConfigError
+
+    target = None if args.output in (None, "-") else Path(args.output)
+    form = args.to or ({".mlir": "mlir", ".json": "json"}.get(target.suffix, "table") if target else "table")
+    known = forms.read(Path(args.input))
+    try:
+        known = forms.complete(known)
+        text = _said(form, known)
+    except ConfigError as error:
+        raise UsageError(f"{args.input}: {error}", hint=error.hint) from None
+    if target is None:
+        if text is None:
+            from lanescope.view.tables import show
+
+            columns = ("when", "col", "row", "register", "address", "value", "meaning")
+            show(columns, forms.describe(known), title=f"register writes, {known.device}")
+        else:
+            sys.stdout.write(text)
+        return 0
+    if text is None:
+        raise UsageError("a table goes to the terminal", hint="say --to json, registers, mlir or writes")
+    _write(target, text, Path(args.input), force=args.force)
+    return 0
+
+
+def _said(form: str, known: object) -> str | None:
+    """Return the text of a form; None for the table."""
+    from lanescope.devices.aie import config
+    from lanescope.devices.aie import configure as forms
+
+    assert isinstance(known, config.Config)
+    if form == "json":
+        return json.dumps(config.to_json(known), indent=2) + "\n"
+    if form == "registers":
+        return json.dumps(forms.to_document(known), indent=2) + "\n"
+    if form == "mlir":
+        return forms.to_mlir(known)
+    if form == "writes":
+        return forms.to_mlir_writes(known)
+    forms.begin_writes(known)  # says what is wrong
+    return None
+
+
+def _write(target: Path, text: str, source: Path, *, force: bool) -> None:
+    from lanescope.cli.common import say
+    from lanescope.exchange.output import opened
+    from lanescope.view.text import escape
+
+    target = target.resolve()
+    if target.exists():
+        if target.samefile(source):
+            raise UsageError(f"{target} is the input", hint="write to another file")
+        if not force:
+            raise UsageError(f"{target} is there already", hint="say --force to replace it")
+    with opened(target) as file:
+        size = file.write(text.encode())
+    say(f"{escape(str(target))}: {size} bytes")

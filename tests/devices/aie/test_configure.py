@@ -1,0 +1,253 @@
+"""Configurations in all their forms, there and back."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanescope import cli, devices
+from lanescope.cli import main
+from lanescope.devices.aie import config, configure, events, mlir, registers
+from lanescope.devices.aie.config import ConfigError, Unit, config_of
+from lanescope.errors import UsageError
+
+CORE = {"type": "core", "col": 0, "row": 2, "events": ["INSTR_VECTOR", "INSTR_EVENT_0", "INSTR_EVENT_1"]}
+
+
+@st.composite
+def units(draw, device, *, is_mlir=False):
+    module = draw(st.sampled_from(events.MODULES))
+    row = {"shim": 0, "memtile": 1}.get(module) if module in ("shim", "memtile") else draw(st.integers(2, 31))
+    event = st.sampled_from(sorted(events.names(device, module)))
+    watched = config.stripped(draw(st.lists(event, max_size=8)))
+    known = registers.ports(module)
+    ports = [None] * 8
+    if known:
+        port = st.none() | st.sampled_from(sorted(known.values()))
+        ports = draw(st.lists(port, min_size=8, max_size=8))
+    start = draw(event)
+    unit = Unit(
+        module,
+        draw(st.integers(0, 31)),
+        row,
+        watched,
+        tuple(ports),
+        mode=draw(st.integers(0, 2)) if module == "core" else 0,
+        start=start,
+        stop=draw(event),
+        reset=start if is_mlir else draw(st.none() | event),
+        packet_id=draw(st.none() | st.integers(0, 31)),
+        packet_type=None if is_mlir else draw(st.none() | st.integers(0, 7)),
+    )
+    return unit
+
+
+@st.composite
+def configs(draw, *, is_mlir=False):
+    device = draw(st.sampled_from(events.DEVICES))
+    made = draw(st.lists(units(device, is_mlir=is_mlir), min_size=1, max_size=6))
+    more = (
+        {} if is_mlir else {"colshift": draw(st.none() | st.integers(-3, 5)), "frequency": draw(st.none() | st.just(7))}
+    )
+    return configure.complete(config_of(device, made, **more))
+
+
+@given(configs())
+@settings(max_examples=60)
+def test_json_and_back(known):
+    assert config.parse(json.loads(json.dumps(config.to_json(known)))) == known
+
+
+@given(configs())
+@settings(max_examples=60)
+def test_registers_and_back(known):
+    assert configure.from_document(json.loads(json.dumps(configure.to_document(known)))) == known
+    writes = mlir.read(configure.to_mlir_writes(known))
+    assert (writes.device, dict(writes.units)) == (known.device, dict(known.units))
+
+
+@given(configs(is_mlir=True))
+@settings(max_examples=60)
+def test_mlir_and_back(known):
+    assert mlir.read(configure.to_mlir(known)) == known
+
+
+@given(configs(is_mlir=True))
+@settings(max_examples=50)
+def test_what_mlir_declares_is_what_registers_say(known):
+    lowered = configure.from_writes(known.device, configure.begin_writes(mlir.read(configure.to_mlir(known))))
+    assert dict(lowered.units) == dict(known.units)
+
+
+def test_the_published_register_writes(corpus):
+    """A few lines of JSON give the writes of a design that ran on hardware, register by register."""
+    short = config.parse({"trigger": 0, "start": "BROADCAST_15", "stop": "BROADCAST_14", "tiles": [CORE]})
+    known = configure.complete(short)
+    path = corpus / "aie/vector_scalar/input_with_addresses.mlir"
+    assert config.load_mlir(path) == known
+    text = path.read_text()
+    before, after = configure.begin_writes(known), configure.end_writes(known)
+    for write in [*before, *after]:
+        if write.register.name == "Trace_Event1":
+            assert write.value == 0, "the design leaves it as reset puts it"
+            continue
+        attributes = f"address = {write.register.offset} : ui32, column = {write.col} : i32, row = {write.row} : i32"
+        assert f"aiex.npu.write32 {{{attributes}, value = {write.value} : ui32}}" in text
+
+
+def test_what_is_left_open_is_chosen():
+    tiles = [{"type": "shim", "col": 1, "row": 0, "events": []}, {"type": "memtile", "col": 1, "row": 1, "events": []}]
+    tiles += [{"type": "mem", "col": 0, "row": 2, "events": []}, CORE, {"type": "shim", "col": 0, "row": 0}]
+    known = configure.complete(config.parse({"trigger": 0, "tiles": tiles, "device": "aie2p"}))
+    by_place = known.units
+    assert [by_place[p].packet_id for p in sorted(by_place, key=lambda p: (p[1], p[2], p[0]))] == [1, 2, 3, 4, 5]
+    assert [unit.packet_type for unit in by_place.values()] == [2, 3, 1, 0, 2]
+    named = {
+        place: (known.event_name(place[0], unit.start), known.event_name(place[0], unit.stop))
+        for place, unit in by_place.items()
+    }
+    assert named == {
+        ("shim", 1, 0): ("BROADCAST_A_15", "BROADCAST_A_14"),
+        ("memtile", 1, 1): ("BROADCAST_15", "BROADCAST_14"),
+        ("mem", 0, 2): ("BROADCAST_15", "BROADCAST_14"),
+        ("core", 0, 2): ("BROADCAST_15", "BROADCAST_14"),
+        ("shim", 0, 0): ("USER_EVENT_1", "USER_EVENT_0"),
+    }
+    assert all(unit.reset == unit.start for unit in by_place.values())
+
+
+def tile(**more):
+    return {"tiles": [CORE | more]}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (tile(events=["INSTR_EVNT_0"]), "tile 1: core of aie2 has no event 'INSTR_EVNT_0'; did you mean INSTR_EVENT_0"),
+        (tile(events=["instr_vector"]), "did you mean INSTR_VECTOR"),
+        (tile(events=[54]), "has no event 54"),
+        (tile(events=[True]), "event True is none of 0 to 255"),
+        (tile(type="cor"), "no type 'cor'; did you mean core"),
+        (tile(evnets=[]), "has no 'evnets'; did you mean events"),
+        (tile(mode="event-tme"), "did you mean event-time"),
+        (tile(mode=3), "mode 3 is none of 0 to 2"),
+        (tile(type="mem", mode="execution"), "only cores"),
+        (tile(packet_id=32), "packet_id 32 is none of 0 to 31"),
+        (tile(ports={"0": "DMA:0"}), "did you mean DMA:0"),
+        (tile(ports={"8": "DMA:0 master"}), "no PORT event '8'"),
+        (tile(type="mem", events=[], ports={"0": "DMA:0 master"}), "mem has no ports"),
+        (tile(start="BROADCAST_99"), "did you mean BROADCAST_9"),
+        ({"tiles": [CORE, CORE]}, "tile 2: core (0, 2) stands there twice"),
+        ({"device": "aie2x", "tiles": []}, "did you mean aie2"),
+        ({"tils": []}, "did you mean tiles"),
+        ({"begin": [{"address": "0x34", "value": 1}]}, "no register of a trace unit"),
+        ({"begin": [{"address": "x", "value": 1}]}, "begin 1: address 'x' is no number"),
+        ({"begin": 7}, "begin is no list"),
+        ({"schema": "other/1", "begin": []}, "schema 'other/1'"),
+        ([], "no object"),
+    ],
+)
+def test_nonsense_is_one_line_that_says_where(tmp_path, content, said):
+    path = tmp_path / "traced.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UsageError) as caught:
+        configure.read(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda x: st.lists(x, max_size=4) | st.dictionaries(st.sampled_from([*config.KEYS, *config.TILE_KEYS, "0"]), x),
+        max_leaves=20,
+    )
+)
+@settings(max_examples=300)
+def test_any_json_is_a_configuration_or_one_line(content):
+    try:
+        known = config.parse(content)
+    except ConfigError:
+        return
+    assert config.parse(config.to_json(known)) == known
+
+
+def test_too_many_units_and_two_broadcasts():
+    tiles = [CORE | {"col": col, "row": row} for col in range(8) for row in range(2, 6)]
+    with pytest.raises(ConfigError, match="more packet ids"):
+        configure.complete(config.parse({"tiles": tiles}))
+    tiles = [CORE | {"start": "BROADCAST_3"}, CORE | {"col": 1}]
+    with pytest.raises(ConfigError, match="broadcasts 3, 15"):
+        configure.begin_writes(configure.complete(config.parse({"trigger": 0, "tiles": tiles})))
+    with pytest.raises(ConfigError, match="no trigger can broadcast"):
+        configure.begin_writes(configure.complete(config.parse({"trigger": 0, **tile(start="TRUE")})))
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traced.json").write_text(
+        json.dumps({"start": "BROADCAST_15", "stop": "BROADCAST_14", "tiles": [CORE]})
+    )
+
+    def run(*arguments):
+        status = main(["aie-config", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_turns_each_form_into_each(command, tmp_path):
+    expected = json.loads(command("traced.json", "--to", "json")[1])
+    assert expected["tiles"][0]["packet_id"] == 1
+    for form in ("json", "registers", "mlir", "writes"):
+        name = f"{form}.{'json' if form in ('json', 'registers') else 'mlir'}"
+        status, out, err = command("traced.json", "-o", name, "--to", form)
+        assert (status, out) == (0, "")
+        assert name in err
+        assert json.loads(command(name, "--to", "json")[1]) == expected
+    # The suffix tells the form.
+    assert command("registers.json", "-o", "again.mlir")[0] == 0
+    assert (tmp_path / "again.mlir").read_text() == (tmp_path / "mlir.mlir").read_text()
+
+
+def test_the_command_shows_register_writes(command):
+    status, out, err = command("traced.json")
+    assert (status, err) == (0, "")
+    assert "begin\t0\t2\tTrace_Control0\t0x340d0\t0x797a0000\tstop=BROADCAST_14 start=BROADCAST_15" in out
+
+
+def test_the_command_complains_in_one_line(command, tmp_path):
+    (tmp_path / "bad.json").write_text(json.dumps(tile(events=["INSTR_VECTR"])))
+    for arguments, said in (
+        (("bad.json",), "did you mean INSTR_VECTOR"),
+        (("none.json",), "No such file"),
+        (("traced.json", "-o", "traced.json"), "is the input"),
+        (("traced.json", "-o", "bad.json"), "--force"),
+        (("traced.json", "-o", "table.txt"), "--to"),
+        (("traced.json", "--to", "html"), "invalid choice"),
+    ):
+        status, out, err = command(*arguments)
+        assert (status, out) == (2, "")
+        assert said in err
+        assert err.count("\n") == 1
+    assert command("traced.json", "-o", "bad.json", "--force")[0] == 0
+
+
+def test_its_help_ends_with_two_examples_that_run(command):
+    from lanescope.cli import aie_config
+
+    status, out, _ = command("--help")
+    assert status == 0
+    assert out.endswith("".join(f"  {example}\n" for example in aie_config.EXAMPLES))
+    for example in aie_config.EXAMPLES:
+        assert command(*example.split()[2:])[0] == 0
+
+
+def test_the_help_of_all_verbs_lists_it():
+    assert set(devices.family("aie").verbs) <= set(cli.FAMILY_VERBS)
