@@ -79,11 +79,13 @@ class Rows:
     Attributes:
         columns: by name, [n].
         counts: int64 [lanes], rows of each lane.
+        base: number of the first of these lanes.
     """
 
-    def __init__(self, columns: Columns, counts: I64) -> None:
+    def __init__(self, columns: Columns, counts: I64, base: int = 0) -> None:
         self.columns = columns
         self.counts = counts
+        self.base = base
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -94,7 +96,7 @@ class Rows:
     @cached_property
     def lane(self) -> U32:
         """The lane of each row, uint32 [n]."""
-        return self.spread(np.arange(len(self.counts), dtype=np.uint32))
+        return self.spread(np.arange(self.base, self.base + len(self.counts), dtype=np.uint32))
 
     def events(self, where: npt.NDArray[np.bool_] | None = None) -> list[int]:
         """Return the event numbers that occur, sorted; only in the rows under the mask if one is given."""
@@ -133,15 +135,16 @@ class Outputs:
         """Return the last arguments of the core's decode functions."""
         return (*self.sizes, self.summary, *self.slices.values(), *self.instants.values(), *self.gaps.values())
 
-    def done(self, result: tuple[int, int, int, int, int, int], *, stamp_wrap: int) -> Decoded:
-        """Cut the columns to what was filled."""
+    def done(self, result: tuple[int, int, int, int, int, int], *, stamp_wrap: int, base: int = 0) -> Decoded:
+        """Cut the columns to what was filled; ``base`` is the number of the first lane."""
         slices, instants, gaps, seen, short, step = result
         summary = dict(zip(SUMMARY, self.summary.T, strict=True))
         return Decoded(
             summary=summary,
-            slices=Rows({name: column[:slices] for name, column in self.slices.items()}, summary["slices"]),
-            instants=Rows({name: column[:instants] for name, column in self.instants.items()}, summary["instants"]),
+            slices=Rows({name: column[:slices] for name, column in self.slices.items()}, summary["slices"], base),
+            instants=Rows({n: column[:instants] for n, column in self.instants.items()}, summary["instants"], base),
             gaps={name: column[:gaps] for name, column in self.gaps.items()},
+            base=base,
             seen=seen,
             below_resolution=short,
             tick_step=step or None,
@@ -186,6 +189,7 @@ class Decoded:
         tick_step: what the clock counts in; None when the stamps are too few to tell: 16 random ones share a factor
             of 2 by chance once in 32768 buffers.
         stamp_wrap: ticks after which a stamp repeats.
+        base: number of the first of these lanes; ``gaps`` count them from 0.
     """
 
     summary: dict[str, I64]
@@ -196,6 +200,7 @@ class Decoded:
     below_resolution: int
     tick_step: int | None
     stamp_wrap: int
+    base: int = 0
 
     def align(self, anchor: int | None) -> bool:
         """Put all lanes on one time axis: decide in which turn of the counter each lane's first stamp lies.
@@ -209,22 +214,7 @@ class Decoded:
         Returns:
             False when the reference is not certain: the first stamps are spread over more than half a turn.
         """
-        used = self.summary["records"] > 0
-        first = self.summary["first"]
-        turns = np.zeros(len(first), np.int64)
-        certain = True
-        if used.any():
-            stamps = first[used]
-            if anchor is None:
-                reference, certain = _reference(stamps, self.stamp_wrap)
-                turns[used] = np.where(stamps < reference, self.stamp_wrap, 0)
-            else:
-                behind = (stamps - anchor % self.stamp_wrap) % self.stamp_wrap
-                turns[used] = anchor + behind - stamps
-            # A step back over the wrap may lead below zero; a counter never does.
-            lowest = int((self.summary["min"] + turns)[used].min())
-            if lowest < 0:
-                turns[used] += -(lowest // self.stamp_wrap) * self.stamp_wrap
+        turns, certain = turns_of(self.summary, anchor, self.stamp_wrap)
         if turns.any():
             self.move(turns)
         return certain
@@ -249,6 +239,36 @@ class Decoded:
         """The largest tick, 0 without any."""
         used = self.summary["records"] > 0
         return int(self.summary["max"][used].max()) if used.any() else 0
+
+
+def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_wrap: int) -> tuple[I64, bool]:
+    """Return by how many ticks the lanes have to move to lie on one axis, int64 [lanes]; see ``Decoded.align``.
+
+    Args:
+        summary: of all lanes.
+        anchor: a full reading of the counter, in ticks, at or before the launch.
+        stamp_wrap: ticks after which a stamp repeats.
+
+    Returns:
+        The distances, and whether the reference is certain.
+    """
+    used = summary["records"] > 0
+    first = summary["first"]
+    turns = np.zeros(len(first), np.int64)
+    certain = True
+    if used.any():
+        stamps = first[used]
+        if anchor is None:
+            reference, certain = _reference(stamps, stamp_wrap)
+            turns[used] = np.where(stamps < reference, stamp_wrap, 0)
+        else:
+            behind = (stamps - anchor % stamp_wrap) % stamp_wrap
+            turns[used] = anchor + behind - stamps
+        # A step back over the wrap may lead below zero; a counter never does.
+        lowest = int((summary["min"] + turns)[used].min())
+        if lowest < 0:
+            turns[used] += -(lowest // stamp_wrap) * stamp_wrap
+    return turns, certain
 
 
 def _reference(stamps: I64, wrap: int) -> tuple[int, bool]:

@@ -20,6 +20,7 @@ from lanescope.devices.cuda.faults import FAULTS, Faults, FaultyLane, joined
 from lanescope.devices.cuda.kernel import EVENTS, I64, Entry, Kernel, Random, Setup, run
 from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, FLASHINFER_V2, INSTANT, LS2, PROTON, WARPSCOPE
 from lanescope.devices.cuda.names import NEIGHBOUR
+from lanescope.devices.cuda.planted import planted
 from lanescope.errors import UsageError
 
 _NAME = "attention"
@@ -81,6 +82,7 @@ def _strided(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         truth["sm"] = setup.sm.tolist()
     for lane in lanes:
         lane.damage(words, setup, truth)
+    truth["planted"] = planted(kernel)
     if cap:
         # A probe with a limit leaves the slots behind it alone, however large the buffer is.
         words = np.concatenate([words, np.zeros(setup.stride, np.uint64)])

@@ -1,0 +1,223 @@
+"""Reader of the host file of Proton's instrumentation: an area for each CTA, a ring of entries for each warp in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.cuda import layout
+from lanescope.devices.cuda.grid import Grid
+from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs
+from lanescope.devices.cuda.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
+from lanescope.errors import InputError
+
+Words32 = npt.NDArray[np.uint32]
+
+_HEADER_WORDS = PROTON_HEADER.bits // 32
+#: Words in front of a CTA's write indices, in newer versions and in those without times.
+_NEW, _OLD = PROTON_BLOCK.bits // 32, 4
+#: No kernel runs longer; what looks so is no pair of times.
+_LONGEST_NS = np.uint64(1 << 42)
+_LATEST = np.uint64(1 << 62)
+#: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
+_MAX_WARPS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProtonHeader:
+    """What the file header says; sizes in 32-bit words.
+
+    Attributes:
+        payload: where the areas begin.
+        blocks: CTAs.
+        units: warps of a CTA.
+        scratch: words of a CTA's area.
+        uids: warps that were recorded.
+        size: words of the file.
+    """
+
+    payload: int
+    blocks: int
+    units: int
+    scratch: int
+    uids: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def read(cls, words: Words32) -> ProtonHeader:
+        """Return the header of a file.
+
+        Raises:
+            InputError: it is none, of another version, or contradicts itself.
+        """
+        if len(words) < _HEADER_WORDS:
+            raise InputError("the file is shorter than the header of a Proton file", hint="was it copied whole?")
+        fields = PROTON_HEADER.decode(int.from_bytes(words[:_HEADER_WORDS].tobytes(), "little"))
+        count = fields["uids"]
+        if fields["version"] != 1 or fields["header_size"] != 40 + 4 * count or not 1 <= count <= _MAX_WARPS:
+            raise InputError("the file does not begin with a header of Proton, version 1", hint="was it copied whole?")
+        uids = tuple(words[_HEADER_WORDS : _HEADER_WORDS + count].tolist())
+        sound = (
+            fields["payload_offset"] % 4 == 0
+            and fields["payload_offset"] >= 40 + 4 * count
+            and fields["scratch"] % 4 == 0
+            and fields["scratch"] >= 4 * (_OLD + fields["units"])
+            and 1 <= fields["units"] <= _MAX_WARPS
+            and len(uids) == count
+            and len(set(uids)) == count
+            and max(uids) < fields["units"]
+            and fields["payload_size"] == fields["blocks"] * fields["scratch"]
+        )
+        if not sound:
+            raise InputError("the header of the Proton file contradicts itself", hint="is it a file of version 1?")
+        payload, scratch = fields["payload_offset"] // 4, fields["scratch"] // 4
+        size = payload + fields["blocks"] * scratch
+        return cls(payload, fields["blocks"], fields["units"], scratch, uids, size)
+
+
+class ProtonBuffer:
+    """A Proton file.
+
+    Args:
+        words: uint32 [n], the whole file; a cut one is read as far as it holds whole areas.
+
+    Raises:
+        InputError: the header is none.
+
+    Attributes:
+        header: the file header.
+        words: the words of the file; what stands behind is left out.
+        cut: words that the header promises and that are not there.
+        behind: words behind the buffer.
+        has_times: whether the areas hold times.
+        bad_blocks: areas without a preamble, or whose sizes contradict themselves.
+    """
+
+    format = layout.PROTON
+    clock = "clock64"
+    unit_bytes = 4
+
+    def __init__(self, words: Words32) -> None:
+        self.header = header = ProtonHeader.read(words)
+        self.words = words[: header.size]
+        self.cut = header.size - len(self.words)
+        self.behind = len(words) - len(self.words)
+        blocks = max(0, (len(self.words) - header.payload) // header.scratch)
+        areas = self.words[header.payload : header.payload + blocks * header.scratch].reshape(blocks, header.scratch)
+        self.has_times = self._times(areas)
+        meta = (_NEW if self.has_times else _OLD) + header.units
+        size = areas[:, 3].astype(np.int64) // 4
+        segment = size // len(header.uids) // 2 * 2
+        good = (areas[:, 0] == PROTON_PREAMBLE) & (meta + size <= header.scratch)
+        self.bad_blocks = int(np.count_nonzero(~good))
+        self._areas, self._good = areas, np.flatnonzero(good)
+        self._rings = self._find_rings(meta, segment)
+        self._begins, self._marks, self._special, wide = core.cuda_proton_count(self.words, self._rings)
+        self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
+
+    def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
+        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is."""
+        marked = areas[areas[:, 0] == PROTON_PREAMBLE]
+        if not len(marked) or areas.shape[1] < _NEW + self.header.units:
+            return False
+        times = marked[:, 4:10].astype(np.uint64)
+        begin, end, done = (times[:, at] | times[:, at + 1] << np.uint64(32) for at in (0, 2, 4))
+        ran = end > 0
+        ordered = (begin > 0) & (~ran | ((begin <= end) & (end <= done) & (done - begin < _LONGEST_NS)))
+        indices = marked[:, _NEW : _NEW + self.header.units]
+        return bool(ordered.all() and (indices % 2 == 0).all() and (begin < _LATEST).all())
+
+    def _find_rings(self, meta: int, segment: I64) -> I64:
+        """Return the core's table of rings, a row for each recorded warp of each good area."""
+        header = self.header
+        uids = np.array(header.uids)
+        rows = self._good
+        index = self._areas[rows][:, meta - header.units : meta][:, uids].astype(np.int64) // 2
+        entries = np.broadcast_to((segment[rows] // 2)[:, None], index.shape)
+        lost = np.maximum(0, index - entries)
+        first = np.where(lost > 0, index % np.maximum(entries, 1), 0)
+        start = header.payload + rows[:, None] * header.scratch + meta
+        start = start + np.arange(len(uids))[None, :] * segment[rows][:, None]
+        table = np.stack([start, entries, first, np.minimum(index, entries), lost], axis=-1)
+        return np.ascontiguousarray(table.reshape(-1, 5), np.int64)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The warps that were recorded."""
+        count = len(self.header.uids)
+        block = np.repeat(self._areas[self._good, 1].astype(np.int64), count)
+        warp = np.tile(np.array(self.header.uids, np.int64), len(self._good))
+        rings = self._rings
+        return Grid(
+            self.header.blocks,
+            count,
+            block,
+            warp,
+            sm=np.repeat(self._areas[self._good, 2].astype(np.int64), count),
+            warp=warp,
+            capacity=rings[:, 1],
+            offered=rings[:, 3] + rings[:, 4],
+            lost=rings[:, 4],
+        )
+
+    @property
+    def overwritten(self) -> I64:
+        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]."""
+        return (self._rings[:, 4] > 0).astype(np.int64)
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the words at which entries stand, int64 [n], from their lanes and positions in order of writing."""
+        lanes = lane.astype(np.int64)
+        start, entries, first = self._rings[lanes, 0], self._rings[lanes, 1], self._rings[lanes, 2]
+        at = first + np.maximum(index.astype(np.int64) - self.overwritten[lanes], 0)
+        found: I64 = start + 2 * (at % np.maximum(entries, 1))
+        return found
+
+    def decode(self, *, split: bool, step_back: int) -> Decoded:
+        """Decode all warps; arguments as ``lanes.Buffer.decode`` describes them."""
+        count = len(self._rings)
+        out = Outputs(count, slices=self._begins, instants=self._marks, gaps=int(self._rings[:, 3].sum()) + count)
+        result = core.cuda_proton_decode(self.words, self._rings, self.stamp_bits, step_back, *out.arguments())
+        return out.done(result, stamp_wrap=1 << self.stamp_bits)
+
+    def special(self, lane: U32, index: U32) -> dict[str, npt.NDArray[Any]]:
+        """Return what instants of the core really are; as ``Ls2Buffer.special``."""
+        slot = self.slots_of(lane, index)
+        tag = self.words[slot].astype(np.int64)
+        kinds = PROTON_ENTRY["type"].of(tag)
+        is_end = PROTON_ENTRY["is_end"].of(tag)
+        kind = np.full(len(slot), layout.INSTANT, np.int64)
+        kind[kinds == layout.ASYNC] = (layout.ASYNC_BEGIN + is_end)[kinds == layout.ASYNC]
+        kind[kinds == layout.METRIC] = -1
+        kind[(kinds == layout.SCOPE) & (is_end == 1)] = layout.INSTANT
+        return {"kind": kind, "token": np.zeros(len(slot), np.int64), "slot": slot}
+
+    @property
+    def has_special(self) -> bool:
+        """Whether there are asynchronous scopes or values."""
+        return bool(self._special)
+
+    def times(self) -> tuple[I64, I64] | None:
+        """Return when each lane's CTA began and ended, int64 [lanes] ns each, 0 where it never ended."""
+        if not self.has_times:
+            return None
+        words = self._areas[self._good, 4:8].astype(np.int64)
+        begin, end = (words[:, at] | words[:, at + 1] << 32 for at in (0, 2))
+        count = len(self.header.uids)
+        return np.repeat(begin, count), np.repeat(end, count)
+
+    def account(self, decoded: Decoded) -> tuple[int, int, int]:
+        """Return (words, understood, lost); the others carry nothing."""
+        records = int(decoded.summary["records"].sum())
+        meta = (_NEW if self.has_times else _OLD) + self.header.units
+        understood = min(len(self.words), _HEADER_WORDS + len(self.header.uids)) + len(self._good) * meta + 2 * records
+        lost = 2 * (int(self._rings[:, 3].sum()) - records)
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        lost += int(np.count_nonzero(self._areas[bad]))
+        rest = self.words[self.header.payload + len(self._areas) * self.header.scratch :]
+        return len(self.words), understood, lost + int(np.count_nonzero(rest))

@@ -1,0 +1,80 @@
+"""Asynchronous regions, flows and enclosing regions against slow definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanescope.devices.cuda import links
+
+RECORDS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60)
+
+
+@settings(max_examples=400)
+@given(RECORDS)
+def test_pairs(records):
+    key = np.array([k for k, _ in records], np.int64)
+    is_end = np.array([e for _, e in records], np.bool_)
+    queues: dict[int, list[int]] = {}
+    ends, stray, doubtful = {}, [], set()
+    for at, (k, end) in enumerate(records):
+        queue = queues.setdefault(k, [])
+        if not end:
+            if queue:
+                doubtful |= {at, queue[-1]}
+            queue.append(at)
+            ends[at] = -1
+        elif queue:
+            ends[queue.pop(0)] = at
+        else:
+            stray.append(at)
+    found = links.pair(key, is_end)
+    assert dict(zip(found.begin.tolist(), found.end.tolist(), strict=True)) == ends
+    assert found.begin.tolist() == sorted(ends)
+    assert found.unmatched.tolist() == stray
+    assert set(found.begin[found.doubtful].tolist()) == doubtful
+
+
+@settings(max_examples=400)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=40))
+def test_effects_find_the_latest_cause(records):
+    key, ts, effect = (np.array([row[i] for row in records], np.int64) for i in range(3))
+    wanted, lonely, used = {}, [], set()
+    for at, (k, t, is_effect) in enumerate(records):
+        if not is_effect:
+            continue
+        causes = [(u, i) for i, (c, u, e) in enumerate(records) if c == k and not e and u <= t]
+        if causes:
+            wanted[at] = max(causes)[1]
+            used.add(wanted[at])
+        else:
+            lonely.append(at)
+    effects, causes, without, idle = links.join(key, ts, effect.astype(np.bool_))
+    assert dict(zip(effects.tolist(), causes.tolist(), strict=True)) == wanted
+    assert without.tolist() == lonely
+    assert idle.tolist() == [i for i, row in enumerate(records) if not row[2] and i not in used]
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_innermost_region_around_a_record(data):
+    regions, records = [], []
+    for lane in range(data.draw(st.integers(1, 3))):
+        stack = []
+        steps = data.draw(st.lists(st.sampled_from("(()).."), max_size=30))
+        for at, step in enumerate(steps):
+            if step == "(":
+                stack.append([lane, at, 1000])
+                regions.append(stack[-1])
+            elif step == ")" and stack:
+                stack.pop()[2] = at
+            elif step == ".":
+                records.append((lane, at))
+    regions.sort()
+    columns = [np.array([row[i] for row in regions], np.int64) for i in range(3)]
+    where = [np.array([row[i] for row in records], np.int64) for i in range(2)]
+    found = links.enclosing(*columns, *where, longest=1000)
+    for (lane, at), row in zip(records, found.tolist(), strict=True):
+        around = [i for i, (other, begin, end) in enumerate(regions) if other == lane and begin < at < end]
+        assert row == (max(around, key=lambda i: regions[i][1]) if around else -1)
