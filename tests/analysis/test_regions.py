@@ -31,7 +31,7 @@ def pipelines(draw):
         if draw(st.integers(0, 4)):
             parent = builder.track(f"block {block}", kind="group", role="block")
         for group in range(draw(st.integers(1, 3))):
-            name = f"group {block}.{group}"
+            name = f"group {block}.{group}" if parent is None else f"group {group}"
             found.append(builder.track(name, kind="lane", role="group", parent=parent, discipline="nested"))
     for _ in range(draw(st.integers(0, 10))):
         length = draw(st.one_of(st.none(), st.integers(0, 12), st.integers(0, 12)))
@@ -206,18 +206,37 @@ def test_stretches_are_charged_to_those_they_wait_for(trace):
             assert row["quality"] == "exact"
             assert row["blocked_ns"] == min(max(latest, begin), end) - begin
             assert row["flow_id"] == min(f["id"] for f in inside if f["src_ts"] == latest)
-        elif row["flow_id"] is None and row["kind"] == "wait":
-            unit = sweep.unit[row["track_id"]]
-            ended = [
-                (oracles.extent(s)[1], oracles.extent(s)[0], s["id"])
-                for s in sweep.slices
-                if sweep.unit[s["track_id"]] == unit and s["track_id"] != row["track_id"] and s["name"] not in WAITS
-                and begin < oracles.extent(s)[1] <= end and oracles.extent(s)[0] < oracles.extent(s)[1]
-            ]  # fmt: skip
-            assert row["producer_slice"] == (max(ended)[2] if ended else None)
-            assert row["quality"] == ("inferred" if ended else None)
         elif row["kind"] == "gap" and row["flow_id"] is None:
             assert row["producer"] is None
+
+
+@given(pipelines())
+def test_waits_without_flows_are_charged_to_what_ended_last_or_usually_does(trace):
+    sweep = Sweep(trace)
+    lane_names = trace.tracks["name"].tolist()
+    waits = [r for r in idle.idle(trace).rows() if r["kind"] == "wait" and r["flow_id"] is None]
+    ended, votes = {}, Counter()
+    for row in waits:
+        unit = sweep.unit[row["track_id"]]
+        ended[row["id"]] = sorted(
+            (end, begin, s["id"], s["name"])
+            for s in sweep.slices
+            for begin, end in [oracles.extent(s)]
+            if sweep.unit[s["track_id"]] == unit and s["track_id"] != row["track_id"] and s["name"] not in WAITS
+            if row["ts"] < end <= row["ts"] + row["dur_ns"] and begin < end
+        )
+        if ended[row["id"]]:
+            votes[lane_names[row["track_id"]], row["name"], ended[row["id"]][-1][3]] += 1
+    codes = trace.slices.column("name").dictionary.texts
+    for row in waits:
+        mine = {name: n for (lane, wait, name), n in votes.items()
+                if (lane, wait) == (lane_names[row["track_id"]], row["name"])}  # fmt: skip
+        usual = min(mine, key=lambda name: (-mine[name], codes.index(name)), default=None)
+        candidates = ended[row["id"]]
+        best = [c for c in candidates if c[3] == usual] or candidates
+        assert row["producer_slice"] == (best[-1][2] if best else None)
+        assert row["quality"] == ("inferred" if best else None)
+        assert not best or row["blocked_ns"] == best[-1][0] - row["ts"]
 
 
 @given(pipelines())

@@ -50,8 +50,8 @@ def spec(unit: str = "ns") -> TableSpec:
             ColumnSpec(
                 "quality",
                 "text",
-                "exact: a flow names the producer; inferred: it is what ended last on another lane of the unit before "
-                "the wait did",
+                "exact: a flow names the producer; inferred: it ended last on another lane of the unit before the wait "
+                "did, or it is what waits of this name are mostly for, and ended within this one too",
                 nullable=True,
             ),
         ),
@@ -113,7 +113,8 @@ def idle(
 
     Gaps are the idle time of ``lanes``: recorded time in which no slice runs; what is unknown is none. Waits are what
     ``activity`` finds of regions that wait. The producer is the source of the latest flow that ends in the stretch; a
-    wait that no flow ends in is charged to the last region that works and ends, on another lane of the unit, within it.
+    wait that no flow ends in is charged to the last region that works and ends, on another lane of the unit, within it;
+    or, if that is not the one that waits of this name are mostly charged to, to the last of those, if there is one.
 
     Args:
         trace: the trace.
@@ -295,31 +296,77 @@ def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
 
 
 def _by_neighbour(time: LaneTime, unit_of: Ints, stretches: _Stretches, charge: _Charge, works: Mask | None) -> _Charge:
-    """Charge waits that no flow ends in to what ended last, within them, on another lane of their unit."""
+    """Charge waits that no flow ends in to what ended last, within them, on another lane of their unit.
+
+    A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,
+    the region that most waits of this name, on lanes of this name, were charged to first gets this one too.
+    """
     count = len(stretches)
     nobody = np.full(count, -1, np.int64)
     found = _Charge(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
-    track, begin, end = extents(time.trace.slices)
+    slices = time.trace.slices
+    track, begin, end = extents(slices)
     if works is None or not count:
         return found
     known = works & (end > begin) & (track >= 0) & (track < len(time.tree))
     known[known] = unit_of[track[known]] >= 0
     rows = np.flatnonzero(known)
-    # By end; of those that end together the innermost last.
-    rows = rows[np.lexsort((begin[rows], end[rows], unit_of[track[rows]]))]
-    group = unit_of[track[rows]]
     asked = np.flatnonzero((stretches.row >= 0) & (charge.flow < 0))
     asked = asked[unit_of[stretches.time.group[asked]] >= 0]
     if not len(rows) or not len(asked):
         return found
-    own = stretches.time.group[asked]
-    at = last_before(group, end[rows], unit_of[own], stretches.time.end[asked])
-    at = np.where((at >= 0) & (track[rows[at]] == own), _last_of_another_lane(track[rows], group)[at], at)
-    hit = at >= 0
-    hit[hit] = end[rows[at[hit]]] > stretches.time.begin[asked[hit]]
-    to, row = asked[hit], rows[at[hit]]
+    unit, waiting = unit_of[track[rows]], stretches.time.take(asked)
+    wait_unit = unit_of[waiting.group]
+    ends = Intervals(track, begin, end)
+    row = _last_end(ends, rows, unit, wait_unit, waiting)
+    name = slices.column("name").values.astype(np.int64)
+    lane_name = Dictionary().codes(time.tree.names).astype(np.int64)
+    usual = _usual(lane_name[waiting.group], name[stretches.row[asked]], row, name)
+    # Once more, looking for the usual region only.
+    names = int(name.max()) + 1
+    again = np.flatnonzero((usual >= 0) & (row >= 0))
+    again = again[name[row[again]] != usual[again]]
+    wanted = wait_unit[again] * names + usual[again]
+    better = _last_end(ends, rows, unit * names + name[rows], wanted, waiting.take(again))
+    row[again] = np.where(better >= 0, better, row[again])
+    hit = row >= 0
+    to, row = asked[hit], row[hit]
     found.row[to], found.track[to], found.done[to] = row, track[row], end[row]
     return found
+
+
+def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: Intervals) -> Ints:
+    """Return the slice of a group that ends last within each wait and is on another lane, -1 for none.
+
+    Args:
+        ends: when slices run, by row of the slices table.
+        rows: int64 [n], the slices to look among.
+        group: int64 [n], the group of each.
+        wanted: int64 [m], the group to look in.
+        waiting: the waits, [m]; their groups are lanes.
+    """
+    # By end; of those that end together the innermost last.
+    sort = np.lexsort((ends.begin[rows], ends.end[rows], group))
+    rows, group = rows[sort], group[sort]
+    track, end = ends.group[rows], ends.end[rows]
+    at = last_before(group, end, wanted, waiting.end)
+    own = (at >= 0) & (track[at] == waiting.group)
+    at[own] = _last_of_another_lane(track, group)[at[own]]
+    return np.where((at >= 0) & (end[at] > waiting.begin), rows[at], -1)
+
+
+def _usual(lane: Ints, wait: Ints, row: Ints, name: Ints) -> Ints:
+    """Return the name that waits alike are charged to most often, int64 [n], -1 for none; of equals the first."""
+    _, alike = np.unique(lane * (int(name.max()) + 1) + wait, return_inverse=True)
+    alike = alike.reshape(-1)
+    charged = np.flatnonzero(row >= 0)
+    names = int(name.max()) + 1
+    pairs, votes = np.unique(alike[charged] * names + name[row[charged]], return_counts=True)
+    of = pairs // names
+    best = np.lexsort((-pairs, votes, of))  # the last of each: most votes, then the smallest name
+    found = np.full(len(lane) + 1, -1, np.int64)
+    found[of[best]] = pairs[best] % names
+    return found[alike]
 
 
 def _last_of_another_lane(track: Ints, group: Ints) -> Ints:

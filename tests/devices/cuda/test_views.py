@@ -1,0 +1,212 @@
+"""Where the time of the simulated pipeline went: the tables say what the simulator planted, to the nanosecond."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from analysis.sweep import Sweep
+from devices.cuda.helpers import decode, decode_simulation, simulate
+from lanescope import devices, session
+from lanescope.analysis import idle, overlap
+from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.kernel import EVENTS, Random, Setup, run
+from lanescope.devices.cuda.planted import LOADS, WAITS, planted, waits
+from lanescope.exchange import sql
+from lanescope.trace import Column, Table, Trace
+from lanescope.trace.schema import FLOWS
+
+SETUPS = [
+    {"blocks": 4, "tiles": 6},
+    {"blocks": 7, "tiles": 5, "sms": 3},
+    {"blocks": 3, "tiles": 5, "groups": 4, "nested": False},
+    {"blocks": 3, "tiles": 5, "groups": 2, "instants": True},
+    {"blocks": 2, "tiles": 4, "groups": 5, "tick": 1},
+    {"blocks": 3, "tiles": 4, "groups": 3, "tick": 1024},
+    {"blocks": 3, "tiles": 4, "groups": 1},
+    {"blocks": 2, "tiles": 3, "threads": "48,48,32", "wrap": True},
+]
+
+
+@pytest.fixture(
+    scope="module", params=range(len(SETUPS)), ids=lambda n: ",".join(f"{k}={v}" for k, v in SETUPS[n].items())
+)
+def kernel(request):
+    """A simulation, its trace, and a connection that knows all its tables."""
+    simulation = simulate(seed=request.param, **SETUPS[request.param])
+    trace = decode_simulation(simulation)
+    with sql.connect(trace, session.views(trace).values()) as connection:
+        yield simulation.truth, trace, connection
+
+
+def ask(kernel, query):
+    return kernel[2].execute(query).fetchall()
+
+
+def test_overlap_is_what_was_planted(kernel):
+    expected = {(one, other): ns for one, other, ns in kernel[0]["planted"]["overlap"]}
+    assert expected
+    for query in (
+        "select region, other, overlap_ns from overlap where overlap_ns > 0",
+        "select region, other, sum(overlap_ns)::bigint from cuda_overlap group by all",
+    ):
+        assert {(one, other): ns for one, other, ns in ask(kernel, query)} == expected
+
+
+def test_hidden_load_is_what_was_planted(kernel):
+    truth = kernel[0]["planted"]
+    query = "select total_ns, hidden_ns, exposed_ns from hidden where kind = 'load' and region is null"
+    assert ask(kernel, query) == [
+        (truth["load_ns"], truth["load_hidden_ns"], truth["load_ns"] - truth["load_hidden_ns"])
+    ]
+    parts = ask(kernel, "select region from hidden where kind = 'load' and region is not null order by 1")
+    assert [name for (name,) in parts] == [EVENTS[event] for event in LOADS]
+
+
+def test_idle_of_every_lane_is_what_was_planted(kernel):
+    expected = {(block, group, kind, name): ns for block, group, kind, name, ns in kernel[0]["planted"]["idle"]}
+    found = ask(
+        kernel,
+        'select block, "group", kind, name, sum(total_ns)::bigint from cuda_idle join cuda_lanes using (track_id) '
+        "group by all",
+    )
+    assert {row[:4]: row[4] for row in found} == expected
+
+
+def test_occupancy_is_what_was_planted(kernel):
+    truth = kernel[0]["planted"]
+    found = dict(ask(kernel, "select what, sum(dur_ns * active)::bigint from occupancy group by 1"))
+    assert found == truth["occupancy_ns"]
+    assert ask(kernel, "select sum(dur_ns * blocks)::bigint from cuda_resident") == [(truth["resident_ns"],)]
+    assert ask(kernel, "select sum(resident_ns)::bigint from cuda_blocks") == [(truth["resident_ns"],)]
+
+
+def test_blocks_account_for_the_whole_window(kernel):
+    rows = ask(kernel, "select block, work_ns + stalled_ns + empty_ns - window_ns from cuda_blocks order by 1")
+    assert rows == [(block, 0) for block in range(kernel[0]["num_blocks"])]
+
+
+def with_flows(trace, kernel):
+    """Add the signals of the pipeline to a trace: from the end of what is waited for to the end of the wait."""
+    track = {(r["block"], r["group"]): r["track_id"] for r in trace.details["cuda_lanes"].rows()}
+    origin = min(int(times.min()) for times in kernel.times)
+    ended = {(row["track_id"], row["name"], row["ts"] + row["dur"]): row["id"] for row in trace.slices.rows()}
+    rows = []
+    for wait in waits(kernel):
+        for tile, block in np.ndindex(wait.begin.shape):
+            source, done = track[block, int(wait.producer_group[tile, block])], int(wait.done[tile, block]) - origin
+            by = ended[source, EVENTS[wait.producer], done]
+            rows.append((source, done, track[block, wait.group], int(wait.end[tile, block]) - origin, by))
+    names = ("src_track", "src_ts", "dst_track", "dst_ts", "src_slice")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    flows = Table.from_arrays(
+        FLOWS,
+        {"id": range(len(rows)), "kind": ["signal"] * len(rows), **columns, "dst_slice": [None] * len(rows)},
+    )
+    return Trace(trace.time, {**trace.tables(), "flows": flows}, trace.details)
+
+
+def charged(trace, table, quality):
+    """(group, wait, producer group, producer) -> stretches, blocked and latency, from the rows of ``idle``."""
+    groups = {r["track_id"]: r["group"] for r in trace.details["cuda_lanes"].rows()}
+    found = {}
+    for row in table.rows():
+        if row["kind"] == "wait" and row["quality"] == quality:
+            key = (groups[row["track_id"]], row["name"], groups[row["producer_track"]], row["producer"])
+            parts = (1, row["blocked_ns"], row["latency_ns"])
+            found[key] = tuple(a + b for a, b in zip(found.get(key, (0, 0, 0)), parts, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_waits_are_charged_to_their_producers_through_flows(number):
+    options = devices.settle(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
+    kernel = run(Setup.of(options), Random(number))
+    trace = decode_simulation(FAMILY.simulate(options, number))
+    table = idle.idle(with_flows(trace, kernel), "block")
+    expected = {tuple(row[:4]): tuple(row[4:]) for row in planted(kernel)["charged"]}
+    # Two groups that end together are one producer as good as the other; which, the sums do not tell.
+    assert merged(charged(trace, table, "exact")) == merged(expected)
+
+
+def merged(found):
+    total = Counter()
+    for (group, wait, _, producer), parts in found.items():
+        for name, part in zip(("count", "blocked", "latency"), parts, strict=True):
+            total[group, wait, producer, name] += part
+    return total
+
+
+def test_without_flows_most_of_the_waiting_is_charged_right():
+    simulation = simulate(seed=5, blocks=16, tiles=40)
+    trace = decode_simulation(simulation)
+    found = merged(charged(trace, idle.idle(trace, "block"), "inferred"))
+    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in simulation.truth["planted"]["charged"]})
+    blocked = [key for key in expected if key[3] == "blocked"]
+    assert len(blocked) == 3
+    for key in blocked:
+        assert found[key] == expected[key]
+    # What is not blocked at all is not charged without a flow, or to something that ended by chance.
+    wrong = sum(n for key, n in found.items() if key[3] == "blocked" and key not in blocked)
+    assert wrong <= 0.001 * sum(expected[key] for key in blocked)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sweep_over_every_nanosecond_finds_the_same(seed):
+    simulation = simulate(seed=seed, blocks=2, tiles=2, groups=3, tick=16)
+    trace = decode_simulation(simulation)
+    sweep = Sweep(trace)
+    names = trace.tracks["name"].tolist()
+    expected = {(int(names[unit].split()[1]), *pair): ns for (unit, *pair), ns in sweep.overlaps().items()}
+    table = session.views(trace)["cuda_overlap"].table
+    assert {(r["block"], r["region"], r["other"]): r["overlap_ns"] for r in table.rows()} == expected
+    summed = Counter()
+    for (_, one, other), ns in expected.items():
+        summed[one, other] += ns
+    assert {(one, other): ns for one, other, ns in simulation.truth["planted"]["overlap"]} == summed
+    lanes_waiting = Counter()
+    for _, _, kind, name, ns in simulation.truth["planted"]["idle"]:
+        lanes_waiting[kind, name] += ns
+    by_region = Counter(row["name"] for rows in sweep.doing.values() for row in rows)
+    for event in WAITS:
+        assert lanes_waiting["wait", EVENTS[event]] == by_region[EVENTS[event]]
+
+
+def test_the_comparison_notices_one_wrong_stamp():
+    simulation = simulate(seed=2, blocks=2, tiles=3)
+    (_, data), *_ = simulation.files.items()
+    words = np.frombuffer(data[128:], "<u8").copy()
+    words[40] += np.uint64(32 << 32)
+    truth = {(a, b): ns for a, b, ns in simulation.truth["planted"]["overlap"]}
+    rows = overlap.overlap(decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")).rows()
+    assert {(r["region"], r["other"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
+
+
+def with_multiprocessors(trace, sms):
+    """Say where blocks ran, as layouts do that know it."""
+    table = trace.details["cuda_lanes"]
+    columns = {name: table.column(name) for name in table.spec.names}
+    lanes = Table(table.spec, columns | {"sm": Column.array(table["block"] % sms)})
+    return Trace(trace.time, trace.tables(), {**trace.details, "cuda_lanes": lanes})
+
+
+def test_multiprocessors_are_told_where_the_layout_says_them():
+    trace = with_multiprocessors(decode_simulation(simulate(seed=1, blocks=7, tiles=4, sms=3)), 3)
+    rows = {row["sm"]: row for row in session.views(trace)["cuda_sms"].table.rows()}
+    assert {sm: row["blocks"] for sm, row in rows.items()} == {0: 3, 1: 2, 2: 2}
+    for row in rows.values():
+        assert row["work_ns"] + row["stalled_ns"] + row["empty_ns"] == row["window_ns"]
+        assert 0 <= row["tail_ns"] <= row["empty_ns"]
+    assert min(row["tail_ns"] for row in rows.values()) == 0
+    # Three waves on one, two on the others: what is left is their tail.
+    assert rows[1]["tail_ns"] > rows[0]["tail_ns"]
+    spread = {row["region"]: row for row in session.views(trace)["cuda_spread"].table.rows()}
+    assert spread["qk"]["units"] == 3
+    assert spread["qk"]["slowest"] == "sm 0"
+    assert 1.0 < spread["qk"]["imbalance"] < 9 / 7 * 1.1
+
+
+def test_a_layout_without_multiprocessors_has_no_rows_of_them():
+    trace = decode_simulation(simulate(seed=1, blocks=3, tiles=2))
+    assert len(session.views(trace)["cuda_sms"].table) == 0
+    assert session.views(trace)["cuda_spread"].table["units"].max() == 3
