@@ -58,11 +58,11 @@ lint: $(STUB) ## ruff, mypy, import-linter
 docs: $(READY) ## build the documentation into docs/_build/html
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-bench: $(READY) ## measure; BENCH adds arguments, such as --only startup
+bench: $(READY) ## measure all families beside their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
 	@$(BIN)/python benchmarks/run.py $(BENCH)
 
-bench-check: $(READY) ## measure, and fail where a goal is missed
-	@$(BIN)/python benchmarks/run.py --check $(BENCH)
+bench-check: $(READY) ## count instructions, and fail where a start, a decode or a writer takes more than it may
+	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 
 fuzz: .venv/venv.stamp ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers; needs clang
 	@command -v clang++ >/dev/null || { echo "lanescope: missing clang: apt-get install clang" >&2; exit 1; }
@@ -82,10 +82,13 @@ wheel: .venv/venv.stamp ## build a wheel into dist
 	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings build-dir=build/wheel --wheel-dir dist .
 
+try-wheel: ## build sdist and wheel and run the demo where there is no compiler; PYTHONS names several Pythons
+	@tools/try_wheel $(or $(PYTHONS),$(PYTHON))
+
 clean: ## remove everything that is made here
 	rm -rf .venv .tools build dist out docs/_build docs/reference/generated .mypy_cache .ruff_cache .pytest_cache \
 	    .import_linter_cache .hypothesis
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check fuzz wheel clean
+.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check fuzz wheel try-wheel clean

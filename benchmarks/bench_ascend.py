@@ -21,8 +21,6 @@ from measure import Row, seconds
 
 #: Tasks of the graph; each has 1.27 executions.
 TASKS = 237_000
-#: Executions between which time must grow no faster than size.
-SMALL, LARGE = 7_900, 790_000
 RECORDS, DEPS = "l2_swimlane_records.json", "deps.json"
 MIB = 1 << 20
 
@@ -150,11 +148,6 @@ def run() -> list[Row]:
         size = sum((folder / file).stat().st_size for file in (RECORDS, DEPS))
         read, objects, dicts = seconds(lambda: ours(folder), lambda: typed(folder), lambda: plain(folder), repeats=3)
         cpu, memory = conversion(folder)
-        per_row = []
-        for tasks in (SMALL, LARGE):
-            rows = simulate(folder, tasks)
-            per_row.append((rows, *conversion(folder)))
-    (few, few_cpu, _), (many, many_cpu, many_memory) = per_row
     shape = f"{executions} executions, {size / MIB:.0f} MiB of JSON"
     return [
         Row(
@@ -175,13 +168,6 @@ def run() -> list[Row]:
         ),
         Row("JSON to Perfetto file, whole process", cpu, "CPU s", 3, note=shape),
         Row("its peak memory", memory, "MiB", 700, note=f"{memory * MIB / executions:.0f} bytes an execution"),
-        Row(
-            "time of an execution, large beside small capture",
-            (many_cpu / many) / (few_cpu / few),
-            "x",
-            1.2,
-            note=f"{few} executions: {few_cpu:.2f} CPU s; {many}: {many_cpu:.2f} CPU s, {many_memory:.0f} MiB",
-        ),
         Row(
             "simulate with truth",
             executions / simulated / 1e6,

@@ -6,24 +6,22 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
 import numpy as np
 
 import lanescope
+import peers
 from lanescope import devices
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate import EVENTS
 from lanescope.source import Capture
 from measure import Row, seconds
 
-ROOT = Path(__file__).parents[1]
-PEER = ROOT / ".tools" / "peers" / "tg4perfetto"
 #: 132 blocks of three groups, 24 records of a block in each tile: a little over a million.
 TILES = 317
 #: The peer takes seconds, so it gets few turns.
-PEER_TURNS = 3
+PEER_TURNS = 2
 
 
 def plain_loop(words: np.ndarray) -> dict[tuple[int, int], list[tuple[str, int]]]:
@@ -76,36 +74,16 @@ print(time.perf_counter() - start)
 """
 
 
-def peer_python() -> tuple[str, str]:
-    """Return a Python that has the peer, and its versions; or "", and why there is none.
+def peer_seconds(capture: Path, folder: Path) -> tuple[float | None, str]:
+    """Return how long the peer takes for the records of a capture, imports and reading not counted, and its version.
 
-    Its source distribution builds only with a protobuf compiler on the path and then leaves its generated module out;
-    so it is installed without its build's requirements, and the module is made with the compiler of grpcio-tools.
+    None, and why, where it cannot be had.
     """
-    python = PEER / "bin" / "python"
+    given = (_FEED, capture, folder / "peer.pftrace", ",".join(EVENTS))
     try:
-        if not (PEER / "ready").exists():
-            venv.create(PEER, with_pip=True, clear=True)
-            pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-            subprocess.run([*pip, "numpy", "protobuf", "grpcio-tools", "setuptools", "wheel"], check=True)
-            subprocess.run([*pip, "--no-build-isolation", "--no-deps", "tg4perfetto==0.0.6"], check=True)
-            package = next(PEER.glob("lib/python*/site-packages/tg4perfetto"))
-            make = [str(python), "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "perfetto_trace.proto"]
-            subprocess.run(make, cwd=package, check=True)
-            (PEER / "ready").touch()
-        ask = "from importlib.metadata import version as v; import tg4perfetto; print(v('tg4perfetto'), v('protobuf'))"
-        tg4perfetto, protobuf = subprocess.run(
-            [str(python), "-c", ask], check=True, capture_output=True, text=True
-        ).stdout.split()
-    except (OSError, subprocess.CalledProcessError, StopIteration, ValueError) as error:
-        return "", f"peer not installable: {error}"
-    return str(python), f"tg4perfetto {tg4perfetto}, protobuf {protobuf}"
-
-
-def peer_seconds(python: str, capture: Path, folder: Path) -> float:
-    """Return how long the peer takes for the records of a capture, imports and reading not counted."""
-    command = [python, "-c", _FEED, str(capture), str(folder / "peer.pftrace"), ",".join(EVENTS)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        return min(float(peers.run(*given)) for _ in range(PEER_TURNS)), peers.version("tg4perfetto")
+    except peers.MissingPeerError as error:
+        return None, str(error)
 
 
 def convert(capture: Path, out: Path, *, compress: bool) -> None:
@@ -154,8 +132,7 @@ def run() -> list[Row]:
             lambda: convert(capture, out, compress=True),
         )
         memory = peak_mib(capture, out)
-        python, peer = peer_python()
-        peer_time = min(peer_seconds(python, capture, folder) for _ in range(PEER_TURNS)) if python else None
+        peer_time, peer = peer_seconds(capture, folder)
 
     def beside(seconds_: float) -> float | None:
         return None if peer_time is None else peer_time / seconds_

@@ -21,13 +21,13 @@ SLICES, LANES, NAMES = 1_000_000, 72, 50
 PART = 50_000
 
 
-def realistic(*, category: str = "") -> Trace:
+def realistic(*, slices: int = SLICES, category: str = "") -> Trace:
     """72 lanes, slices of some microseconds with pauses between them, all in one table in order of time."""
     random = np.random.default_rng(7)
     builder = TraceBuilder(TimeBase())
     device = builder.track("device 0", kind="group", role="device")
     tracks = [builder.track(f"core {i}", kind="lane", role="core", parent=device) for i in range(LANES)]
-    shape = (LANES, SLICES // LANES)
+    shape = (LANES, slices // LANES)
     pause = random.lognormal(7.2, 1.0, shape).astype(np.int64) + 1
     dur = random.lognormal(8.0, 1.0, shape).astype(np.int64) + 20
     ts = (1_000_000 + np.cumsum(pause + dur, axis=1) - dur).reshape(-1)

@@ -26,6 +26,7 @@ CAPTURES = {
     "aie": ("run.bin", ["--records", "172000"]),
     "ascend": ("run.json", ["--tasks", "1830"]),
     "cuda": ("run.npy", ["--tiles", "31"]),
+    "levelzero": ("run.thapi_text", ["--ops", "1090"]),
 }
 
 
@@ -34,7 +35,9 @@ def _run(*words: str | Path, environment: dict[str, str] | None = None) -> str:
     command = [str(word) for word in words]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace")
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command[-4:])}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        # Without the path of this checkout: what is said here is kept.
+        said = f"{' '.join(command[-3:])}: exit {done.returncode}: {done.stderr.strip()[-300:]}"
+        raise RuntimeError(said.replace(f"{ROOT}{os.sep}", ""))
     return done.stderr
 
 

@@ -1,0 +1,82 @@
+"""How long a user waits for ``lanescope view`` of a hundred thousand slices, in headless Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from measure import Row
+from table import make
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ROOT / ".tools"
+DRIVER = ROOT / "tests" / "tools" / "open_viewer.js"
+SLICES = 100_000
+GOAL_SECONDS = 5
+TURNS = 3
+#: A lane of the simulated capture whose name says that the page shows it.
+AWAITED = {"aie": "core (1, 2)", "cuda": "block 0"}
+
+
+def tool(name: str) -> str | None:
+    """Return a program's path."""
+    fetched = TOOLS / "bin" / name
+    return str(fetched) if fetched.exists() else shutil.which(name)
+
+
+def opened(capture: Path, awaited: str, node: str, chromium: str) -> tuple[float, float]:
+    """Return the seconds until the server gives its address, and from there until the lane is on the page."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "lanescope", "view", "--no-browser", str(capture)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        served = time.perf_counter() - begin
+        try:
+            done = subprocess.run(
+                [node, str(DRIVER), address, "", awaited],
+                env={**os.environ, "NODE_PATH": str(TOOLS / "browser/node_modules"), "CHROMIUM": chromium},
+                capture_output=True,
+                text=True,
+                timeout=150,
+                check=False,
+            )
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.communicate(timeout=20)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["no word of why"])[-1][:200])
+    seen = json.loads(done.stdout)
+    if not seen["found"]:
+        raise RuntimeError(f"{awaited!r} did not come")
+    return served, seen["seconds"]
+
+
+def run() -> list[Row]:
+    """Measure."""
+    node, chromium = tool("node"), tool("chromium")
+    rows = []
+    for family, awaited in AWAITED.items():
+        name = f"{SLICES} slices until the lanes are there, {family}"
+        if node is None or chromium is None or not (TOOLS / "browser/node_modules/puppeteer-core").is_dir():
+            rows.append(Row(name, None, "s", GOAL_SECONDS, note="no Chromium here: make browser-tools"))
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            capture = make(family, SLICES, Path(folder))
+            try:
+                turns = [opened(capture, awaited, node, chromium) for _ in range(TURNS)]
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                rows.append(Row(name, None, "s", GOAL_SECONDS, note=str(error)[:200]))
+                continue
+        served, shown = (statistics.median(turn) for turn in zip(*turns, strict=True))
+        note = f"median of {TURNS}: decoded, checked, served {served:.2f} s, page {shown:.2f} s; wall time"
+        rows.append(Row(name, served + shown, "s", GOAL_SECONDS, note=note))
+    return rows
