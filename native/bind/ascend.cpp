@@ -24,7 +24,7 @@ using CellRow = std::tuple<std::string, std::string, uint32_t, uint64_t, bool, s
 using LineRow = std::tuple<std::vector<std::string>, std::vector<uint32_t>, std::vector<bool>>;
 
 Kind kind_of(const std::string& name) {
-    static const char* const names[] = {"number", "integer", "token", "boolean", "text", "words"};
+    static const char* const names[] = {"number", "integer", "token", "boolean", "text", "words", "micros", "span"};
     for (size_t i = 0; i < std::size(names); ++i) {
         if (name == names[i]) return static_cast<Kind>(i);
     }
@@ -42,6 +42,7 @@ std::vector<Cell> cells_of(const std::vector<CellRow>& rows) {
     std::vector<Cell> cells;
     for (const auto& [key, kind, count, limit, is_required, words] : rows) {
         if (count == 0 || words.size() > 63) throw nb::value_error("a cell without columns, or too many words");
+        if (kind == "span" && count != 2) throw nb::value_error("a span has two columns");
         cells.push_back({key, kind_of(kind), count, limit, is_required, words});
     }
     return cells;
@@ -105,6 +106,9 @@ void lanescope::bind::ascend(nb::module_& m) {
                  const bool found = self.scanner.key(&span);
                  return span_or_none(found, span);
              })
+        .def("open_list", [](BoundScanner& self) { return self.scanner.open_list(); })
+        .def("item", [](BoundScanner& self) { return self.scanner.item(); })
+        .def("is_object", [](BoundScanner& self) { return self.scanner.peek() == '{'; })
         .def("is_list", [](BoundScanner& self) { return self.scanner.peek() == '['; })
         .def("skip",
              [](BoundScanner& self) {

@@ -207,6 +207,33 @@ uint64_t Scanner::code(std::string_view text) {
     return i;
 }
 
+bool Scanner::read_micros(uint64_t limit, uint64_t* out) {
+    constexpr uint64_t kMost = UINT64_MAX / 10000;
+    const char* at = at_;
+    const char* first = at;
+    uint64_t value = 0;
+    for (; is_digit(*at); ++at) {
+        if (value > kMost) return false;
+        value = value * 10 + static_cast<uint64_t>(*at - '0');
+    }
+    if (at == first || (*first == '0' && at - first > 1)) return false;
+    if (value > kMost) return false;
+    int decimals = 0;
+    if (*at == '.') {
+        ++at;
+        for (; is_digit(*at); ++at, ++decimals) {
+            if (decimals == 3) return false;
+            value = value * 10 + static_cast<uint64_t>(*at - '0');
+        }
+        if (decimals == 0) return false;
+    }
+    if (!is_end_of_number(*at)) return false;
+    for (; decimals < 3; ++decimals) value *= 10;
+    *out = value;
+    at_ = at;
+    return value <= limit;
+}
+
 bool Scanner::read_scalar(const Cell& cell, uint64_t* out) {
     switch (cell.kind) {
         case Kind::number:
@@ -262,11 +289,21 @@ bool Scanner::read_scalar(const Cell& cell, uint64_t* out) {
             }
             return *at_++ == ']';
         }
+        case Kind::micros:
+            return read_micros(cell.limit, out);
+        case Kind::span:
+            break;
     }
     return false;
 }
 
 bool Scanner::read_cell(const Cell& cell, uint64_t* out, size_t stride) {
+    if (cell.kind == Kind::span) {
+        out[0] = offset();
+        if (!skip_value()) return false;
+        out[stride] = offset();
+        return true;
+    }
     if (cell.count == 1) return read_scalar(cell, out);
     if (*at_ != '[') return false;
     ++at_;
@@ -342,16 +379,50 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
 
 bool Scanner::open() {
     space();
+    if (fault_ != Fault::none) return false;
     if (*at_ != '{') return unexpected();
     ++at_;
+    ++open_;
+    is_fresh_ = true;
+    return true;
+}
+
+bool Scanner::open_list() {
+    if (fault_ != Fault::none) return false;
+    space();
+    if (*at_ != '[') return unexpected();
+    ++at_;
+    ++open_;
+    is_fresh_ = true;
+    return true;
+}
+
+bool Scanner::item() {
+    if (fault_ != Fault::none) return false;
+    if (open_ == 0) return unexpected();
+    space();
+    if (*at_ == ']') {
+        ++at_;
+        --open_;
+        is_fresh_ = false;
+        return false;
+    }
+    if (!std::exchange(is_fresh_, false)) {
+        if (*at_ != ',') return unexpected();
+        ++at_;
+        space();
+    }
     return true;
 }
 
 bool Scanner::key(Span* out) {
     if (fault_ != Fault::none) return false;
+    if (open_ == 0) return unexpected();
     space();
     if (*at_ == '}') {
         ++at_;
+        is_fresh_ = false;
+        if (--open_ != 0) return false;
         space();
         return at_ == end_ ? false : fail(Fault::syntax);
     }

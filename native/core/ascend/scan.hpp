@@ -21,12 +21,14 @@ enum class Kind : uint8_t {
     boolean,  // 0 or 1
     text,  // code of the text, see Scanner::texts
     words,  // list of texts: bit i for word i, bit `words.size()` for any other
+    micros,  // microseconds with at most three decimals, 0 .. limit ns: stored as ns
+    span,  // anything, stepped over: two columns, where it begins and ends
 };
 
 struct Cell {
     std::string key;  // empty in rows
     Kind kind = Kind::number;
-    uint32_t count = 1;  // more than one: a list of exactly so many; takes as many columns
+    uint32_t count = 1;  // more than one: a list of exactly so many; takes as many columns (a span has two)
     uint64_t limit = 0;
     bool is_required = true;
     std::vector<std::string> words;
@@ -78,10 +80,15 @@ public:
     // `text` ends with a NUL that is not part of the content: the loops stop there without counting.
     explicit Scanner(std::span<const char> text);
 
-    // Steps into the object that the content must be. The functions below return false at a fault.
+    // Steps into the object that comes next: the one that the content must be, or one inside of it. The functions
+    // below return false at a fault.
     bool open();
-    // The next key of that object, without its quotes; false also at its end, where only white space may follow.
+    // The next key of the innermost open object, without its quotes; false also at its end, which steps out of it.
+    // Behind the outermost one only white space may follow.
     bool key(Span* out);
+    // Steps into the list that comes next; `item` then goes to its next element, false at its end, which steps out.
+    bool open_list();
+    bool item();
     // First character of the next value.
     char peek();
     bool skip(Span* out);
@@ -109,6 +116,7 @@ private:
     bool read_integer(uint64_t* magnitude, bool* is_negative);
     bool is_next(const std::string& key) const;
     bool read_text(std::string_view* out);
+    bool read_micros(uint64_t limit, uint64_t* out);
     bool read_scalar(const Cell& cell, uint64_t* out);
     bool read_cell(const Cell& cell, uint64_t* out, size_t stride);
     bool read_row(const Shape& shape, uint64_t* out, size_t stride);
@@ -119,7 +127,8 @@ private:
     const char* end_;
     const char* at_;
     Fault fault_ = Fault::none;
-    bool is_fresh_ = true;  // the object was just opened: no comma yet
+    bool is_fresh_ = true;  // the innermost container was just opened: no comma yet
+    size_t open_ = 0;  // containers stepped into
     bool in_list_ = false;
     uint32_t level_ = 0;
     bool is_fresh_list_ = false;

@@ -169,10 +169,11 @@ def test_a_list_that_is_none():
         ({"metadata": {"clock_freq_hz": -5}}, "frequency -5"),
         ({"metadata": {"clock_freq_hz": 5e7}}, "frequency 50000000.0"),
         ({"metadata": {"clock_freq_hz": 1 << 63}}, "frequency"),
-        ({"scheduler_tasks": {}}, "generation v4"),
-        ({"scheduler_records": {}}, "generation v4"),
-        ({"tasks": []}, "generation v1"),
-        ({"l2_perf_level": 2}, "generation v1"),
+        ({"scheduler_tasks": {"records": []}}, "more than one generation"),
+        ({"scheduler_records": {"streams": []}}, "more than one generation"),
+        ({"tasks": []}, "more than one generation"),
+        ({"l2_perf_level": 2}, "more than one"),
+        ({"edges": []}, "no level"),
     ],
 )
 def test_what_cannot_be_read_at_all_is_refused(change, message):
@@ -208,8 +209,9 @@ def test_strange_metadata_costs_names_at_most(metadata):
 def test_lanes_are_those_of_the_chip():
     trace = decode(records([ROW], [CPU], cores=("aic", "aiv", "aiv")))
     names = trace.tracks["name"][trace.tracks["kind"] == "lane"].tolist()
-    assert names == ["AIC_0", "AIV_1", "AIV_2"]
-    assert len(trace.coverage) == 3
+    # Once as the schedulers see them, once as they are.
+    assert names == ["AIC_0", "AIV_1", "AIV_2"] * 2
+    assert len(trace.coverage) == 6
 
 
 def test_threads_without_records_have_lanes():
@@ -307,9 +309,10 @@ def test_raw_records_stay_reachable():
     content = (GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json").read_bytes()
     listed = json.loads(content)
     rows = list(trace.records["ascend.aicore_tasks"].rows())
-    assert [list(row.values())[2:] for row in rows] == listed["aicore_tasks"]
+    assert [list(row.values())[2:8] for row in rows] == listed["aicore_tasks"]
+    assert [row["run_epoch"] for row in rows] == [None] * 6
     for row in rows:
-        assert json.loads(content[row["offset"] : content.index(b"]", row["offset"]) + 1]) == list(row.values())[2:]
+        assert json.loads(content[row["offset"] : content.index(b"]", row["offset"]) + 1]) == list(row.values())[2:8]
     phases = list(trace.records["ascend.aicpu_scheduler_phases"].rows())
     flat = [phase for inner in listed["aicpu_scheduler_phases"] for phase in inner]
     assert [row["kind"] for row in phases] == [phase["kind"] for phase in flat]

@@ -42,11 +42,12 @@ def test_the_generation_follows_from_the_rows(naming, columns, name):
     assert found.format == ("v3c" if (naming, columns) == ("chip", 6) else name)
 
 
-def test_generations_that_are_not_read_yet_are_recognised():
+def test_generations_without_rows_of_numbers_are_recognised():
     old = {"version": 2, "tasks": [{"task_id": 1, "ring_id": 0, "start_time_us": 1.0, "duration_us": 1.0}]}
-    assert (probe(old).score, probe(old).format) == (90, "v1")
+    assert (probe(old).score, probe(old).format) == (90, "v1a")
     newer = {**old, "l2_swimlane_level": 2}
-    assert probe(newer).format == "v1"
+    assert probe(newer).format == "v1c"
+    assert probe({**old, "l2_perf_level": 2}).format == "v1b"
     last = records(key="chip_swimlane_level", scheduler_tasks={"producer": "aicpu", "records": []})
     del last["aicore_tasks"]
     assert probe(last).format == "v4"
@@ -160,7 +161,7 @@ def test_dump_of_rows():
     assert "17600  flow  AIC_0 -> AIV_2 at 6400" in lines
     times = [int(line.split("  ")[0]) for line in lines]
     assert times == sorted(times)
-    assert len(lines) == 37 + 7
+    assert len(lines) == 37 + 6 + 2 + 7  # records, flights, tasks without a core, edges
     assert len(dump("row", deps="none", names="none")) == 37
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,22 +38,35 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Two readings around a run, between which the host's time of a stamp is interpolated."""
+    """How a device's counter becomes the host's time.
+
+    Attributes:
+        first: a reading of both clocks.
+        last: another one behind it: between the two the host's time of a stamp is interpolated. None: the counter runs
+            at its nominal frequency.
+        frequency: the nominal one, Hz.
+    """
 
     first: Reading
-    last: Reading
+    last: Reading | None
     frequency: int
 
     @property
-    def _correction(self) -> int:
-        span = self.last.cycles - self.first.cycles
-        return self.last.host_ns - (self.first.host_ns + span * _NS // self.frequency)
+    def readings(self) -> tuple[Reading, ...]:
+        """The readings that there are."""
+        return (self.first,) if self.last is None else (self.first, self.last)
+
+    def _correction(self, last: Reading) -> int:
+        span = last.cycles - self.first.cycles
+        return last.host_ns - (self.first.host_ns + span * _NS // self.frequency)
 
     def host_ns(self, cycles: Int64) -> Int64:
-        """Return the host's time of device stamps between the readings, int64 [n]."""
+        """Return the host's time of device stamps, int64 [n]; with two readings they lie between these."""
         passed = cycles - self.first.cycles
-        span, correction = self.last.cycles - self.first.cycles, self._correction
         nominal = ticks_to_ns(passed, self.frequency)
+        if self.last is None:
+            return self.first.host_ns + nominal
+        span, correction = self.last.cycles - self.first.cycles, self._correction(self.last)
         if abs(correction) * span <= np.iinfo(np.int64).max:
             share = passed * abs(correction) // span
         else:
@@ -74,6 +87,8 @@ def align(metadata: dict[str, Any], frequency: int, stamps: tuple[int, int] | No
         The alignment, or why there is none.
     """
     anchors = metadata.get("clock_anchors")
+    if anchors is None and "clock_alignment" in metadata:
+        return _bounded(metadata["clock_alignment"], frequency, stamps)
     if anchors is None:
         return "no clock anchors"
     if not isinstance(anchors, dict) or not isinstance(anchors.get("samples"), list):
@@ -89,6 +104,25 @@ def align(metadata: dict[str, Any], frequency: int, stamps: tuple[int, int] | No
     if (last.cycles - first.cycles) * _NS // frequency > MAX_NS or last.host_ns > MAX_NS:
         return "anchors too far apart"
     return Alignment(first, last, frequency)
+
+
+def _bounded(found: Any, frequency: int, stamps: tuple[int, int] | None) -> Alignment | str:
+    """Return the alignment of v4: one device stamp, and the earliest and latest that it may have been on the host."""
+    if not isinstance(found, dict) or found.get("status") != "bounded":
+        return "the capture says that its clocks are not joined"
+    keys = ("device_anchor_cycles", "host_anchor_ns", "host_anchor_min_ns", "host_anchor_max_ns")
+    numbers = [found.get(key) for key in keys]
+    if any(type(value) is not int or not 0 < value <= MAX_NS for value in numbers):
+        return "malformed clock alignment"
+    cycles, host, low, high = map(int, numbers)  # type: ignore[arg-type]
+    if not low <= host <= high:
+        return "the clock anchor lies outside of its own bounds"
+    if stamps is not None and max(abs(stamp - cycles) for stamp in stamps) > longest(frequency) >> 1:
+        return "a device stamp is too far from the anchor"
+    alignment = Alignment(Reading(cycles, host, max(host - low, high - host)), None, frequency)
+    if stamps is not None and int(alignment.host_ns(np.array([stamps[0]]))[0]) < 0:
+        return "a device stamp lies before the begin of the host's clock"
+    return alignment
 
 
 def _best(samples: list[Any], position: str, error: int) -> Reading | None:
@@ -121,7 +155,7 @@ class Times:
         base_cycles: smallest device stamp, receive stamps included; it is the zero of device times without alignment.
         base_host_ns: smallest host stamp that counts, the zero of host times.
         shift: added to device times without alignment: where the device's part begins.
-        alignment: how both clocks are joined, or why they are not; None without host records.
+        alignment: how both clocks are joined, or why they are not; None without host records and anchors.
     """
 
     base: TimeBase
@@ -153,20 +187,35 @@ def longest(frequency: int) -> int:
 
 
 def times(
-    metadata: dict[str, Any], frequency: int, device: tuple[int, int] | None, host: tuple[int, int] | None
+    metadata: dict[str, Any],
+    frequency: int | None,
+    device: tuple[int, int] | None,
+    host: tuple[int, int] | None,
+    *,
+    has_counter: bool = True,
 ) -> Times:
     """Choose the time axis of a capture.
 
-    Device only: zero is its smallest stamp. With records of a host clock that anchors join: the host's clock. Without
-    anchors: the host's part first and the device's after it, which is the one thing known about their order.
+    Device only: zero is its smallest stamp. With anchors that join it to the host's clock: the host's clock. With
+    records of a host and no anchors: the host's part first and the device's after it, which is the one thing known
+    about their order.
 
     Args:
         metadata: the capture's metadata.
-        frequency: of the device's counter, Hz.
+        frequency: of the device's counter, Hz; None: not known, the axis counts cycles.
         device: smallest and largest device stamp, None without any.
         host: smallest and largest host stamp, None without any.
+        has_counter: False: device stamps count from a point of the capture itself.
     """
     base_cycles = device[0] if device else 0
+    if frequency is None or not has_counter:
+        unit: Literal["ns", "cycles"] = "cycles" if frequency is None else "ns"
+        return Times(TimeBase(0, "first_event", unit), _NS, base_cycles, 0, 0, None)
+    if host is None and device is not None and ("clock_anchors" in metadata or "clock_alignment" in metadata):
+        joined = align(metadata, frequency, device)
+        if isinstance(joined, Alignment):
+            first = int(joined.host_ns(np.array([device[0]]))[0])
+            return Times(TimeBase(first, "host_monotonic"), frequency, base_cycles, first, 0, joined)
     if host is None:
         epoch = base_cycles * _NS // frequency
         fits = epoch <= MAX_NS

@@ -46,6 +46,8 @@ class Executions:
         function: int64, -1 where unknown.
         block: int64, ordinal among the rows of its task on cores of one type.
         is_spmd: bool.
+        epoch: int64, run of the file; None: there is one.
+        has_counter: whether ``counter`` is the core's; else it only tells rows apart.
     """
 
     core: Int64
@@ -65,6 +67,8 @@ class Executions:
     function: Int64
     block: Int64
     is_spmd: Mask
+    epoch: Int64 | None = None
+    has_counter: bool = True
 
     def __len__(self) -> int:
         return len(self.core)
@@ -76,7 +80,13 @@ class Executions:
 
 
 def executions(
-    aicore: Keyed, aicpu: Keyed, partner: Int64, graph: Graph, core_types: UInt8, staging: Staging | None
+    aicore: Keyed,
+    aicpu: Keyed,
+    partner: Int64,
+    graph: Graph,
+    core_types: UInt8,
+    staging: Staging | None,
+    epoch: Int64 | None = None,
 ) -> Executions:
     """Put together what is known of each execution.
 
@@ -87,13 +97,14 @@ def executions(
         graph: the task graph; it has the ids of all rows.
         core_types: uint8 [cores], type of each core; cores beyond are of unknown type.
         staging: what is known about early dispatch; None where the receive stamp is taken after the wait.
+        epoch: int64 [n], run of each row; None: there is one.
     """
     rows = aicore.section
     core = rows["core_id"].astype(np.int64)
     types = np.full(int(core.max(initial=-1)) + 1, graphs.UNKNOWN, np.uint8)
     types[: len(core_types)] = core_types[: len(types)]
     core_type = types[core]
-    task = graph.index(rows["task_token_raw"])
+    task = graph.index(rows["task_token_raw"], epoch)
     start, end = rows["start_cycles"], rows["end_cycles"]
     receive, has_receive = receives(rows)
     dispatch, finish = (_joined(aicpu.section[name], partner) for name in ("dispatch_cycles", "finish_cycles"))
@@ -125,6 +136,8 @@ def executions(
         function=graphs.functions(graph, task, core_type),
         block=graphs.blocks(task, core_type, start),
         is_spmd=graphs.is_spmd(graph, task, core_type)[task],
+        epoch=epoch,
+        has_counter=not len(rows) or bool(rows.has("reg_task_id").any()),
     )
 
 
@@ -199,11 +212,18 @@ def losses(runs: Executions, aicpu: Keyed, orphans: Int64) -> Lost:
     took = np.where(runs.receive > 0, runs.receive, runs.start)
     begin = np.concatenate([took, dispatch])
     end = np.concatenate([np.maximum(runs.end, runs.start), finish])
-    found = holes(core, counter, np.concatenate([runs.start, dispatch]))
+    # Counters that restart with each run are counters of their own.
+    lane, lanes = core, int(core.max(initial=0)) + 1
+    if runs.epoch is not None:
+        epoch = np.concatenate([runs.epoch, rows["run_epoch"][orphans]])
+        lane = np.unique(epoch, return_inverse=True)[1].reshape(-1) * lanes + core
+    shown = slice(None) if runs.has_counter else slice(0)
+    found = holes(lane[shown], counter[shown], np.concatenate([runs.start, dispatch])[shown])
     places = [_between(found, begin, end, len(runs))]
     if len(orphans):
-        places.append(_orphans(runs, took, core[len(runs) :], counter[len(runs) :], dispatch, finish))
+        places.append(_orphans(runs, took, lane, counter, dispatch, finish))
     joined = {name: np.concatenate([place[name] for place in places]) for name in places[0]}
+    joined["core"] %= lanes
     is_place = joined["begin"] < joined["end"]
     return Lost(len(orphans), int(found.count.sum()), **{name: value[is_place] for name, value in joined.items()})
 
@@ -220,18 +240,19 @@ def _between(found: Holes, begin: Int64, end: Int64, runs: int) -> dict[str, Any
 
 
 def _orphans(
-    runs: Executions, took: Int64, core: Int64, counter: Int64, dispatch: Int64, finish: Int64
+    runs: Executions, took: Int64, lanes: Int64, counters: Int64, dispatch: Int64, finish: Int64
 ) -> dict[str, Any]:
     """Place missing executions between dispatch and finish, and between their neighbours by the core's counter."""
-    order = np.lexsort((runs.counter, runs.core))
-    keys = (runs.core << 32 | runs.counter)[order]
+    own, core, counter = lanes[: len(runs)], lanes[len(runs) :], counters[len(runs) :]
+    order = np.lexsort((runs.counter, own))
+    keys = (own << 32 | runs.counter)[order]
     at = np.searchsorted(keys, core << 32 | counter)
     begin, end = dispatch, finish
     after = np.full(len(core), -1, np.int64)
     if len(order):
         previous, following = order[np.maximum(at - 1, 0)], order[np.minimum(at, len(order) - 1)]
-        has_previous = (at > 0) & (runs.core[previous] == core)
-        has_following = (at < len(order)) & (runs.core[following] == core)
+        has_previous = (at > 0) & (own[previous] == core)
+        has_following = (at < len(order)) & (own[following] == core)
         low = np.where(has_previous, np.maximum(dispatch, runs.end[previous]), dispatch)
         high = np.where(has_following, np.minimum(finish, took[following]), finish)
         # Neighbours that leave no room prove that counters and stamps do not belong together: the stamps stand.

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.base import Decoder, Family, Option, Simulation
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, TableSpec
+    from lanescope.trace import StatSpec, Table, TableSpec, Trace
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError("it is none of " + ", ".join(words))
+        return text
+
+    return parse
 
 
 class Ascend(Family):
@@ -21,6 +31,17 @@ class Ascend(Family):
     options = (
         Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
         Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
+        Option(
+            "rank", int, "rank of the process; that of a folder rankN above the capture when not given", metavar="N"
+        ),
+        Option(
+            "device", str, "name of the chip: captures of one share its counter, so they can be merged", metavar="NAME"
+        ),
+        Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
+        Option(
+            "arrows", _one_of("edge", "block"), "one for each edge, or for each pair of blocks", metavar="edge|block"
+        ),
+        Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both", default=False),
     )
     sim_options = (
         Option("tasks", int, "tasks of the graph", 400),
@@ -52,6 +73,8 @@ class Ascend(Family):
         Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
         Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
     )
+    verbs: Mapping[str, str] = MappingProxyType({"fan": "lanescope.cli.fan"})
+    summaries = ("phase", "thread-phase", "scheduler", "core", "function", "setup")
     streaming = False
     # Text and columns of an execution with its phases, submit and edges.
     bytes_per_row = 1200
@@ -78,6 +101,12 @@ class Ascend(Family):
 
         return simulate(options, seed)
 
+    def summarise(self, by: str, trace: Trace) -> Table:
+        """Return one of ``summaries``."""
+        from lanescope.devices.ascend.report import summarise
+
+        return summarise(by, trace)
+
     def tables(self) -> tuple[TableSpec, ...]:
         """Return the declarations of the detail tables."""
         from lanescope.devices.ascend.schema import TABLES
@@ -102,6 +131,7 @@ FAMILY = Ascend()
 _OPENS = re.compile(rb"\s*\{\s*\"")
 _LEVEL = re.compile(rb'"(chip_swimlane_level|l2_swimlane_level|l2_perf_level)"\s*:\s*(\d+)')
 _VERSION = re.compile(rb'"version"\s*:\s*[1-4]\b')
+_DEPS = re.compile(rb'"(kernel_ids|edges|tensors)"\s*:')
 _ROW = re.compile(rb'"aicore_tasks"\s*:\s*\[\s*\[([0-9,\s-]*)\]')
 #: Other keys at the top of a records file, and keys of its metadata.
 _KEYS = re.compile(
@@ -121,8 +151,8 @@ def _probe(head: Head) -> Match:
     keys = set(_KEYS.findall(data))
     if level is None:
         old = set(_V1_KEYS.findall(data))
-        if _VERSION.search(data) and len(old) >= 4:
-            return Match(90, "v1", f"keys version, {_listed(old)}")
+        if _VERSION.search(data) and len(old) >= 4 and not _DEPS.search(data):
+            return Match(90, "v1a", f"keys version, {_listed(old)}")
         # The level may stand behind the lists.
         return Match(min(30 + 20 * len(keys), 89), "", f"keys {_listed(keys)}") if keys else Match(0)
     key = level[1].decode()
@@ -136,8 +166,10 @@ def _probe(head: Head) -> Match:
 def _generation(key: str, data: bytes) -> str:
     row = _ROW.search(data)
     length = 0 if row is None or not row[1].strip() else row[1].count(b",") + 1
-    if key == "l2_perf_level" or (row is None and b'"start_time_us"' in data):
-        return "v1"
+    if key == "l2_perf_level":
+        return "v1b"
+    if row is None and b'"start_time_us"' in data:
+        return "v1c"
     if length == 7 or b'"scheduler_tasks"' in data or b'"scheduler_records"' in data:
         return "v4"
     if length == 5:

@@ -6,7 +6,7 @@ Tasks have a dense index here: the place of their id among all ids that the capt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class Graph:
             memory alive.
         says_early: whether the deps file knows ``is_early`` at all.
         repeated, own, retaining: edges left out: further ones of a pair, self edges, and those that order nothing.
+        runs: where a capture holds several runs: of which the tasks are; the same id is another task in each.
     """
 
     ids: UInt64
@@ -49,19 +50,87 @@ class Graph:
     repeated: int = 0
     own: int = 0
     retaining: int = 0
+    runs: Runs | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def index(self, ids: UInt64) -> Int64:
-        """Return the dense index of ids that are in the graph, int64 [n]."""
-        return np.searchsorted(self.ids, ids)
+    def index(self, ids: UInt64, epoch: Int64 | None = None) -> Int64:
+        """Return the dense index of ids (of runs) that are in the graph, int64 [n]."""
+        if self.runs is None or epoch is None:
+            return np.searchsorted(self.ids, ids)
+        return np.searchsorted(self.runs.keys, self.runs.key(ids, epoch))
 
     @property
     def has_no_kernel(self) -> Mask:
         """Tasks listed without any function, bool [tasks]: barriers and allocations."""
         found: Mask = self.is_listed & (self.kernels < 0).all(axis=1)
         return found
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The tasks of a graph of several runs.
+
+    Attributes:
+        ids: uint64, distinct task ids, rising.
+        epochs: int64, distinct runs, rising.
+        keys: int64 [tasks], run and id of each task as one number, rising.
+        left_out: edges that are not in the graph because it would be larger than all that was recorded.
+    """
+
+    ids: UInt64
+    epochs: Int64
+    keys: Int64
+    left_out: int = 0
+
+    def key(self, ids: UInt64, epoch: Int64) -> Int64:
+        """Return run and id as one number, int64 [n]."""
+        return np.searchsorted(self.epochs, epoch) * len(self.ids) + np.searchsorted(self.ids, ids)
+
+
+#: Edges of a graph of several runs for each task in it, beyond those of the file.
+_EDGES_PER_TASK = 16
+
+
+def by_run(graph: Graph, ids: Iterable[UInt64], epochs: Iterable[Int64]) -> Graph:
+    """Return the graph of a capture with several runs, each of which ran (a part of) the same graph.
+
+    Args:
+        graph: the graph of one run; it has all ids.
+        ids: task ids that were recorded, arrays of any order and repetition.
+        epochs: int64, the run of each.
+    """
+    ids, epochs = list(ids), list(epochs)
+    distinct = np.unique(np.concatenate(epochs)) if epochs else np.empty(0, np.int64)
+    runs = Runs(graph.ids, distinct, np.empty(0, np.int64))
+    keys = np.unique(np.concatenate([runs.key(*pair) for pair in zip(ids, epochs, strict=True)]))
+    task = keys % max(len(graph), 1)
+    # Each recorded task brings the edges that end at it, where their other end was recorded in the same run.
+    order = np.argsort(graph.succ, kind="stable")
+    first, last = (np.searchsorted(graph.succ[order], task, side=side) for side in ("left", "right"))
+    total = np.cumsum(last - first)
+    room = len(graph.pred) + _EDGES_PER_TASK * len(keys)
+    kept = int(np.searchsorted(total, room, side="right"))
+    count = (last - first)[:kept]
+    succ = np.repeat(np.arange(kept), count)
+    edge = order[np.repeat(first[:kept] - (np.cumsum(count) - count), count) + np.arange(len(succ))]
+    key = keys[succ] - task[succ] + graph.pred[edge]
+    pred = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+    met = np.flatnonzero(keys[pred] == key) if len(keys) else np.empty(0, np.int64)
+    met = met[np.lexsort((edge[met], (keys // max(len(graph), 1))[succ[met]]))]
+    left_out = int(total[-1] - total[kept - 1]) if 0 < kept < len(keys) else 0
+    return replace(
+        graph,
+        ids=graph.ids[task],
+        is_listed=graph.is_listed[task],
+        kernels=graph.kernels[task],
+        blocks=graph.blocks[task],
+        is_early=graph.is_early[task],
+        pred=pred[met],
+        succ=succ[met],
+        runs=replace(runs, keys=keys, left_out=left_out),
+    )
 
 
 def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend import generations
 from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend import names as naming
-from lanescope.devices.ascend.clock import Times, longest, times
+from lanescope.devices.ascend.clock import Alignment, Times, longest, times
 from lanescope.devices.ascend.executions import Executions, Lost, Staging, executions, losses, receives
+from lanescope.devices.ascend.generations import GENERATIONS, Erratum
 from lanescope.devices.ascend.graph import Graph, Intervals
-from lanescope.devices.ascend.join import Keyed, keyed, partners
+from lanescope.devices.ascend.join import Keyed, keyed, keys, partners
 from lanescope.devices.ascend.layout import (
     AICORE,
     AICPU,
@@ -31,17 +33,6 @@ from lanescope.trace.column import Mask
 Int64 = npt.NDArray[np.int64]
 
 
-def generation(records: Records) -> str:
-    """Return the generation of a records file: v2 has rows without a receive stamp, v3c has the newer naming.
-
-    A file without rows of cores is told by its naming alone.
-    """
-    rows = records[AICORE]
-    if len(rows) and not rows.has("receive_to_start_cycles").any():
-        return "v2"
-    return "v3c" if records.level_key == "chip_swimlane_level" else "v3"
-
-
 class Interpreter:
     """Finds out what one capture says.
 
@@ -50,7 +41,9 @@ class Interpreter:
         parts: its neighbours.
 
     Attributes:
-        generation: v2, v3 or v3c.
+        generation: its name, see ``generations``.
+        errata: what holds in it.
+        deps: the task graph, from its file or from the records.
         frequency: of the device's counter, Hz.
         problems: stats counted so far: name, count, byte offset of the first in the records file.
         aicore, aicpu, phases, submits, host_submits, uploads: the lists without what has no place in time.
@@ -64,6 +57,7 @@ class Interpreter:
         core_types: type of each core.
         marker_task: int64 [phases], the task that a phase names, -1 without.
         marker_is_concluded: bool [phases], only half of that id was recorded.
+        epochs: the runs of a file with several: int64 [executions], [phases], [submits], [host submits]; else None.
         runs: the executions.
         lost: what is missing.
         run_names, name_of: names, and which of them each execution has.
@@ -72,12 +66,27 @@ class Interpreter:
     def __init__(self, records: Records, parts: Parts) -> None:
         self.records = records
         self.parts = parts
-        self.generation = generation(records)
-        self.frequency: int = records.metadata["clock_freq_hz"]
+        self.generation = generations.of(records)
+        self.errata = generations.errata(records)
+        self.deps = parts.deps if parts.deps is not None else records.fanout
+        # Without a frequency the time axis counts cycles: one is drawn as 1 ns.
+        known = records.metadata.get("clock_freq_hz")
+        self.frequency: int = 1_000_000_000 if known is None else known
         self.problems: list[tuple[str, int, int | None]] = []
         self._place()
         self._join()
         self._name()
+
+    @property
+    def task_naming(self) -> Callable[[int], str]:
+        """How task ids are written: v4 has a layout for each runtime."""
+        if self.generation != "v4":
+            return naming.task_name
+        return naming.space_name if self.records.metadata.get("runtime") == generations.HOST_BUILT else naming.ring_name
+
+    def index(self, submits: Section) -> Int64:
+        """Return the tasks of submits in the graph, int64 [n]."""
+        return self.graph.index(submits["task_id"], self.epoch_of(3 if submits.layout is HOST_SUBMITS else 2))
 
     # --- what there is -------------------------------------------------------------------------------------------
 
@@ -99,7 +108,13 @@ class Interpreter:
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
         kept = [values[values <= limit] for values in device]
         kept_host = [values[values <= host_limit] for values in host]
-        self.times: Times = times(records.metadata, self.frequency, _range(kept), _range(kept_host))
+        self.times: Times = times(
+            records.metadata,
+            records.metadata.get("clock_freq_hz"),
+            _range(kept),
+            _range(kept_host),
+            has_counter=Erratum.MICROSECONDS not in self.errata,
+        )
         self.last_cycles = max((int(values.max(initial=first)) for values in kept), default=0)
         self.has_device = bool(device) and first > 0
         wrong = aicore.has("receive_to_start_cycles") & ~receives(aicore)[1] & (aicore["start_cycles"] > 0)
@@ -107,6 +122,15 @@ class Interpreter:
         without = ~aicore.has("receive_to_start_cycles")
         if not without.all():
             self.note("ascend_mixed_rows", without, aicore)
+        if records.unplaced:
+            self.problems.append(("ascend_metric_unmatched", records.unplaced, None))
+        if GENERATIONS[self.generation].status == "published":
+            self.problems.append(("unconfirmed_row", sum(len(rows) for rows in records.as_read.values()), None))
+        if self.generation == "v4" and records.metadata.get("runtime") not in (
+            generations.HOST_BUILT,
+            generations.RINGS,
+        ):
+            self.problems.append(("ascend_no_runtime", 1, None))
 
     def _placed(self, rows: Section, stamps: tuple[str, str], limit: int, *, begins: bool = True) -> Section:
         begin, end = (rows[name] for name in stamps)
@@ -126,7 +150,9 @@ class Interpreter:
     def _join(self) -> None:
         """Join the two streams, build the graph, and put the executions together."""
         metadata = self.records.metadata
-        aicore, aicpu = keyed(self.aicore), keyed(self.aicpu)
+        aicore, aicpu = (
+            keyed(*pair) for pair in zip((self.aicore, self.aicpu), keys(self.aicore, self.aicpu), strict=True)
+        )
         for stream in (aicore, aicpu):
             self.problems.append(("ascend_row_duplicate", stream.duplicates, stream.duplicate_offset))
             self.problems.append(("ascend_key_duplicate", stream.ambiguous, stream.ambiguous_offset))
@@ -141,18 +167,24 @@ class Interpreter:
         self.orphans = aicpu.section.take(orphans)
 
         with_id = self.phases.has("task_id")
-        self.graph: Graph = graphs.build(
-            self.parts.deps,
-            (
-                aicore.section["task_token_raw"],
-                self.phases["task_id"][with_id],
-                self.submits["task_id"],
-                self.host_submits["task_id"],
-            ),
+        ids = (
+            aicore.section["task_token_raw"],
+            self.phases["task_id"][with_id],
+            self.submits["task_id"],
+            self.host_submits["task_id"],
         )
+        self.graph: Graph = graphs.build(self.deps, ids)
+        self.epochs = self._epochs(aicore.section)
+        if self.epochs is not None:
+            executed, phases, *submitted = self.epochs
+            self.graph = graphs.by_run(self.graph, ids, (executed, phases[with_id], *submitted))
+            if self.graph.runs is not None and self.graph.runs.left_out:
+                self.problems.append(("ascend_edges_left_out", self.graph.runs.left_out, None))
         self.core_types = _core_types(metadata)
         self.marker_task, self.marker_is_concluded = self._markers(with_id)
-        self.runs: Executions = executions(aicore, aicpu, partner, self.graph, self.core_types, self._staging())
+        self.runs: Executions = executions(
+            aicore, aicpu, partner, self.graph, self.core_types, self._staging(), self.epoch_of(0)
+        )
         self.lost: Lost = losses(self.runs, aicpu, orphans)
         self.streams: tuple[Keyed, Keyed] = (aicore, aicpu)
 
@@ -164,7 +196,8 @@ class Interpreter:
         """
         phases, graph = self.phases, self.graph
         task = np.full(len(phases), -1, np.int64)
-        task[with_id] = graph.index(phases["task_id"][with_id])
+        epoch = self.epoch_of(1)
+        task[with_id] = graph.index(phases["task_id"][with_id], None if epoch is None else epoch[with_id])
         halves = np.flatnonzero(self.is_kind("dummy_task") & ~with_id)
         concluded = np.zeros(len(phases), np.bool_)
         if len(halves):
@@ -176,7 +209,7 @@ class Interpreter:
             fits = high - low == 1
             task[halves[fits]] = candidates[order[low[fits]]]
             concluded[halves[fits]] = True
-            if self.parts.deps is not None:
+            if self.deps is not None:
                 self.note("ascend_task_ambiguous", ~fits, phases.take(halves))
         return task, concluded
 
@@ -188,7 +221,7 @@ class Interpreter:
 
     def _staging(self) -> Staging | None:
         """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
-        if self.generation != "v3c" or self.on_host:
+        if Erratum.RECEIVE_AT_PICKUP not in self.errata:
             return None
         phases = self.phases
         marked = np.zeros(len(self.graph), np.bool_)
@@ -204,9 +237,41 @@ class Interpreter:
 
     @property
     def on_host(self) -> bool:
-        """Whether the host orchestrates: it stamps receive after the wait for producers, too."""
-        host_list = HOST_SUBMITS.name in self.records.sections
-        return host_list or self.records.metadata.get("orchestrator_source") == "host"
+        """Whether the host orchestrates."""
+        return generations.on_host(self.records)
+
+    def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:
+        """Return the runs of executions, phases, submits and host submits of a file that holds several.
+
+        Submits do not say theirs: it is the first run that ends behind them.
+        """
+        epoch = aicore["run_epoch"].astype(np.int64)
+        every = np.concatenate([epoch, self.phases["run_epoch"], self.aicpu["run_epoch"]])
+        if not len(every) or every.min() == every.max():
+            return None
+        distinct, which = np.unique(epoch, return_inverse=True)
+        last = np.zeros(len(distinct), np.int64)
+        np.maximum.at(last, which.reshape(-1), np.maximum(aicore["start_cycles"], aicore["end_cycles"]))
+        order = np.argsort(last, kind="stable")
+
+        def of(stamps: Int64, last: Int64) -> Int64:
+            if not len(distinct):
+                return np.full(len(stamps), every.min())
+            return distinct[order[np.minimum(np.searchsorted(last[order], stamps), len(order) - 1)]]
+
+        # Host stamps are of another clock: where both are not joined, all are taken for those of the first run.
+        joined = self.times.alignment
+        on_host = joined.host_ns(last) if isinstance(joined, Alignment) else np.full(len(last), np.iinfo(np.int64).max)
+        return (
+            epoch,
+            self.phases["run_epoch"].astype(np.int64),
+            of(self.submits["start_cycles"], last),
+            of(self.host_submits["start_host_ns"], on_host),
+        )
+
+    def epoch_of(self, place: int) -> Int64 | None:
+        """Return one of ``epochs``; None where there is one run."""
+        return None if self.epochs is None else self.epochs[place]
 
     def _name(self) -> None:
         """Find the name of each execution: few names, so by function."""

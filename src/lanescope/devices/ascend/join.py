@@ -1,8 +1,8 @@
 """The two device streams put together: which dispatch of the schedulers is which execution on a core.
 
-The key is (core, ``reg_task_id``), the core's own dispatch counter: a task id may be dispatched to one core more than
-once. Rows that are the same in every cell count once. A key whose rows differ is ambiguous: its executions stay, but
-none of them is joined. What has no partner is kept, and its missing side is unknown.
+The key is (core, ``reg_task_id``), the core's own dispatch counter, and the run where a file holds several: a task id
+may be dispatched to one core more than once. Rows that are the same in every cell count once. A key whose rows differ is
+ambiguous: its executions stay, but none of them is joined. What has no partner is kept, and its missing side is unknown.
 """
 
 from __future__ import annotations
@@ -44,9 +44,14 @@ class Keyed:
     by_key: Int64
 
 
-def keyed(section: Section) -> Keyed:
-    """Drop repeated rows of a stream and find its ambiguous keys."""
-    key = _keys(section)
+def keyed(section: Section, key: Int64 | None = None) -> Keyed:
+    """Drop repeated rows of a stream and find its ambiguous keys.
+
+    Args:
+        section: the stream.
+        key: int64 [n], see ``keys``; None: core and counter.
+    """
+    key = _keys(section) if key is None else key
     if len(key) < 2 or bool((key[1:] > key[:-1]).all()):
         return Keyed(section, key, np.ones(len(key), np.bool_), 0, None, 0, None, np.arange(len(key)))
     order = np.argsort(key, kind="stable")
@@ -67,6 +72,18 @@ def keyed(section: Section) -> Keyed:
     ambiguous = len(np.unique(key[shared]))
     offset = int(section.begin[shared].min()) if ambiguous else None
     return Keyed(section, key, is_unique, duplicates, duplicate_offset, ambiguous, offset, order[is_unique[order]])
+
+
+def keys(aicore: Section, aicpu: Section) -> tuple[Int64, Int64]:
+    """Return the keys of both streams: core and counter, and the run where rows of several runs are among them."""
+    first, second = _keys(aicore), _keys(aicpu)
+    epochs = np.concatenate([aicore["run_epoch"], aicpu["run_epoch"]])
+    if not len(epochs) or epochs.min() == epochs.max():
+        return first, second
+    _, epoch = np.unique(epochs, return_inverse=True)
+    distinct, key = np.unique(np.concatenate([first, second]), return_inverse=True)
+    joined = epoch.reshape(-1).astype(np.int64) * len(distinct) + key.reshape(-1)
+    return joined[: len(first)], joined[len(first) :]
 
 
 def _keys(section: Section) -> Int64:

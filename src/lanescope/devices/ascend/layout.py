@@ -5,7 +5,8 @@ The collector writes JSON; each list in it holds rows (arrays of integers, by po
 tables follow from it. The binary records that the cores and control processors store are declared as ``Struct``: nobody
 hands those out as files today, but they are what the JSON is made of.
 
-Source: hw-native-sys/simpler at 83728d2 (generation v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c);
+Source: hw-native-sys/simpler at 83728d2 (generation v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
+files), pull requests 856 to 1079 (v1);
 ``src/a2a3/platform/include/common/l2_swimlane_profiling.h``,
 ``src/common/platform/include/common/chip_swimlane_profiling.h``.
 """
@@ -26,7 +27,7 @@ MAX_CORE = 65535
 #: ``reg_task_id`` counts dispatches of a core modulo this: 31 bits, and the highest 16 ids are never given.
 REG_TASK_IDS = 0x7FFFFFF0
 
-KINDS_OF_CELL = ("number", "integer", "token", "boolean", "text", "words")
+KINDS_OF_CELL = ("number", "integer", "token", "boolean", "text", "words", "micros", "span")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ class Cell:
         name: its key in an object; our name for its position in a row.
         doc: one line, what a value means.
         kind: ``number`` (0 to ``limit``), ``integer`` (-limit to ``limit``), ``token`` (a 64-bit id, as a number or as
-            a text of digits), ``boolean``, ``text``, ``words`` (a list of texts, as bits of ``words``).
+            a text of digits), ``boolean``, ``text``, ``words`` (a list of texts, as bits of ``words``), ``micros``
+            (microseconds with at most three decimals, kept as nanoseconds, 0 to ``limit``), ``span`` (anything; where
+            it begins and ends in the file).
         unit: ``cycles``, ``ns``, ``bytes`` or empty.
         limit: largest value that is believed; an element with a larger one is reported as not understood.
         count: length of a list of numbers; 1 is a plain number.
@@ -67,12 +70,13 @@ class Layout:
     """The elements of one list of a file.
 
     Attributes:
-        name: key of the list at the top of its file.
+        name: what the list is called; unique.
         doc: one line, what an element is.
         cells: in order; of a row's cells the last ones may be missing.
         is_object: elements have keys; else they are rows of numbers.
         depth: 2 when the elements stand in lists by thread, 1 when there is one list.
         status: as in ``lanescope.wire``.
+        at: key of the list in the object that holds it; empty: ``name``.
     """
 
     name: str
@@ -81,6 +85,12 @@ class Layout:
     is_object: bool = True
     depth: int = 1
     status: str = "documented"
+    at: str = ""
+
+    @property
+    def key(self) -> str:
+        """Key of the list in the object that holds it."""
+        return self.at or self.name
 
     def __getitem__(self, name: str) -> Cell:
         """Return the cell ``name``; ``KeyError`` if there is none."""
@@ -109,6 +119,9 @@ def _optional(name: str, doc: str, *, kind: str = "number", limit: int = MAX_U32
 _CORE = Cell("core_id", "index in `metadata.core_types`", limit=MAX_CORE)
 _REG = Cell("reg_task_id", "the core's dispatch counter; with the core it is the join key", limit=MAX_U32)
 _TASK = "task id: ring (or space) in the upper bits, number in the lower 32"
+_EPOCH = Cell(
+    "run_epoch", "which run of the file: counters restart in each", limit=MAX_U32, is_required=False, since="v4"
+)
 
 AICORE = Layout(
     "aicore_tasks",
@@ -127,6 +140,7 @@ AICORE = Layout(
             is_required=False,
             since="v3",
         ),
+        _EPOCH,
     ),
     is_object=False,
 )
@@ -138,6 +152,7 @@ AICPU = Layout(
         _REG,
         _cycles("dispatch_cycles", "just before the register writes of its batch: a batch shares the stamp"),
         _cycles("finish_cycles", "the scheduler observed the end"),
+        _EPOCH,
     ),
     is_object=False,
 )
@@ -157,6 +172,7 @@ PHASES = Layout(
         _depths("shared_at_start", "tasks in the shared ready queues: AIC, AIV, MIX"),
         _depths("local_at_end", "the same at the end; not after v3"),
         _depths("shared_at_end", "the same at the end; v3 `complete`: a copy of the start"),
+        _EPOCH,
     ),
     depth=2,
 )
@@ -168,6 +184,7 @@ SUBMITS = Layout(
         Cell("task_id", _TASK, kind="token"),
         _cycles("start_cycles", "begin"),
         _cycles("end_cycles", "end"),
+        _optional("phase", "which step of the submit; v1 only", kind="text"),
     ),
     depth=2,
 )
@@ -192,8 +209,106 @@ UPLOADS = Layout(
         Cell("detail", "bytes copied", unit="bytes", limit=MAX_CYCLES, is_required=False, since="v3c"),
     ),
 )
-#: The lists of a records file, in the order in which they are written.
+#: The lists of a records file, in the order in which they are written. Readers of all generations arrive at these.
 RECORDS = (AICORE, AICPU, PHASES, SUBMITS, HOST_SUBMITS, UPLOADS)
+
+
+def _micros(name: str, doc: str, *, is_required: bool = True) -> Cell:
+    return Cell(name, doc, kind="micros", unit="ns", limit=MAX_CYCLES >> 1, is_required=is_required)
+
+
+#: v1: one object an execution, joined by the collector, in microseconds since the smallest stamp.
+V1_TASKS = Layout(
+    "v1_tasks",
+    "one execution, both streams already joined",
+    (
+        Cell("task_id", _TASK, kind="token"),
+        Cell("func_id", "always -1", kind="integer", is_required=False),
+        _CORE,
+        Cell("core_type", "aic or aiv", kind="text", is_required=False),
+        _optional("ring_id", "upper bits of the task id"),
+        _micros("start_time_us", "the kernel begins"),
+        _micros("end_time_us", "the kernel has ended"),
+        _micros("duration_us", "the difference of both", is_required=False),
+        _micros("dispatch_time_us", "the scheduler dispatched it; 0 at level 1", is_required=False),
+        _micros("finish_time_us", "the scheduler observed the end; 0 at level 1", is_required=False),
+        Cell(
+            "fanout",
+            "ids of its consumers; only in the first weeks",
+            kind="span",
+            count=2,
+            limit=MAX_CYCLES,
+            is_required=False,
+        ),
+    ),
+    status="published",
+    at="tasks",
+)
+V1_PHASES = Layout(
+    "v1_scheduler_phases",
+    "one piece of work of a scheduler thread; the outer list is by thread",
+    (
+        _micros("start_time_us", "begin"),
+        _micros("end_time_us", "end"),
+        _optional("phase", "what was done", kind="text"),
+        _optional("loop_iter", "iteration of the thread's loop"),
+        _optional("tasks_processed", "see the kinds"),
+        _optional("pop_hit", "ready-queue pops that yielded a task since the last dispatch record"),
+        _optional("pop_miss", "pops that did not"),
+    ),
+    depth=2,
+    status="published",
+    at=PHASES.name,
+)
+V1_SUBMITS = Layout(
+    "v1_orchestrator_phases",
+    "one step of a submit; the outer list is by orchestrator",
+    (
+        _optional("phase", "orch_submit; before the steps were joined: orch_sync, orch_alloc, ...", kind="text"),
+        _optional("submit_idx", "running number of the submit"),
+        Cell("task_id", _TASK, kind="token"),
+        _micros("start_time_us", "begin"),
+        _micros("end_time_us", "end"),
+    ),
+    depth=2,
+    status="published",
+    at=SUBMITS.name,
+)
+V1 = (V1_TASKS, V1_PHASES, V1_SUBMITS)
+
+#: v4: the scheduler's rows inside of `scheduler_tasks`, the phases of each stream inside of `scheduler_records`.
+V4_AICPU = Layout("v4_scheduler_tasks", AICPU.doc, AICPU.cells, is_object=False, status="published", at="records")
+V4_PHASES = Layout(
+    "v4_scheduler_records",
+    "one piece of work of a scheduler; the stream says of which",
+    (
+        _cycles("start_cycles", "begin"),
+        _cycles("end_cycles", "end"),
+        _EPOCH,
+        _optional("loop_iter", "iteration of the scheduler's loop"),
+        _optional("kind", "what was done", kind="text"),
+        _optional("tasks_processed", "see the kinds"),
+        _optional("task_id", f"{_TASK}; markers only", kind="token"),
+    ),
+    status="published",
+    at="records",
+)
+V4_METRICS = Layout(
+    "v4_scheduler_metrics",
+    "what a phase counted besides; by the place of its record in the stream",
+    (
+        Cell("record_index", "place of the record in its stream"),
+        _optional("pop_hit", "ready-queue pops that yielded a task since the last dispatch record"),
+        _optional("pop_miss", "pops that did not"),
+        _depths("shared_at_start", "tasks in the shared ready queues: AIC, AIV, MIX"),
+        _depths("shared_at_end", "the same at the end"),
+    ),
+    status="published",
+    at="metrics",
+)
+V4 = (V4_AICPU, V4_PHASES, V4_METRICS)
+#: Streams of schedulers that are believed; a chip has a handful.
+MAX_STREAMS = 4096
 
 DEPS_TASKS = Layout(
     "tasks",
@@ -222,6 +337,8 @@ DEPS_EDGES = Layout(
     ),
 )
 DEPS = (DEPS_TASKS, DEPS_EDGES)
+#: All lists that the scanner reads.
+LISTS = (*RECORDS, *V1, *V4, *DEPS)
 
 #: Engines of a task: the order of queue depths; ``kernel_ids`` has AIC and two slots AIV.
 QUEUES = ("AIC", "AIV", "MIX")
@@ -231,6 +348,7 @@ LEVEL_KEYS = {
     "chip_swimlane_level": "chip_swimlane_records.json",
     "l2_swimlane_level": "l2_swimlane_records.json",
     "l2_perf_level": "l2_perf_records.json",
+    "version": "l2_perf_records.json",
 }
 LEVELS = {1: "core timing", 2: "and dispatch timing", 3: "and scheduler phases", 4: "and submits"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -40,14 +40,27 @@ def task_name(task_id: int) -> str:
     return f"r{ring}t{number}" if ring else f"t{number}"
 
 
-def task_names(task_ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.object_]:
+def ring_name(task_id: int) -> str:
+    """Return a task id of v4 with rings: always with its ring."""
+    return f"r{task_id >> 32 & 0xFF}t{task_id & 0xFFFFFFFF}"
+
+
+def space_name(task_id: int) -> str:
+    """Return a task id of v4 where the host builds the graph: ``t5``, ``g2t5`` inside of task 2, ``p5`` a parameter."""
+    space, parent, number = task_id >> 62, task_id >> 32 & 0xFFFFF, task_id & 0xFFFFFFFF
+    return {0: f"t{number}", 1: f"g{parent}t{number}", 2: f"p{number}"}.get(space, f"s{space}t{number}")
+
+
+def task_names(task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = task_name) -> npt.NDArray[np.object_]:
     """Return the names of tasks, object [n]."""
-    return _texts(task_name(task_id) for task_id in task_ids.tolist())
+    return _texts(map(naming, task_ids.tolist()))
 
 
-def labels(names: Iterable[str], task_ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.object_]:
+def labels(
+    names: Iterable[str], task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = task_name
+) -> npt.NDArray[np.object_]:
     """Return names with their task, as in ``matmul(r2t5)``, object [n]."""
-    return _texts(f"{name}({task_name(task_id)})" for name, task_id in zip(names, task_ids.tolist(), strict=True))
+    return _texts(f"{name}({naming(task_id)})" for name, task_id in zip(names, task_ids.tolist(), strict=True))
 
 
 def _texts(texts: Iterable[str]) -> npt.NDArray[np.object_]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +29,7 @@ class Parts:
         names: function names by number.
         orchestrator: its name.
         sources: the files, by what they are.
-        broken: of those, the ones that cannot be read.
+        broken: the ones that cannot be read; what cannot even be opened is not among ``sources``.
         is_ambiguous: several name maps were found, so none is used.
     """
 
@@ -73,6 +75,19 @@ class Parts:
 
     def _read_names(self, source: Source) -> None:
         self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)
+
+
+_PLACE = re.compile(r"(rank|d)(\d{1,9})")
+
+
+def rank_and_device(path: str) -> tuple[int | None, int | None]:
+    """Return rank and device that the folders of a capture name, as in ``rank3/d0``; the innermost ones count."""
+    found: dict[str, int] = {}
+    for folder in reversed(Path(path).absolute().parent.parts):
+        match = _PLACE.fullmatch(folder)
+        if match:
+            found.setdefault(match[1], int(match[2]))
+    return found.get("rank"), found.get("d")
 
 
 def load(source: Source) -> Bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -12,7 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.devices.ascend.layout import DEPS, LEVEL_KEYS, MAX_I32, RECORDS, Cell, Layout
+from lanescope.devices.ascend.layout import (
+    DEPS,
+    LEVEL_KEYS,
+    LISTS,
+    MAX_I32,
+    PHASES,
+    RECORDS,
+    SUBMITS,
+    V1_PHASES,
+    V1_SUBMITS,
+    V1_TASKS,
+    V4_AICPU,
+    Cell,
+    Layout,
+)
 from lanescope.errors import InputError
 from lanescope.trace.column import Array, Mask
 
@@ -29,8 +43,8 @@ _MAX_TEXTS = 256
 _ROWS_AT_ONCE = 8192
 _MAX_GROWTH = 1 << 22
 
-#: Top level keys of v4: they tell a user why the file is refused.
-_V4_KEYS = ("scheduler_tasks", "scheduler_records")
+#: How far the first element of a list is looked for, to see in which units it counts.
+_PEEKED_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +148,87 @@ def empty(layout: Layout) -> Section:
     return section(layout, {cell.name: np.empty((0, cell.count)) for cell in layout.cells})
 
 
+def concat(layout: Layout, parts: Sequence[tuple[int, Section]]) -> Section:
+    """Put lists one behind the other, each as the inner list of the number beside it; numbers do not fall."""
+    if not parts:
+        return empty(layout)
+    sections = [part for _, part in parts]
+    texts = list(dict.fromkeys(text for part in sections for text in part.texts)) or [""]
+    place = {text: code for code, text in enumerate(texts)}
+    columns = {}
+    for cell in layout.cells:
+        values = [part[cell.name] for part in sections]
+        if cell.kind == "text":
+            codes = [np.array([place[text] for text in part.texts] or [0], np.int32) for part in sections]
+            values = [code[value] for code, value in zip(codes, values, strict=True)]
+        columns[cell.name] = np.concatenate(values)
+    tallies = [part.tally for part in sections]
+    tally = Tally(
+        sum(tally.good_bytes for tally in tallies),
+        sum(tally.bad_bytes for tally in tallies),
+        sum(tally.bad_count for tally in tallies),
+        min((tally.bad_first for tally in tallies if tally.bad_first is not None), default=None),
+    )
+    return Section(
+        layout,
+        columns,
+        np.concatenate([part.present for part in sections]),
+        np.concatenate([np.full(len(part), number, np.int32) for number, part in parts]),
+        parts[-1][0] + 1 if layout.depth == 2 else 0,
+        np.concatenate([part.begin for part in sections]),
+        np.concatenate([part.end for part in sections]),
+        tuple(texts),
+        tally,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of records as its producer tells of it.
+
+    Attributes:
+        kind: ``aicore_task``, ``aicpu_task``, ``sched_phase`` or ``orch_phase``.
+        index: core or thread.
+        total: attempts to write a record; None: not told.
+        dropped: those that the producer knows to have failed; None: not told.
+        collected: records that arrived.
+        producer: which processor wrote it; empty: not told.
+        platform: on which chip; empty: not told.
+        is_truncated: the producer stopped early; None: not told.
+    """
+
+    kind: str
+    index: int
+    total: int | None
+    dropped: int | None
+    collected: int
+    producer: str = ""
+    platform: str = ""
+    is_truncated: bool | None = None
+
+    @property
+    def silent_loss(self) -> int | None:
+        """Records that were written, not dropped, and did not arrive; negative: more arrived. None: not known."""
+        return None if self.total is None else self.total - (self.dropped or 0) - self.collected
+
+
 @dataclass(frozen=True)
 class Records:
-    """One records file.
+    """One capture of records, in the terms that all generations share.
 
     Attributes:
         level_key: the key that held the level.
         level: 1 to 4, see ``layout.LEVELS``.
-        metadata: the metadata object as it stands.
-        sections: the lists by name; those that the file does not have are not in it.
-        unknown: keys at the top that are not of this format, with begin and end of their values.
+        metadata: the metadata object as it stands; for v1, which has none, what it would hold.
+        sections: the lists of ``layout.RECORDS`` by name; those that the file does not have are not in it.
+        unknown: keys that are not of this format, with begin and end of their values.
         size: bytes of the file.
+        generation: see ``generations``; empty: told by the shape of the rows.
+        lists: the lists as they stand in the file; None: they are ``sections``.
+        fanout: edges that stand in the records themselves (v1a).
+        streams: what producers tell of their streams (v4, raw dumps).
+        unplaced: elements of a list that belong to no other element (v4).
+        accounts: bytes decoded, of filler, and lost, where not every byte is text; None: as the lists tell.
     """
 
     level_key: str
@@ -153,10 +237,21 @@ class Records:
     sections: dict[str, Section]
     unknown: tuple[tuple[str, int, int], ...] = ()
     size: int = 0
+    generation: str = ""
+    lists: dict[str, Section] | None = None
+    fanout: Deps | None = None
+    streams: tuple[Stream, ...] = ()
+    unplaced: int = 0
+    accounts: tuple[int, int, int] | None = None
 
     def __getitem__(self, layout: Layout) -> Section:
         """Return a list, an empty one if the file has none."""
         return self.sections[layout.name] if layout.name in self.sections else empty(layout)
+
+    @property
+    def as_read(self) -> dict[str, Section]:
+        """The lists as they stand in the file, by name."""
+        return self.sections if self.lists is None else self.lists
 
 
 @dataclass(frozen=True)
@@ -191,51 +286,79 @@ def read_records(text: Bytes, path: str) -> Records:
     Raises:
         InputError: it is no JSON object, is cut off, or is no records file of a known generation.
     """
-    reader = _Reader(text, path)
-    known = {layout.name: layout for layout in RECORDS}
-    levels: dict[str, Any] = {}
-    sections: dict[str, Section] = {}
-    metadata: Any = None
-    unknown = []
-    other: set[str] = set()
+    from lanescope.devices.ascend import generations
+
+    reader = Reader(text, path)
+    file = File(path, len(text) - 1)
+    known = {layout.key: layout for layout in (*RECORDS, V1_TASKS)}
     for key in reader.entries():
         if key in known and reader.is_list():
-            sections[key] = reader.section(known[key])
+            layout = known[key]
+            if layout.name in _DECIMAL and reader.is_near(b'"start_time_us"'):
+                layout = _DECIMAL[layout.name]
+            file.lists[layout.name] = reader.section(layout)
         elif key in LEVEL_KEYS:
-            levels[key] = reader.value()
+            file.levels[key] = reader.value()
         elif key == "metadata":
-            metadata = reader.value()
+            file.metadata = reader.value()
+        elif key == "core_to_thread":
+            file.core_to_thread = reader.value()
+        elif key == "scheduler_tasks" and reader.is_object():
+            _read_scheduler_tasks(reader, file)
+        elif key == "scheduler_records" and reader.is_object():
+            from lanescope.devices.ascend import v4
+
+            v4.read_streams(reader, file)
         else:
             begin, end = reader.skip()
-            if key not in known or text[begin:end].tobytes() != b"null":
-                unknown.append((key, begin, end))
-            other.add(key)
-    _refuse_others(path, other, levels, metadata)
-    level_key, level = next(iter(levels.items()))
-    return Records(level_key, int(level), metadata, sections, tuple(unknown), len(text) - 1)
+            if (key not in known and key not in _V4_KEYS) or text[begin:end].tobytes() != b"null":
+                file.unknown.append((key, begin, end))
+            file.other.add(key)
+    return generations.records(file, text)
 
 
-def _refuse_others(path: str, other: set[str], levels: dict[str, Any], metadata: Any) -> None:
-    if ("tasks" in other and (levels or "version" in other)) or "l2_perf_level" in levels:
-        raise InputError(f"{path} is an Ascend capture of generation v1", hint="v2, v3 and v3c are read")
-    if not other.isdisjoint(_V4_KEYS):
-        raise InputError(f"{path} is an Ascend capture of generation v4", hint="v2, v3 and v3c are read")
-    if len(levels) != 1:
-        raise InputError(
-            f"{path} has {'no' if not levels else 'more than one'} level of the swimlane",
-            hint="is it the records file, *_swimlane_records.json?",
-        )
-    level = next(iter(levels.values()))
-    if type(level) is not int or not 1 <= level <= 4:
-        raise InputError(f"{path} has the level {level!r}", hint="levels go from 1 to 4: was the file edited?")
-    if not isinstance(metadata, dict):
-        raise InputError(f"{path} has no metadata", hint="the counter's frequency stands there: take the capture again")
-    frequency = metadata.get("clock_freq_hz")
-    if type(frequency) is not int or not 0 < frequency <= 1 << 62:
-        raise InputError(
-            f"{path} has the counter frequency {frequency!r}",
-            hint="metadata.clock_freq_hz must be a number of Hz above 0",
-        )
+@dataclass
+class File:
+    """A records file as it stands, before anybody knows its generation.
+
+    Attributes:
+        path: for messages.
+        size: bytes.
+        levels: the values of the keys that may hold the level.
+        metadata: the metadata object; None without.
+        core_to_thread: the list that v1 has at its top.
+        lists: what the scanner read, by the name of the layout.
+        streams: of the schedulers (v4): what the producer tells, its phases, their metrics.
+        producer: who made the rows of the schedulers (v4).
+        unknown: keys that are not of the format, with begin and end of their values.
+        other: keys at the top that were stepped over.
+    """
+
+    path: str
+    size: int
+    levels: dict[str, Any] = field(default_factory=dict)
+    metadata: Any = None
+    core_to_thread: Any = None
+    lists: dict[str, Section] = field(default_factory=dict)
+    streams: list[tuple[dict[str, Any], Section, Section]] = field(default_factory=list)
+    producer: Any = None
+    unknown: list[tuple[str, int, int]] = field(default_factory=list)
+    other: set[str] = field(default_factory=set)
+
+
+#: Lists that v1 writes under the same key, in microseconds.
+_DECIMAL = {PHASES.name: V1_PHASES, SUBMITS.name: V1_SUBMITS}
+_V4_KEYS = ("scheduler_tasks", "scheduler_records")
+
+
+def _read_scheduler_tasks(reader: Reader, file: File) -> None:
+    for name in reader.fields():
+        if name == V4_AICPU.key and reader.is_list():
+            file.lists[V4_AICPU.name] = reader.section(V4_AICPU)
+        elif name == "producer":
+            file.producer = reader.value()
+        else:
+            file.unknown.append((f"scheduler_tasks.{name}", *reader.skip()))
 
 
 def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
@@ -244,7 +367,7 @@ def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
     Raises:
         InputError: it is no JSON object, or is cut off.
     """
-    reader = _Reader(text, path)
+    reader = Reader(text, path)
     for key in reader.entries():
         yield key, *reader.skip()
 
@@ -255,7 +378,7 @@ def read_deps(text: Bytes, path: str) -> Deps:
     Raises:
         InputError: it is no JSON object, is cut off, or has neither tasks nor edges.
     """
-    reader = _Reader(text, path)
+    reader = Reader(text, path)
     known = {layout.name: layout for layout in DEPS}
     found: dict[str, Section] = {}
     for key in reader.entries():
@@ -292,8 +415,13 @@ def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
         ) from None
 
 
-class _Reader:
-    """A scanner whose faults are errors that name the place."""
+class Reader:
+    """A scanner whose faults are errors that name the place.
+
+    Args:
+        text: bytes and a NUL, uint8 [size + 1].
+        path: for messages.
+    """
 
     def __init__(self, text: Bytes, path: str) -> None:
         self._text = text
@@ -325,14 +453,48 @@ class _Reader:
             yield self._key
         self._check()
 
+    def fields(self) -> Iterator[str]:
+        """Yield the keys of an object inside: as ``entries``, and the value that comes next is the object."""
+        if not self._scanner.open():
+            raise self._error()
+        seen = set()
+        while (span := _pair(self._scanner.key())) is not None:
+            name = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
+            if name in seen:
+                raise InputError(
+                    f"{self._path} has `{name}` twice inside `{self._key}`", hint="which of them holds? keep one"
+                )
+            seen.add(name)
+            yield name
+        self._check()
+
+    def items(self) -> Iterator[None]:
+        """Go through the elements of the list that comes next; read or skip each before asking for the next."""
+        if not self._scanner.open_list():
+            raise self._error()
+        while self._scanner.item():
+            yield
+        self._check()
+
     def _check(self) -> None:
         if self._scanner.fault:
             raise self._error()
 
     def is_list(self) -> bool:
+        """Tell whether the next value is a list."""
         return bool(self._scanner.is_list())
 
+    def is_object(self) -> bool:
+        """Tell whether the next value is an object."""
+        return bool(self._scanner.is_object())
+
+    def is_near(self, word: bytes) -> bool:
+        """Tell whether a word stands in the next bytes."""
+        at = self._scanner.offset
+        return word in self._text[at : at + _PEEKED_BYTES].tobytes()
+
     def skip(self) -> tuple[int, int]:
+        """Step over the next value; return where it begins and ends."""
         span = _pair(self._scanner.skip())
         if span is None:
             raise self._error()
@@ -431,7 +593,7 @@ def _dtype(cell: Cell) -> np.dtype[Any]:
 
 @cache
 def _shape(name: str) -> Any:
-    layout = next(layout for layout in (*RECORDS, *DEPS) if layout.name == name)
+    layout = next(layout for layout in LISTS if layout.name == name)
     cells = [
         ("" if not layout.is_object else c.name, c.kind, c.count, c.limit, c.is_required, list(c.words))
         for c in layout.cells
