@@ -12,6 +12,10 @@ from lanescope.trace import Flag
 
 FAULTS = (
     {},
+    *({"mode": mode, **faults} for mode in (1, 2) for faults in ({}, {"overruns": 3}, {"lost_tail": 5, "runs": 2})),
+    {"mode": 2, "burst": 64, "overruns": 1},
+    {"mode": 1, "stale": 6, "text": True},
+    {"burst": 64},
     {"overruns": 3},
     {"lost_tail": 5},
     {"runs": 2},
@@ -20,6 +24,9 @@ FAULTS = (
     {"text": True, "overruns": 1},
     {"tiles": 8, "zeros": 3, "overruns": 2},
 )
+
+
+FLOW = ("kind", "pc", "count", "trips", "is_wrapped")
 
 
 @pytest.fixture
@@ -45,12 +52,23 @@ def decoded(trace):
     for row in trace.gaps.rows():
         group = row["track_id"] if row["track_id"] in groups else parents[row["track_id"]]
         gaps[group].add((row["ts"], None if row["dur"] is None else row["ts"] + row["dur"], row["cause"]))
+    for table, fields in (("aie_pc_events", ("pc", "cycles", "mask")), ("aie_program_flow", FLOW)):
+        instants = trace.instants.take(trace.details[table]["instant_id"])
+        for instant, row in zip(instants.rows(), trace.details[table].rows(), strict=True):
+            lane = instant["track_id"]
+            told = (int(names[lane].split()[1]),) if table == "aie_pc_events" else ()
+            slices[parents[lane]].append(
+                (*told, instant["ts_ticks"] or instant["ts"], *(row[field] for field in fields), instant["flags"])
+            )
+            assert instant["quality"] == "estimated"
     return {
         (s["packet_type"], s["col"], s["row"], s["packet_id"], s["ordinal"]): (
-            s, sorted(slices[s["track_id"]]), sorted(gaps[s["track_id"]])
+            s,
+            slices[s["track_id"]] if s["mode"] == 2 else sorted(slices[s["track_id"]]),
+            sorted(gaps[s["track_id"]]),
         )
         for s in trace.details["aie_segments"].rows()
-    }  # fmt: skip
+    }
 
 
 def who(recording):
@@ -58,12 +76,22 @@ def who(recording):
 
 
 def rows(recording):
+    if recording["mode"] == 1:
+        return sorted(zip(*recording["events"].values(), strict=True))
+    if recording["mode"] == 2:
+        return [flow_row(*row) for row in zip(*recording["flow"].values(), strict=True)]
     slices = recording["slices"]
     return sorted(zip(slices["slot"], slices["begin"], slices["dur"], slices["flags"], strict=True))
 
 
+def flow_row(kind, ts, value, count, flags):
+    pc = value if kind in ("start", "restart", "new_pc") else None
+    trips, is_wrapped = (value & (1 << 28) - 1, value >> 28 == 1) if kind == "loop" else (None, None)
+    return (ts, kind, pc, count, trips, is_wrapped, flags)
+
+
 @pytest.mark.parametrize("faults", FAULTS, ids=lambda faults: "+".join(faults) or "none")
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(20))
 def test_decoding_equals_the_truth(simulated, seed, faults):
     trace, truth = simulated(seed, **faults)
     found = decoded(trace)
@@ -73,6 +101,7 @@ def test_decoding_equals_the_truth(simulated, seed, faults):
         assert slices == rows(recording)
         assert segment["start_timer"] == recording["start_timer"]
         assert segment["is_stop_seen"] == (recording["stop"] is not None)
+        assert segment["mode"] == recording["mode"]
         assert segment["cycles"] == recording["cycles"]
         assert segment["restarts"] == recording["restarts"]
         assert segment["packets"] == recording["packets"]

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 #: Longer runs of words are shown by their beginning.
 _SHOWN_WORDS = 8
+#: Tables that say more of an instant, and what is shown of it all.
+_DETAILS = ("aie_pc_events", "aie_program_flow")
+_ROW_FIELDS = (
+    *("dur", "name", "cause", "lost_count", "first_offset"),
+    *("pc", "cycles", "count", "trips", "is_wrapped", "quality", "flags"),
+)
 
 
 def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
@@ -48,7 +54,7 @@ def _packets(capture: Capture) -> Iterator[str]:
 
 
 def _records(capture: Capture) -> Iterator[str]:
-    shown = ("mask", "cycles", "repeats", "mode", "is_restart", "timer")
+    shown = ("mask", "cycles", "repeats", "mode", "is_restart", "timer", "pc", "trips", "is_wrapped")
     for row in records.frames_of(capture.main).rows():
         header = HEADER.decode(row["header"])
         values = {name: row[name] for name in shown if row[name] is not None}
@@ -71,13 +77,14 @@ def _rows(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     lanes = [f"{names[parents[i]]} / {name}" if has_parent[i] else name for i, name in enumerate(names)]
     # In the order of time; where two begin together, in the order in which they were decoded.
     tables = (trace.slices, trace.instants, trace.gaps)
+    told = {row.pop("instant_id"): row for name in _DETAILS for row in trace.details[name].rows()}
     order = np.argsort(np.concatenate([table["ts"] for table in tables]), kind="stable")
     rows = [(table.spec.name[:-1], row) for table in tables for row in table.rows()]
     for index in order.tolist():
         kind, row = rows[index]
+        if kind == "instant":
+            row = {**row, **told.get(row["id"], {})}
         fields = " ".join(
-            f"{name}={row[name]}"
-            for name in ("dur", "name", "cause", "lost_count", "first_offset", "quality", "flags")
-            if name in row and row[name] not in (None, 0, "exact")
+            f"{name}={row[name]}" for name in _ROW_FIELDS if name in row and row[name] not in (None, 0, "exact")
         )
         yield f"{row['ts']}  {kind}  {lanes[row['track_id']]}  {fields}"

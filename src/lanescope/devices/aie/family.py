@@ -47,10 +47,12 @@ class Aie(Family):
     )
     sim_options = (
         Option("tiles", _count, "traced tiles", 4),
+        Option("mode", _count, "trace mode of the cores: 0 event-time, 1 event-PC, 2 execution", 0),
         Option("records", _count, "frames in each tile's recording, about", 2000),
         Option("runs", _count, "recordings of each tile, one after the other", 1),
         Option("overruns", _count, "times that each recording loses frames and restarts", 0),
         Option("lost_tail", _count, "packets missing at the end of the file", 0),
+        Option("burst", _count, "bytes that the DMA writes at once; what does not fill one never arrives", 32),
         Option("stale", _count, "packets of an older run behind the newest ones", 0),
         Option("bad_headers", _share, "share of packets that have a flipped bit in their header", 0.0),
         Option("zeros", _count, "words of zeros behind the packets", 24),
