@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie import config, schema
+from lanescope.devices.aie.derived import Derived
 from lanescope.devices.aie.events import MODULES
 from lanescope.devices.aie.layout import (
     EVENT_PC,
@@ -182,6 +183,7 @@ class AieDecoder:
         self._ordinals: dict[int, int] = {}
         self._names: dict[str, int] = {}  # names of tiles and the source that has each
         self._lanes = _Lanes()
+        self._derived = Derived(self._builder, self._config, self._input, self._ts, self._add_track)
         self._modes: list[int] = []
         self._arena_rows = min(BATCH_ROWS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
         self._new_arenas()
@@ -334,6 +336,7 @@ class AieDecoder:
             quality=quality,
             flags=flags,
         )
+        self._derived.take(begin, duration, tag)
 
     def _add_points(self, tick: I64, times: I64, value: U32, tag: U32) -> None:
         """Hand over what modes 1 and 2 tell: its order is known, its time has a lower bound."""
@@ -414,6 +417,8 @@ class AieDecoder:
                 self._add_lane(row[_OF], row[_VALUE])
         if notes:
             self._noted.append(events[events[:, _WHAT] != _SLOT])
+            is_gap = (events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)
+            self._derived.add_gaps(events[is_gap][:, (_OF, _TICK)].tolist())
 
     def _add_segment(self, source: int, mode: int) -> None:
         """Make the group of a recording, and lanes for the slots that are known to watch something."""
@@ -454,6 +459,7 @@ class AieDecoder:
                     self._add_lane(segment, slot)
         if self._config.slots and (module, design_col, row) not in self._config.slots:
             self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
+        self._derived.add_recording((module, design_col, row), mode, group)
 
     def _add_lane(self, segment: int, slot: int) -> None:
         lane = config.SLOTS * segment + slot
@@ -491,6 +497,7 @@ class AieDecoder:
         self._add_coverage(events, columns, groups)
         self._add_segments(columns, notes, groups)
         self._add_stats(events, columns, notes)
+        self._derived.finish(self._groups, self._lanes.track, columns, is_stop_seen=columns["ending"] == _STOP)
         self._account()
 
     def _ts(self, ticks: I64) -> I64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lanescope.devices.aie.schema_derived import DERIVED_STATS, DERIVED_TABLES
 from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import CORE_STATS, StatSpec
 
@@ -100,7 +101,7 @@ PROGRAM_FLOW = TableSpec(
     ),
     key="instant_id",
 )
-TABLES = (SEGMENTS, PC_EVENTS, PROGRAM_FLOW)
+TABLES = (SEGMENTS, PC_EVENTS, PROGRAM_FLOW, *DERIVED_TABLES)
 
 FRAMES = TableSpec(
     "aie.frame",
@@ -178,6 +179,7 @@ STATS = tuple(
         StatSpec(
             "aie_column_ambiguous", "notice", "column shifts that fit the configuration equally well: say --colshift"
         ),
+        *DERIVED_STATS,
     )
     if spec not in CORE_STATS
 )
