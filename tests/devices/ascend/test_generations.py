@@ -18,12 +18,16 @@ from devices.ascend.helpers import (
     lane,
     read,
     records,
+    simulated,
     stats,
     tasks,
 )
+from devices.ascend.test_encode import assert_same
 from lanescope import cli, session
+from lanescope.devices.ascend.encode import encode_records
 from lanescope.devices.ascend.generations import GENERATIONS, Erratum
-from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, SUBMITS
+from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, RECORDS, SUBMITS
+from lanescope.devices.ascend.v1 import as_v1
 from lanescope.errors import InputError
 from lanescope.source import CERTAIN
 
@@ -366,3 +370,37 @@ def test_readers_arrive_at_the_same_lists():
             PHASES,
             SUBMITS,
         }
+
+
+# --- written again ----------------------------------------------------------------------------------------------------
+
+
+def same(first, second):
+    for name in {**first.sections, **second.sections}:
+        layout = next(layout for layout in RECORDS if layout.name == name)
+        assert_same(first[layout], second[layout])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_written_reads_back(name):
+    found = read(FILES[name].read_bytes())
+    again = read(encode_records(found))
+    assert (again.generation, again.level_key, again.level) == (found.generation, found.level_key, found.level)
+    assert again.streams == found.streams
+    same(found, again)
+
+
+@pytest.mark.parametrize("key", ["version", "l2_perf_level", "l2_swimlane_level"])
+@pytest.mark.parametrize("clock", [50_000_000, 1_000_000_000])
+def test_a_counter_as_v1_wrote_it(key, clock):
+    found = read(next(iter(simulated(3, tasks=80, generation="v2", clock=clock).files.values())))
+    old = read(encode_records(as_v1(found, key)))
+    assert old.generation == {"version": "v1a", "l2_perf_level": "v1b"}.get(key, "v1c")
+    base = min(
+        int(found[layout][name].min())
+        for layout, name in ((AICPU, "dispatch_cycles"), (PHASES, "start_cycles"), (SUBMITS, "start_cycles"))
+    )
+    for column in ("start_cycles", "end_cycles"):
+        stamps = found[AICORE][column]
+        assert sorted(old[AICORE][column].tolist()) == sorted(((stamps - base) * (10**9 // clock) + 1).tolist())
+    assert old[PHASES]["pop_hit"].tolist() == found[PHASES]["pop_hit"].tolist()

@@ -10,8 +10,21 @@ from typing import Any
 import numpy as np
 
 from lanescope._native import core
-from lanescope.devices.ascend.layout import DEPS_EDGES, DEPS_TASKS, RECORDS, Cell
+from lanescope.devices.ascend.layout import (
+    AICPU,
+    DEPS_EDGES,
+    DEPS_TASKS,
+    PHASES,
+    RECORDS,
+    V1,
+    V1_TASKS,
+    V4_METRICS,
+    V4_PHASES,
+    Cell,
+    Layout,
+)
 from lanescope.devices.ascend.records import Deps, Records, Section
+from lanescope.devices.ascend.records import section as make_section
 
 _MAX_DIGITS = 20
 _ROWS_AT_ONCE = 8192
@@ -28,19 +41,89 @@ _ARGUMENT = (
 
 
 def encode_records(records: Records) -> bytes:
-    """Return a records file.
+    """Return a records file, of the generation that ``records.generation`` names (v2, v3 and v3c need none).
 
     Args:
-        records: what to write; ``unknown`` and ``size`` are not used. A cell that is not present is left out.
+        records: what to write; ``unknown`` and ``size`` are not used. A cell that is not present is left out. v1 writes
+            nanoseconds: see ``as_v1`` for records of a counter; its edges go to the task graph, not into the rows.
     """
-    parts = [f'{{\n  "{records.level_key}": {records.level},\n  "metadata": {json.dumps(records.metadata)}'.encode()]
-    for layout in RECORDS:
-        if layout.name in records.sections:
-            section = records.sections[layout.name]
-            parts.append(f',\n  "{layout.name}": '.encode())
+    parts = [f'{{\n  "{records.level_key}": {records.level}'.encode()]
+    sections = records.sections
+    if records.generation in ("v1a", "v1b", "v1c"):
+        from lanescope.devices.ascend import v1
+
+        sections = v1.sections_of(records)
+    else:
+        parts.append(f',\n  "metadata": {json.dumps(records.metadata)}'.encode())
+    for layout in (*V1, *RECORDS):
+        if layout.name in sections:
+            section = sections[layout.name]
+            if records.generation == "v4" and layout in (AICPU, PHASES):
+                parts += _scheduler_tasks(section) if layout is AICPU else _scheduler_records(records, section)
+                continue
+            parts.append(f',\n  "{layout.key}": '.encode())
             parts += _nested(section) if layout.depth == 2 else _flat(section, 0, len(section), "    ")
+    if V1_TASKS.name in sections and records.metadata.get("core_to_thread") is not None:
+        parts.append(f',\n  "core_to_thread": {json.dumps(records.metadata["core_to_thread"])}'.encode())
     parts.append(b"\n}\n")
     return b"".join(parts)
+
+
+def _scheduler_tasks(section: Section) -> Iterator[bytes]:
+    yield b',\n  "scheduler_tasks": {"producer": "aicpu", "records": '
+    yield from _flat(section, 0, len(section), "    ")
+    yield b"}"
+
+
+def _scheduler_records(records: Records, section: Section) -> Iterator[bytes]:
+    """Write a stream for each scheduler that has records or was told of; what phases counted stands beside them."""
+    told = {stream.index: stream for stream in records.streams if stream.kind == "sched_phase"}
+    bounds = np.searchsorted(section.group, np.arange(section.groups + 1)).tolist()
+    yield b',\n  "scheduler_records": {"streams": ['
+    comma = b""
+    for number in sorted({*told, *(n for n in range(section.groups) if bounds[n] < bounds[n + 1])}):
+        rows = section.take(slice(bounds[number], bounds[number + 1]) if number < section.groups else slice(0))
+        stream = told.get(number)
+        dropped = 0 if stream is None or stream.dropped is None else stream.dropped
+        total = len(rows) + dropped if stream is None or stream.total is None else stream.total
+        head = {
+            "platform": "a2a3" if stream is None else stream.platform,
+            "producer": "aicpu" if stream is None else stream.producer,
+            "scheduler_id": number,
+            "worker_id": number,
+            "core_type": None,
+            "physical_core_id": None,
+            "capture": {
+                "committed": total - dropped,
+                "dropped": dropped,
+                "truncated": bool(stream is not None and stream.is_truncated),
+            },
+        }
+        yield comma + b"\n    " + json.dumps(head)[:-1].encode() + b', "records": '
+        comma = b","
+        yield from _flat(_as(V4_PHASES, rows), 0, len(rows), "      ")
+        yield b', "metrics": '
+        metrics = _metrics(rows)
+        yield from _flat(metrics, 0, len(metrics), "      ")
+        yield b"}"
+    yield b"]}"
+
+
+def _as(layout: Layout, rows: Section) -> Section:
+    """Return rows as those of a layout with other cells of the same names."""
+    columns: dict[str, Any] = {}
+    for cell in layout.cells:
+        columns |= {cell.name: rows[cell.name], f"{cell.name}_valid": rows.has(cell.name)}
+    return make_section(layout, columns, texts=rows.texts)
+
+
+def _metrics(rows: Section) -> Section:
+    counted = [cell.name for cell in V4_METRICS.cells[1:]]
+    at = np.flatnonzero(np.logical_or.reduce([rows.has(name) for name in counted]))
+    columns: dict[str, Any] = {"record_index": at}
+    for name in counted:
+        columns |= {name: rows[name][at], f"{name}_valid": rows.has(name)[at]}
+    return make_section(V4_METRICS, columns)
 
 
 def encode_deps(deps: Deps, *, is_annotated: bool = True) -> bytes:
@@ -111,6 +194,8 @@ def _lines(section: Section, separator: str, *, compact: bool, tail: str) -> byt
             continue
         at[cell.name] = len(columns)
         parts = [values] if cell.count == 1 else [values[:, place] for place in range(cell.count)]
+        if cell.kind == "micros":
+            parts = [values // 1000, values // 100 % 10, values // 10 % 10, values % 10]
         columns += [part.astype(np.int64).view(np.uint64) if part.dtype != np.uint64 else part for part in parts]
     _, first, which = np.unique(variant, return_index=True, return_inverse=True)
     patterns = [_pattern(section, int(row), at, compact=compact, tail=tail) for row in first]
@@ -126,7 +211,7 @@ def _pattern(
 ) -> tuple[list[str], list[int], list[bool]]:
     """Return the texts around the numbers of elements like ``row``, the columns of the numbers, and their signs."""
     layout, colon, comma = section.layout, (":" if compact else ": "), ("," if compact else ", ")
-    texts, used, signed = ["{" if layout.is_object else "["], [], []
+    texts, used, signed = ["{" if layout.is_object else "["], list[int](), list[bool]()
     is_first = True
     for cell in layout.cells:
         if not section.present[row] & layout.bit(cell.name):
@@ -137,6 +222,11 @@ def _pattern(
             texts[-1] += json.dumps(cell.name) + colon
         if cell.name not in at:
             texts[-1] += json.dumps(_WRITERS[cell.kind](section, cell, row))
+            continue
+        if cell.kind == "micros":
+            used += range(at[cell.name], at[cell.name] + 4)
+            signed += [False] * 4
+            texts += [".", "", "", ""]
             continue
         # In the task graph ids are texts: they do not fit the numbers of every JSON reader.
         quote = '"' if compact and cell.kind == "token" else ""

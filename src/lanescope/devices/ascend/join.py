@@ -1,8 +1,8 @@
 """The two device streams put together: which dispatch of the schedulers is which execution on a core.
 
 The key is (core, ``reg_task_id``), the core's own dispatch counter, and the run where a file holds several: a task id
-may be dispatched to one core more than once. Rows that are the same in every cell count once. A key whose rows differ is
-ambiguous: its executions stay, but none of them is joined. What has no partner is kept, and its missing side is unknown.
+may be dispatched to one core more than once. Rows that are the same in every cell count once. A key whose rows differ
+is ambiguous: its executions stay, but none of them is joined. What has no partner is kept, its missing side unknown.
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@ There is no receive stamp and no dispatch counter either; what the trace says of
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.join import keyed, partners
 from lanescope.devices.ascend.layout import (
     AICORE,
     AICPU,
@@ -21,9 +23,11 @@ from lanescope.devices.ascend.layout import (
     V1_PHASES,
     V1_SUBMITS,
     V1_TASKS,
+    Layout,
 )
 from lanescope.devices.ascend.records import Bytes, Deps, File, Records, Section, empty, section
 from lanescope.errors import InputError
+from lanescope.trace import ticks_to_ns
 
 Int64 = npt.NDArray[np.int64]
 
@@ -159,6 +163,105 @@ def _submits(rows: Section) -> Section:
         texts=rows.texts,
     )
     return _placed(made, rows)
+
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+
+def as_v1(records: Records, level_key: str) -> Records:
+    """Return records of a counter as a collector of v1 would have written them.
+
+    Args:
+        records: of v2 or later, joined one to one by core and counter; what has no partner is left out.
+        level_key: ``version``, ``l2_perf_level`` or ``l2_swimlane_level``.
+    """
+    aicore, aicpu = records[AICORE], records[AICPU]
+    phases, submits = records[PHASES], records[SUBMITS]
+    stamps = [aicore["start_cycles"] - aicore["receive_to_start_cycles"], aicore["start_cycles"], aicore["end_cycles"]]
+    stamps += [aicpu["dispatch_cycles"], aicpu["finish_cycles"]]
+    stamps += [rows[name] for rows in (phases, submits) for name in ("start_cycles", "end_cycles")]
+    taken = [values[values > 0] for values in stamps]
+    base = min((int(values.min()) for values in taken if len(values)), default=0)
+    frequency = records.metadata["clock_freq_hz"]
+
+    def ns(section: Section) -> Section:
+        columns = dict(section.columns)
+        for name, values in columns.items():
+            if name.endswith("_cycles") and name != "receive_to_start_cycles":
+                columns[name] = np.where(values > 0, ticks_to_ns(values - base, frequency) + ORIGIN, 0)
+        present = section.present
+        for cell in section.layout.cells:
+            if cell.name in ("receive_to_start_cycles", "run_epoch", "task_id") and section.layout is not SUBMITS:
+                present = present & ~np.uint32(section.layout.bit(cell.name))
+        return dataclasses.replace(section, columns=columns, present=present)
+
+    first, second = ns(aicore), ns(aicpu)
+    if records.level > 1:
+        partner, _ = partners(keyed(first), keyed(second))
+        first, second = keyed(first).section.take(partner >= 0), keyed(second).section.take(partner[partner >= 0])
+    sections = {AICORE.name: first, AICPU.name: second}
+    sections |= {layout.name: ns(records[layout]) for layout in (PHASES, SUBMITS) if layout.name in records.sections}
+    metadata = {**records.metadata, "clock_freq_hz": FREQUENCY}
+    name = _NAMES.get(level_key, "v1c")
+    return dataclasses.replace(records, level_key=level_key, metadata=metadata, sections=sections, generation=name)
+
+
+def sections_of(records: Records) -> dict[str, Section]:
+    """Return the lists of a file: the inverse of ``records``; executions without a dispatch have no dispatch."""
+    aicore, aicpu = records[AICORE], records[AICPU]
+    first, second = keyed(aicore), keyed(aicpu)
+    partner, _ = partners(first, second)
+    has = partner >= 0
+    rows, found = first.section, second.section
+
+    def joined(name: str) -> Int64:
+        values = np.full(len(rows), ORIGIN, np.int64)
+        values[has] = found[name][partner[has]]
+        return np.maximum(values - ORIGIN, 0)
+
+    types = records.metadata.get("core_types") or []
+    texts = list(dict.fromkeys(kind for kind in types if kind is not None)) or [""]
+    codes = np.array([-1 if kind is None else texts.index(kind) for kind in types] or [-1], np.int64)
+    cores = rows["core_id"].astype(np.int64)
+    code = np.where(cores < len(codes), codes[np.minimum(cores, len(codes) - 1)], -1)
+    start, end = rows["start_cycles"], rows["end_cycles"]
+    tasks = section(
+        V1_TASKS,
+        {
+            "task_id": rows["task_token_raw"],
+            "func_id": np.full(len(rows), -1),
+            "core_id": cores,
+            "core_type": np.maximum(code, 0),
+            "core_type_valid": code >= 0,
+            "ring_id": (rows["task_token_raw"] >> np.uint64(32)).astype(np.int64),
+            "start_time_us": start - ORIGIN,
+            "end_time_us": np.maximum(end - ORIGIN, 0),
+            "duration_us": np.maximum(end - start, 0),
+            "dispatch_time_us": joined("dispatch_cycles"),
+            "finish_time_us": joined("finish_cycles"),
+        },
+        texts=texts,
+    )
+    made = {V1_TASKS.name: tasks}
+    for old, new, name in ((V1_PHASES, PHASES, "kind"), (V1_SUBMITS, SUBMITS, "phase")):
+        if new.name in records.sections:
+            made[old.name] = _old(old, records[new], name)
+    return made
+
+
+def _old(layout: Layout, rows: Section, text: str) -> Section:
+    columns: dict[str, Any] = {}
+    for cell in layout.cells:
+        name = {"phase": text, "start_time_us": "start_cycles", "end_time_us": "end_cycles"}.get(cell.name, cell.name)
+        values = rows[name] - ORIGIN if cell.kind == "micros" else rows[name]
+        columns |= {cell.name: values, f"{cell.name}_valid": rows.has(name)}
+    texts = rows.texts
+    if layout is V1_SUBMITS:
+        # The step that has no name in later generations.
+        texts = (*rows.texts, "orch_submit")
+        columns["phase"] = np.where(rows.has("phase"), rows["phase"], len(rows.texts))
+        columns["phase_valid"] = True
+    return _placed(section(layout, columns, texts=texts), rows)
 
 
 def _span(rows: Section) -> dict[str, Any]:
