@@ -16,6 +16,7 @@ U32 = npt.NDArray[np.uint32]
 
 _MOST_REPEATS = 1023
 _SHORT_REPEATS = 15
+_START_WORDS = 2
 
 
 class _Overrun(Exception):
@@ -32,6 +33,12 @@ class _Buffer:
         self.waiting = 0
         self._word = 0
         self._free = 32
+
+    @property
+    def rest_of_packet(self) -> int:
+        """Words that fill the packet, a word that is begun among them."""
+        begun = int(self._free < 32)
+        return begun + -(len(self.words) + begun) % PAYLOAD_WORDS
 
     def has_room(self, words: int) -> bool:
         return self.room is None or self.waiting + words <= self.room
@@ -100,8 +107,7 @@ class _Unit:
 
     def _begin(self, *, restart: bool, **values: int) -> bool:
         """Begin at a packet's first word; False where there is no room for that."""
-        missing = -len(self.buffer.words) % PAYLOAD_WORDS
-        if restart and not self.buffer.has_room(missing + 3):
+        if restart and not self.buffer.has_room(self.buffer.rest_of_packet + _START_WORDS):
             return False
         self.buffer.fill_packet()
         self.buffer.emit("start", restart=int(restart), mode=self.mode, **values)
