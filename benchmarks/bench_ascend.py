@@ -126,12 +126,12 @@ def convert(capture: Path, out: Path) -> None:
 
 
 def conversion(folder: Path) -> tuple[float, float]:
-    """Return processor seconds and peak memory in MiB of a whole conversion, imports and all: the best of three."""
+    """Return processor seconds and peak memory in MiB of a whole conversion, imports and all: the better of two."""
     code = "import sys, bench_ascend; from pathlib import Path; bench_ascend.convert(*map(Path, sys.argv[1:]))"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     command = [sys.executable, "-c", code, str(folder / RECORDS), str(folder / "out.pftrace")]
     runs = []
-    for _ in range(3):
+    for _ in range(2):
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         cpu, peak = done.stdout.split()
         runs.append((float(cpu), int(peak) / 1024))
@@ -146,7 +146,7 @@ def run() -> list[Row]:
         executions = simulate(folder, TASKS)
         simulated = time.process_time() - begin
         size = sum((folder / file).stat().st_size for file in (RECORDS, DEPS))
-        read, objects, dicts = seconds(lambda: ours(folder), lambda: typed(folder), lambda: plain(folder), repeats=3)
+        read, objects, dicts = seconds(lambda: ours(folder), lambda: typed(folder), lambda: plain(folder), repeats=2)
         cpu, memory = conversion(folder)
     shape = f"{executions} executions, {size / MIB:.0f} MiB of JSON"
     return [

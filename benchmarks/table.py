@@ -270,8 +270,9 @@ def legend(rows: list[dict[str, Any]]) -> list[str]:
     return [
         "ns/slice: processor time of all threads. of memcpy: times a copy of the bytes read or written (check, "
         "summary: of the slices' columns).",
-        "reference, bindings, peer: how many times our processor time they take for a slice; they write slices only, "
-        "we also arguments, flows, counters and gaps.",
+        "reference, bindings, peer: how many times our processor time they take for a slice (below 1x: they are "
+        "faster). json.dumps, bindings and tg4perfetto write slices only, we also arguments, flows, counters and gaps; "
+        "pyarrow writes the same tables.",
         "B/slice: decode reads, writers write. RSS: peak of a fresh process that decodes and runs the stage; "
         "RSS B/slice: its growth between the two largest sizes. 10x takes: time for ten times the slices.",
         *(f"{key}: {'; '.join(sorted(found))}." for key, found in names.items()),
