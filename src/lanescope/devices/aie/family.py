@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from lanescope.devices.base import Decoder, Family, Option, Simulation
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, TableSpec
+    from lanescope.trace import StatSpec, TableSpec, Trace
 
 
 def _count(text: str) -> int:
@@ -59,6 +59,7 @@ class Aie(Family):
         Option("text", bool, "hex text instead of binary", default=False),
     )
 
+    exports = ("mlir-aie", "summary")
     verbs = {"aie-config": "lanescope.cli.aie_config"}  # noqa: RUF012 (read only)
     demo = {"tiles": 3, "records": 400, "overruns": 1}  # noqa: RUF012 (read only)
 
@@ -85,6 +86,12 @@ class Aie(Family):
         from lanescope.devices.aie.simulate import simulate
 
         return simulate(options, seed)
+
+    def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
+        """Return the writer of what mlir-aie's parser writes, or of its summary."""
+        from lanescope.devices.aie import export_mlir_aie
+
+        return {"mlir-aie": export_mlir_aie.blocks, "summary": export_mlir_aie.summary}[format]
 
     def tables(self) -> tuple[TableSpec, ...]:
         """Declare the detail tables."""
