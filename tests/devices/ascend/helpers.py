@@ -100,22 +100,25 @@ def tasks(trace, *columns):
     return [tuple(row[name] for name in ("label", *columns)) for row in trace.details["ascend_tasks"].rows()]
 
 
-def lane(trace, name):
-    """Return (name, begin, length) of the slices of a lane, by time."""
-    (track,) = np.flatnonzero(trace.tracks["name"] == name).tolist()
+def lane(trace, name, role=None):
+    """Return (name, begin, length) of the slices of a lane, by time; of a core itself, not of its flights."""
+    roles = trace.tracks["role"]
+    mine = (roles != "flight") if role is None else roles == role
+    (track,) = np.flatnonzero((trace.tracks["name"] == name) & mine).tolist()
     rows = [row for row in trace.slices.rows() if row["track_id"] == track]
     return sorted(((row["name"], row["ts"], row["dur"]) for row in rows), key=lambda row: (row[1], -(row[2] or 0)))
 
 
 def edges(trace):
-    """Return (producer, consumer, end of the producer, begin of the consumer) of the dependencies, by task number."""
+    """Return (producer, consumer, end of the producer, begin of the consumer) of the arrows, by task number."""
     table = trace.details["ascend_edges"]
+    table = table.where(table.valid("flow_id"))
     low = 0xFFFFFFFF
     ends = zip(
         table["pred_task_id"].tolist(),
         table["succ_task_id"].tolist(),
-        trace.flows["src_ts"].tolist(),
-        trace.flows["dst_ts"].tolist(),
+        trace.flows["src_ts"][table["flow_id"]].tolist(),
+        trace.flows["dst_ts"][table["flow_id"]].tolist(),
         strict=True,
     )
     return [(pred & low, succ & low, begin, end) for pred, succ, begin, end in ends]

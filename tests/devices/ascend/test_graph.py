@@ -163,7 +163,7 @@ def test_edges_are_one_a_pair_and_order_something():
 def test_an_edge_of_a_task_that_nobody_saw_is_counted():
     trace = decode(records(ROWS, CPU), deps=graph({**KERNELS, 4: (-1, -1, -1)}, [(1, 2), (1, 99), (4, 3)]))
     assert [edge[:2] for edge in edges(trace)] == [(1, 2)]
-    assert stats(trace) == {"ascend_edge_without_place": 2}
+    assert stats(trace) == {"ascend_edge_unmatched": 2}
 
 
 def test_an_edge_that_runs_backwards_stands_as_it_is():

@@ -106,7 +106,7 @@ def test_edges_and_violations_are_those_of_the_graph(seed):
     truth, trace = simulation.truth, decode_simulated(simulation)
     (run,) = trace.details["ascend_runs"].rows()
     assert {name: run[name] for name in truth["graph"]} == truth["graph"]
-    placed = len(trace.flows) + stats(trace).get("ascend_edge_without_place", 0)
+    placed = len(trace.flows) + stats(trace).get("ascend_edge_unmatched", 0)
     assert placed == truth["graph"]["edges"]
     low = 0xFFFFFFFF
     assert backwards(trace, truth) == sorted((pred & low, succ & low) for pred, succ in truth["violations"])

@@ -41,7 +41,7 @@ class Ascend(Family):
         Option(
             "arrows", _one_of("edge", "block"), "one for each edge, or for each pair of blocks", metavar="edge|block"
         ),
-        Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both", default=False),
+        Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both"),
     )
     sim_options = (
         Option("tasks", int, "tasks of the graph", 400),

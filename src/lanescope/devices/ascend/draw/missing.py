@@ -1,0 +1,179 @@
+"""What was recorded, what is known to be missing, and what became of every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from lanescope.devices.ascend import schema
+from lanescope.devices.ascend.draw.canvas import Canvas, some
+from lanescope.devices.ascend.draw.producers import tell_streams
+from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, RECORD_BYTES, RECORDS
+from lanescope.devices.ascend.records import Section
+from lanescope.trace import Column, Dictionary, Table
+
+
+def draw_coverage(canvas: Canvas) -> None:
+    """Say for which time the lanes of the device were recorded."""
+    told = canvas.told
+    lanes = [
+        lane for key in ("core", "flight", "scheduler", "orchestrator") for lane in canvas.lanes.get(key, {}).values()
+    ]
+    if not told.has_device or not lanes:
+        return
+    window = told.times.device(np.array([told.times.base_cycles, told.last_cycles]))
+    canvas.builder.append("coverage", track_id=np.array(lanes), ts=int(window[0]), dur=int(window[1] - window[0]))
+
+
+def draw_gaps(canvas: Canvas) -> None:
+    """Draw the places where executions are known to be lost."""
+    told, lost = canvas.told, canvas.told.lost
+    if not len(lost.core):
+        return
+    begin = told.times.device(lost.begin)
+    canvas.builder.append(
+        "gaps",
+        track_id=canvas.lane("core")[lost.core],
+        ts=begin,
+        dur=told.times.device(lost.end) - begin,
+        cause="lost_records",
+        lost_count=lost.count,
+        input_id=canvas.main,
+    )
+
+
+def note(canvas: Canvas) -> None:
+    """Count what was met on the way."""
+    told, builder, lost, cores = canvas.told, canvas.builder, canvas.told.lost, canvas.lanes["core"]
+    for name, rows in (("ascend_aicore_unmatched", told.unmatched), ("ascend_aicpu_unmatched", told.orphans)):
+        offsets = np.sort(rows.begin)
+        by_offset = rows["core_id"][np.argsort(rows.begin)]
+        found, places, counts = np.unique(by_offset, return_index=True, return_counts=True)
+        listed = zip(found.tolist(), counts.tolist(), offsets[places].tolist(), strict=True)
+        for core, count, offset in listed:
+            builder.stat(name, count, track_id=cores[core], input_id=canvas.main, first_offset=offset)
+    builder.stat("ascend_hole", lost.holes, input_id=canvas.main)
+    if len(canvas.steps.core):
+        stamps = told.times.device(told.runs.start[canvas.steps.row]).tolist()
+        for core, ts in zip(canvas.steps.core.tolist(), stamps, strict=True):
+            builder.stat("ascend_clock_step", track_id=cores[core], input_id=canvas.main, first_ts=ts)
+    parts = told.parts
+    if parts.is_ambiguous:
+        builder.stat("ascend_no_names", input_id=canvas.main)
+    for part in sorted(parts.broken):
+        # One that could not even be opened is no input.
+        builder.stat("ascend_bad_neighbour", input_id=canvas.input_of.get(part, canvas.main))
+    if isinstance(told.times.alignment, str):
+        builder.stat("ascend_host_apart", input_id=canvas.main)
+    lists = {layout.name for layout in RECORDS}
+    for key, at, _ in told.records.unknown:
+        name = "ascend_bad_section" if key in lists else "ascend_unknown_section"
+        builder.stat(name, input_id=canvas.main, first_offset=at)
+    for name, count, first in told.problems:
+        builder.stat(name, count, input_id=canvas.main, first_offset=first)
+
+
+def account(canvas: Canvas) -> None:
+    """Say what became of every byte of the files, and of the records that never came into them."""
+    told, builder, records = canvas.told, canvas.builder, canvas.told.records
+    unknown = sum(end - begin for _, begin, end in records.unknown)
+    if records.accounts is None:
+        _account_file(canvas, "main", records.size, records.as_read.values(), unknown)
+    else:
+        decoded, filler, wrong = records.accounts
+        builder.account(
+            input_id=canvas.main,
+            layer=0,
+            unit="byte",
+            unit_bytes=1,
+            total=records.size,
+            decoded=decoded,
+            filler=filler,
+            lost=wrong,
+        )
+    deps = told.parts.deps
+    if deps is not None:
+        _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
+    if "names" in told.parts.sources and "names" not in told.parts.broken:
+        size = told.parts.sources["names"].size
+        builder.account(input_id=canvas.input_of["names"], layer=0, unit="byte", unit_bytes=1, total=size, decoded=size)
+    for part in told.parts.broken & set(told.parts.sources):
+        size = told.parts.sources[part].size
+        builder.account(
+            input_id=canvas.input_of[part], layer=0, unit="byte", unit_bytes=1, total=size, lost=size, decoded=0
+        )
+    told_of = tell_streams(canvas)
+    missing = told.lost.lost + told.lost.holes
+    lacking = len(told.unmatched) + told.lost.holes if told.has_dispatches else 0
+    for layout, stream, lost in ((AICORE, told.streams[0], missing), (AICPU, told.streams[1], lacking)):
+        if lost and layout.name not in told_of:
+            _producer(canvas, layout.name, len(stream.by_key) + stream.ambiguous, lost)
+    host = records.metadata.get("host_capture")
+    if isinstance(host, dict):
+        expected, recorded = (host.get(key) for key in ("expected_records", "recorded_records"))
+        if type(expected) is int and type(recorded) is int and 0 <= recorded < expected <= 1 << 62:
+            builder.stat("ascend_host_dropped", expected - recorded, input_id=canvas.main)
+            _producer(canvas, HOST_SUBMITS.name, recorded, expected - recorded)
+
+
+def _account_file(canvas: Canvas, part: str, size: int, sections: Iterable[Section], other: int) -> None:
+    sections = list(sections)
+    decoded = sum(section.tally.good_bytes for section in sections)
+    lost = other + sum(section.tally.bad_bytes for section in sections)
+    canvas.builder.account(
+        input_id=canvas.input_of[part],
+        layer=0,
+        unit="byte",
+        unit_bytes=1,
+        total=size,
+        decoded=decoded,
+        filler=size - decoded - lost,
+        lost=lost,
+    )
+    for section in sections:
+        tally = section.tally
+        canvas.builder.stat(
+            "ascend_bad_row", tally.bad_count, input_id=canvas.input_of[part], first_offset=tally.bad_first
+        )
+
+
+def _producer(canvas: Canvas, unit: str, recorded: int, lost: int) -> None:
+    canvas.builder.account(
+        input_id=canvas.main,
+        layer=0,
+        scope="producer",
+        unit=f"{unit} record",
+        unit_bytes=RECORD_BYTES[unit],
+        total=recorded + lost,
+        decoded=recorded,
+        lost=lost,
+    )
+
+
+def keep_records(canvas: Canvas) -> None:
+    """Keep the raw records within reach."""
+    for name, section in canvas.told.records.as_read.items():
+        canvas.builder.records(f"ascend.{name}", partial(raw_table, section))
+
+
+def raw_table(section: Section) -> Table:
+    """Return the elements of a list as they stand."""
+    columns: dict[str, Column] = {
+        "offset": Column.array(section.begin),
+        "group": Column.array(section.group),
+    }
+    spec = schema.RAW[section.layout.name]
+    for cell in section.layout.cells:
+        valid = None if cell.is_required else some(section.has(cell.name))
+        values = section[cell.name]
+        for place, name in enumerate(schema.column_names(cell)):
+            array = values if cell.count == 1 else np.ascontiguousarray(values[:, place])
+            if cell.kind == "text":
+                dictionary = Dictionary(section.texts)
+                columns[name] = Column.array(dictionary.codes(section.texts)[array], valid=valid, dictionary=dictionary)
+            else:
+                kind = spec.column(name).type
+                columns[name] = Column.array(array.astype(kind), valid=valid)
+    return Table(spec, columns)

@@ -1,0 +1,409 @@
+"""Attribution against loops: every cycle of every core, every pair of blocks, every change of a counter."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devices.ascend.helpers import decode, golden, graph, read, records, stats, text
+from lanescope.analysis import check
+from lanescope.devices.ascend import attribution
+from lanescope.devices.ascend.attribution import IDLE_PARTS
+from lanescope.devices.ascend.draw.sums import Sums
+from lanescope.devices.ascend.interpret import Interpreter
+from lanescope.devices.ascend.overhead import COUNTERS, overhead
+from lanescope.devices.ascend.parts import Parts
+from lanescope.devices.ascend.records import read_deps
+from lanescope.devices.ascend.threads import thread_times
+from lanescope.trace import Flag
+
+CORES = ("aic", "aiv", "aiv")
+
+
+@st.composite
+def captures(draw):
+    """Return a small capture and its graph: stamps in any order, rows lost on either side, some tasks in blocks."""
+    stamp = st.integers(1, 60)
+    tasks = draw(st.integers(1, 6))
+    is_new, has_receive = draw(st.booleans()), draw(st.booleans())
+    aicore, aicpu = [], []
+    for counter in range(1, draw(st.integers(1, 9)) + 1):
+        core, task = draw(st.integers(0, 2)), draw(st.integers(1, tasks))
+        start = draw(st.integers(20, 60))
+        row = [core, task, counter, start, start + draw(st.integers(0, 15))]
+        kept = draw(st.sampled_from(["both", "both", "both", "core", "scheduler"]))
+        if kept != "scheduler":
+            aicore.append([*row, draw(st.integers(0, 15))] if has_receive else row)
+        if kept != "core":
+            aicpu.append([core, counter, draw(stamp), draw(stamp)])
+    submits = [
+        {"submit_idx": n, "task_id": task, "start_cycles": 1, "end_cycles": draw(stamp)}
+        for n, task in enumerate(draw(st.lists(st.integers(1, tasks), max_size=tasks)))
+    ]
+    pairs = draw(st.lists(st.tuples(st.integers(1, tasks), st.integers(1, tasks)), max_size=8))
+    content = records(
+        aicore,
+        aicpu,
+        level=4,
+        key="chip_swimlane_level" if is_new else "l2_swimlane_level",
+        cores=CORES,
+        aicpu_orchestrator_phases=[submits],
+    )
+    return content, graph(dict.fromkeys(range(1, tasks + 1), (0, 0, -1)), pairs)
+
+
+def understand(content, deps):
+    """Interpret a capture with its graph."""
+    parts = Parts(read_deps(text(json.dumps(deps).encode()), "deps.json"), {}, None, {}, set(), is_ambiguous=False)
+    return Interpreter(read(content), parts)
+
+
+def rows_of(runs):
+    """Return the executions as dicts, with the place of each."""
+    names = ("core", "core_type", "task", "dispatch", "receive", "start", "end", "ready", "judged")
+    columns = {name: getattr(runs, name).tolist() for name in names}
+    return [{"at": at, **{name: columns[name][at] for name in names}} for at in range(len(runs))]
+
+
+def what_for(row, submitted, free, x):
+    """Return what a core that is free since ``free`` waits for at ``x``, when ``row`` is next: by the definition."""
+
+    def clamped(stamp, least=free):
+        return min(max(stamp, least), row["start"]) if stamp > 0 else least
+
+    ready = clamped(row["ready"])
+    if x < ready:
+        return "dependency"
+    go = max(ready, clamped(submitted))
+    if x < go:
+        return "submit"
+    if not row["dispatch"]:
+        return "unknown"
+    if x < max(go, clamped(row["dispatch"])):
+        return "dispatch" if row["ready"] or submitted else "unknown"
+    if not row["receive"] or x < clamped(row["receive"]):
+        return "propagation"
+    return "setup"
+
+
+@given(captures())
+@settings(max_examples=300, deadline=None)
+def test_every_cycle_of_every_core(capture):
+    told = understand(*capture)
+    sums = Sums(told, np.arange(len(CORES)))
+    found = sums.cores
+    rows = rows_of(told.runs)
+    if not rows:
+        assert not found.busy.any()
+        assert not found.idle.any()
+        return
+    begin, end = min(row["start"] for row in rows), max(row["end"] for row in rows)
+    assert (found.begin, found.end) == (begin, end)
+    lost = list(zip(told.lost.core.tolist(), told.lost.begin.tolist(), told.lost.end.tolist(), strict=True))
+    for core in range(len(CORES)):
+        mine = [row for row in rows if row["core"] == core]
+        counts = dict.fromkeys(("busy", *IDLE_PARTS), 0)
+        for x in range(begin, end):
+            if any(row["start"] <= x < row["end"] for row in mine):
+                counts["busy"] += 1
+                continue
+            following = [row for row in mine if row["start"] > x]
+            if any(c == core and low <= x < high for c, low, high in lost):
+                counts["unknown"] += 1
+            elif not following:
+                counts["after_last"] += 1
+            else:
+                row = min(following, key=lambda row: (row["start"], row["end"], row["at"]))
+                free = max([begin, *(other["end"] for other in mine if other["start"] <= x)])
+                counts[what_for(row, int(sums.submitted[row["task"]]), free, x)] += 1
+        assert dict(zip(IDLE_PARTS, found.idle[core].tolist(), strict=True)) | {"busy": int(found.busy[core])} == counts
+        assert found.overlap[core] == sum(row["end"] - row["start"] for row in mine) - counts["busy"]
+        assert found.busy[core] + found.idle[core].sum() == end - begin
+
+
+@given(captures(), st.sampled_from([50_000_000, 33_000_000, 1_000_000_000]))
+@settings(max_examples=60, deadline=None)
+def test_the_parts_add_up_in_nanoseconds_too(capture, clock):
+    content, deps = capture
+    content["metadata"]["clock_freq_hz"] = clock
+    cores = decode(content, deps=deps).details["ascend_cores"]
+    for unit in ("ns", "ticks"):
+        parts = sum(cores[f"{name}_{unit}"] for name in ("busy", *IDLE_PARTS))
+        assert parts.tolist() == cores[f"window_{unit}"].tolist()
+        assert all((cores[f"{name}_{unit}"] >= 0).all() for name in IDLE_PARTS)
+
+
+@given(captures())
+@settings(max_examples=200, deadline=None)
+def test_every_edge_and_every_pair_of_blocks(capture):
+    told = understand(*capture)
+    kept = attribution.judge(told.graph, told.runs, np.zeros(len(told.runs), np.bool_))
+    rows = rows_of(told.runs)
+    for edge, (pred, succ) in enumerate(zip(told.graph.pred.tolist(), told.graph.succ.tolist(), strict=True)):
+        ends = [row["end"] for row in rows if row["task"] == pred]
+        begins = [row["judged"] for row in rows if row["task"] == succ]
+        assert kept.judged[edge] == bool(ends and begins)
+        pairs = sum(end > begin for end in ends for begin in begins)
+        assert kept.violated[edge] == (pairs > 0)
+        assert kept.pairs[edge] == pairs
+        assert kept.slack[edge] == (min(begins) - max(ends) if ends and begins else 0)
+
+
+@given(captures())
+@settings(max_examples=60, deadline=None)
+def test_arrows_of_blocks_are_all_pairs(capture):
+    content, deps = capture
+    plain, blocks = decode(content, deps=deps), decode(content, deps=deps, arrows="block")
+    edges = blocks.details["ascend_edges"]
+    assert edges["arrows"].sum() == len(blocks.flows)
+    told = understand(content, deps)
+    sizes = np.bincount(told.runs.task, minlength=len(told.graph))
+    pairs = sizes[told.graph.pred] * sizes[told.graph.succ]
+    assert edges["arrows"][pairs > 0].tolist() == pairs[pairs > 0].tolist()
+    backward = blocks.flows["dst_ts"] < blocks.flows["src_ts"]
+    assert backward.sum() == edges["violated_pairs"].sum()
+    for name in ("is_violated", "violated_pairs", "slack_ticks", "pred_task_id"):
+        assert edges[name].tolist() == plain.details["ascend_edges"][name].tolist()
+    # One arrow an edge runs backwards where the edge is violated.
+    one = plain.details["ascend_edges"]
+    drawn = one.valid("flow_id") & one.valid("is_violated")
+    flows = one["flow_id"][drawn]
+    assert (plain.flows["dst_ts"] < plain.flows["src_ts"])[flows].tolist() == one["is_violated"][drawn].tolist()
+
+
+def test_too_many_pairs_are_one_arrow(monkeypatch):
+    from lanescope.devices.ascend.draw import arrows
+
+    monkeypatch.setattr(arrows, "MAX_BLOCK_ARROWS", 5)
+    rows = [[0, 1, n, 10 * n, 10 * n + 5, 0] for n in range(1, 4)] + [
+        [1, 2, 1, 100, 110, 0],
+        [1, 3, 2, 120, 130, 0],
+        [1, 3, 3, 140, 150, 0],
+    ]
+    trace = decode(records(rows, level=1), deps=graph({}, [(1, 3), (1, 2)]), arrows="block")
+    assert trace.details["ascend_edges"]["arrows"].tolist() == [1, 3]
+    assert stats(trace)["ascend_arrows_bundled"] == 1
+
+
+# --- the overhead counters ----------------------------------------------------------------------------------------
+
+
+def value_at(curve, x):
+    at, values = curve
+    return values[np.searchsorted(at, x, side="right") - 1]
+
+
+@given(captures())
+@settings(max_examples=200, deadline=None)
+def test_overhead_counters_at_every_cycle(capture):
+    told = understand(*capture)
+    curves = overhead(told.runs, told.graph)
+    rows = [row for row in rows_of(told.runs) if row["dispatch"]]
+    types = sorted({row["core_type"] for row in rows})
+    assert (not curves) == (not rows)
+    assert set(curves) <= set(COUNTERS)
+    if not rows:
+        return
+    by_task = {}
+    for row in rows:
+        by_task.setdefault(row["task"], []).append(row)
+    waits = []  # (types, from, to)
+    for task, mine in by_task.items():
+        dispatch = min(row["dispatch"] for row in mine)
+        preds = told.graph.pred[told.graph.succ == task].tolist()
+        ends = [row["end"] for pred in preds for row in by_task.get(pred, [])]
+        if ends and dispatch > max(ends):
+            waits.append(({row["core_type"] for row in mine}, max(ends), dispatch))
+    for x in range(min(row["start"] for row in rows), max(row["end"] for row in rows)):
+        idle, ready = {}, {}
+        for kind in types:
+            cores = {row["core"] for row in rows if row["core_type"] == kind}
+            running = sum(row["core_type"] == kind and row["start"] <= x < row["end"] for row in rows)
+            idle[kind] = len(cores) - running
+            ready[kind] = sum(kind in kinds and low <= x < high for kinds, low, high in waits)
+            name = ("aic", "aiv")[kind]
+            assert value_at(curves[f"oh_{name}_idle"], x) == idle[kind]
+            assert value_at(curves[f"oh_{name}_ready"], x) == ready[kind]
+            assert value_at(curves[f"oh_{name}_overhead"], x) == (idle[kind] > 0 and ready[kind] > 0)
+        some = [kind for kind in types if ready[kind]]
+        assert value_at(curves["oh_all_overhead"], x) == all(idle[k] > 0 and ready[k] > 0 for k in types)
+        assert value_at(curves["oh_has_overhead"], x) == (bool(some) and all(idle[k] > 0 for k in some))
+    for at, values in curves.values():
+        assert (np.diff(at) > 0).all()
+        assert (np.diff(values) != 0).all()
+
+
+def test_overhead_is_drawn_when_it_is_asked_for():
+    trace = golden("v3_spec_dummy", "l2", overhead=True)
+    names = trace.tracks["name"]
+    drawn = set(names[np.unique(trace.counters["track_id"])].tolist())
+    assert set(COUNTERS) <= drawn
+    assert not set(COUNTERS) & set(golden("v3_spec_dummy", "l2").tracks["name"].tolist())
+    without = golden("v3_spec_dummy", "l2", overhead=True, deps="none")
+    assert not set(COUNTERS) & set(without.tracks["name"].tolist())
+    assert stats(without)["ascend_no_overhead"] == 1
+
+
+# --- clocks that step ---------------------------------------------------------------------------------------------
+
+
+def chain(step, first, last, *, cores=4, length=30):
+    """Return a capture in which tasks wait for tasks of other cores, and the clock of core 1 is off for a while."""
+    aicore, aicpu, edges = [], [], []
+    for n in range(length):
+        for core in range(cores):
+            off = step if core == 1 and first <= n < last else 0
+            begin, task = 10_000 + 100 * n, n * cores + core
+            aicore.append([core, task, n + 1, begin + 10 + off, begin + 80 + off, 4])
+            aicpu.append([core, n + 1, begin, begin + 90])
+            if n:
+                edges.append((task - cores + (1 if core == 0 else 0), task))
+    content = records(aicore, aicpu, cores=("aic",) * cores)
+    return content, graph(dict.fromkeys(range(length * cores), (0, -1, -1)), edges)
+
+
+@pytest.mark.parametrize("step", [-40, 40, 5000, -5000])
+@pytest.mark.parametrize(("first", "last"), [(5, 20), (12, 30)])
+def test_a_step_of_one_core_is_found(step, first, last):
+    content, deps = chain(step, first, last)
+    trace = decode(content, deps=deps)
+    suspect = (trace.slices["flags"] & Flag.CLOCK_SUSPECT) != 0
+    tasks = trace.details["ascend_tasks"]
+    found = tasks["reg_task_id"][suspect[tasks["slice_id"]]]
+    assert set(tasks["core"][suspect[tasks["slice_id"]]].tolist()) == {1}
+    assert sorted(found.tolist()) == list(range(first + 1, last + 1))
+    (run,) = trace.details["ascend_runs"].rows()
+    assert run["clock_steps"] == 1
+    assert run["violated_edges"] == run["violated_edges_by_clock"] > 0
+    assert causality(trace) == {"notice": run["violated_edges"]}
+    (clock,) = (finding for finding in check.run(trace) if finding.code == "LS304")
+    kernels = trace.slices["category"][clock.evidence.ids] == "kernel"
+    assert (clock.place.track, kernels.sum()) == ("Ascend/Worker View/AIC_1", last - first)
+
+
+def causality(trace):
+    """Return how many effects stand before their causes, by severity."""
+    counts = {}
+    for finding in check.run(trace, select=["LS201"]):
+        counts[finding.severity] = counts.get(finding.severity, 0) + finding.count
+    return counts
+
+
+def test_a_real_violation_beside_a_step_stays_one():
+    content, deps = chain(-5000, 5, 20)
+    assert content["aicore_tasks"][42][:2] == [2, 42]
+    content["aicore_tasks"][42][3] -= 60  # it begins while its producer 38 still runs
+    deps["edges"].append({"pred": "41", "succ": "42"})  # and waits for one on the core whose clock is off
+    trace = decode(content, deps=deps)
+    edges = trace.details["ascend_edges"]
+    real = edges["is_violated"] & ~edges["follows_clock_step"]
+    assert list(zip(edges["pred_task_id"][real], edges["succ_task_id"][real], strict=True)) == [(38, 42)]
+    (run,) = trace.details["ascend_runs"].rows()
+    assert run["violated_edges"] - run["violated_edges_by_clock"] == 1
+    assert run["violated_tasks"] - run["violated_tasks_by_clock"] == 1
+    assert causality(trace) == {"warning": 1, "notice": run["violated_edges_by_clock"]}
+
+
+def test_what_all_cores_show_is_no_step():
+    content, deps = chain(0, 0, 0)
+    for row in content["aicore_tasks"]:
+        row[3], row[4] = row[3] - 40, row[4] - 40
+    trace = decode(content, deps=deps)
+    assert trace.details["ascend_runs"]["clock_steps"].tolist() == [0]
+
+
+def test_two_odd_rows_are_no_step():
+    content, deps = chain(-40, 5, 7)
+    assert decode(content, deps=deps).details["ascend_runs"]["clock_steps"].tolist() == [0]
+
+
+# --- scheduler threads --------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.integers(1, 40),
+            st.integers(0, 9),
+            st.booleans(),
+            st.integers(0, 5),
+            st.integers(0, 9),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_threads_by_hand(rows):
+    thread, begin, length, work, loop, hits = (np.array(column) for column in zip(*rows, strict=True))
+    sums = dict.fromkeys(("pop_hit", "pop_miss", "dispatched", "completed", "resolved"), hits)
+    found = thread_times(thread, begin, begin + length, work.astype(np.bool_), loop, sums)
+    for place, number in enumerate(found.thread.tolist()):
+        mine = [row for row in rows if row[0] == number]
+        low, high = min(row[1] for row in mine), max(row[1] + row[2] for row in mine)
+        busy = {x for _, b, n, is_work, _, _ in mine if is_work for x in range(b, b + n)}
+        assert (found.begin[place], found.end[place], found.busy[place]) == (low, high, len(busy))
+        idle = "".join("." if x not in busy else "#" for x in range(low, high))
+        # A phase without width parts a pause in two.
+        if all(n for _, _, n, is_work, _, _ in mine if is_work):
+            assert found.pauses[place] == sum(bool(part) for part in idle.split("#"))
+            assert found.longest_idle[place] == max(map(len, idle.split("#")))
+        assert found.iterations[place] == max(row[4] for row in mine)
+        assert found.working[place] == len({row[4] for row in mine if row[4]})
+        assert found.pop_hit[place] == sum(row[5] for row in mine)
+
+
+def test_threads_of_a_golden_capture():
+    threads = golden("v3_spec_dummy", "l2").details["ascend_threads"]
+    assert threads["pop_hit"].sum() == 5
+    assert threads["pop_miss"].sum() == 29
+    assert (threads["busy_ns"] + threads["idle_ns"]).tolist() == threads["window_ns"].tolist()
+    assert threads["dispatched"].sum() == 5
+    assert threads["completed"].sum() == 6
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("naming", ["l2", "chip"])
+def test_groups_follow_the_pipeline(naming):
+    trace = golden("v3_spec_dummy", naming)
+    tracks = trace.tracks
+    groups = [row["name"] for row in sorted(tracks.rows(), key=lambda row: row["sort_key"]) if row["kind"] == "group"]
+    assert groups == ["Ascend", "Orchestrator", "Scheduler", "Scheduler View", "Worker View"]
+    flights = trace.slices["category"] == "flight"
+    tasks = trace.details["ascend_tasks"]
+    assert sorted(trace.slices["dur"][flights]) == sorted(tasks["finish_ts"] - tasks["dispatch_ts"])
+
+
+def test_tasks_without_a_core_have_lanes():
+    trace = golden("v3_spec_dummy", "l2")
+    bare = trace.details["ascend_bare_tasks"]
+    names = trace.slices["name"][bare["slice_id"]]
+    assert dict(zip(names, bare["task"], strict=True)) == {"dummy task": "r1t4", "alloc": "r1t0"}
+    lanes = trace.tracks["name"][trace.slices["track_id"][bare["slice_id"]]]
+    assert set(lanes) == {"Dummy_1", "Alloc_0"}
+
+
+def test_little_detail_is_less_and_not_other():
+    full, low = golden("v3_spec_dummy", "chip"), golden("v3_spec_dummy", "chip", detail="low")
+    assert {"setup", "gate", "flight"} == set(full.slices["category"]) - set(low.slices["category"])
+    assert len(low.counters) == 0
+    assert len(low.flows) == len(full.flows)
+    for name in ("duration_ticks", "local_setup_ticks", "gate_wait_ticks"):
+        assert low.details["ascend_tasks"][name].tolist() == full.details["ascend_tasks"][name].tolist()
+    assert [f.code for f in check.run(low)] == [f.code for f in check.run(full)]
+
+
+def test_readiness_says_how_sure_it_is():
+    # Task 4 waits for a barrier, 5 for an allocation and a task, 6 for a task alone, 7 for nobody.
+    kernels = {1: (0, -1, -1), 2: (-1, -1, -1), 3: (-1, -1, -1), **dict.fromkeys((4, 5, 6, 7), (0, -1, -1))}
+    rows = [[0, n, n, 100 * n, 100 * n + 50, 4] for n in (1, 4, 5, 6, 7)]
+    phases = [[{"kind": "dummy_task", "start_cycles": 120, "end_cycles": 120, "tasks_processed": 1, "task_id": 2}]]
+    edges = [(1, 4), (2, 4), (1, 5), (3, 5), (1, 6)]
+    content = records(rows, level=3, key="chip_swimlane_level", aicpu_scheduler_phases=phases)
+    tasks = decode(content, deps=graph(kernels, edges)).details["ascend_tasks"]
+    found = {row["task_id"]: (row["ready_ticks"], row["ready_quality"]) for row in tasks.rows()}
+    assert found == {1: (None, None), 4: (150, "estimated"), 5: (150, "exact"), 6: (150, "exact"), 7: (None, None)}
