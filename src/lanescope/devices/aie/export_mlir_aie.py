@@ -86,17 +86,16 @@ def blocks(trace: Trace) -> Iterator[bytes]:
     slices, points = _Slices(timeline), _Points(timeline)
     for pid, unit in enumerate(timeline.units):
         names = [json.dumps(name) for name in unit.threads]
+        # Everything but the time is the same for all ends, or begins, of a slot.
+        heads = [f',\n{{"name": {name}, "ts": ' for name in names for _ in "EB"]
+        tails = [f', "ph": "{ph}", "pid": {pid}, "tid": {slot}, "args": {{}}}}' for slot in range(SLOTS) for ph in "EB"]
         for ts, is_begin, slot in slices.of(unit):
-            yield "".join(
-                f',\n{{"name": {names[s]}, "ts": {t}, "ph": "{"EB"[b]}", "pid": {pid}, "tid": {s}, "args": {{}}}}'
-                for t, b, s in zip(ts.tolist(), is_begin.tolist(), slot.tolist(), strict=True)
-            ).encode()
+            kinds = (2 * slot + is_begin).tolist()
+            yield "".join([f"{heads[k]}{t}{tails[k]}" for t, k in zip(ts.tolist(), kinds, strict=True)]).encode()
+        tails = [f', "ph": "i", "s": "t", "pid": {pid}, "tid": {slot}, "args": {{"pc": ' for slot in range(SLOTS)]
         for ts, slot, pc in points.of(unit):
-            yield "".join(
-                f',\n{{"name": {names[s]}, "ts": {t}, "ph": "i", "s": "t", "pid": {pid}, "tid": {s}, '
-                f'"args": {{"pc": {p}}}}}'
-                for t, s, p in zip(ts.tolist(), slot.tolist(), pc.tolist(), strict=True)
-            ).encode()
+            triples = zip(ts.tolist(), slot.tolist(), pc.tolist(), strict=True)
+            yield "".join([f"{heads[2 * s]}{t}{tails[s]}{at}}}}}" for t, s, at in triples]).encode()
     yield b"]\n"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,12 +97,12 @@ class Invocations:
         self._builder = builder
         self._to_ts = to_ts
         self._recordings: dict[int, _Recording] = {}
-        self._events = np.zeros(0, np.int8)  # event of a lane, -1: none that matters
+        self._events = np.full(1, -1, np.int8)  # event of a lane, -1: none that matters
 
     def add_recording(self, segment: int, slots: Sequence[int], lane: int) -> None:
         """Look for invocations in a recording; ``slots`` as ``watched`` gives them, ``lane`` is the track for them."""
         self._recordings[segment] = _Recording(lane, slots[_VECTOR] >= 0)
-        room = SLOTS * (segment + 1)
+        room = SLOTS * (segment + 1) + 1
         if room > len(self._events):
             more = np.full(max(room, 2 * len(self._events)) - len(self._events), -1, np.int8)
             self._events = np.concatenate([self._events, more])
@@ -126,22 +126,22 @@ class Invocations:
         """
         if not self._recordings:
             return
-        lane = tag >> 7 << 3 | tag & 7
-        known = np.minimum(lane, len(self._events) - 1)
-        event = np.where(lane < len(self._events), self._events[known], np.int8(-1))
-        rows = np.flatnonzero(event >= 0)
-        if not len(rows):
-            return
-        picked = np.stack([begin[rows], begin[rows] + duration[rows], tag[rows] >> 5 & 3], axis=1).astype(np.int64)
-        event, segments = event[rows], tag[rows] >> 7
-        for segment in np.unique(segments).tolist():
-            recording = self._recordings[segment]
-            for number in range(3):
-                part = picked[(segments == segment) & (event == number)]
-                if len(part):
-                    recording.rows[number].append(part)
-                    recording.ends[number] = int(part[-1, 1])
-            self._settle(recording)
+        # The last element, -1, stands for all lanes behind those that matter.
+        events = np.take(self._events, tag >> 7 << 3 | tag & 7, mode="clip")
+        touched = set()
+        for number in range(len(_EVENTS)):
+            rows = np.flatnonzero(events == number)
+            for segment, own in _split(rows, tag[rows] >> 7):
+                part = np.empty((len(own), 3), np.int64)
+                part[:, 0] = begin[own]
+                part[:, 1] = part[:, 0] + duration[own]
+                part[:, 2] = tag[own] >> 5 & 3
+                recording = self._recordings[segment]
+                recording.rows[number].append(part)
+                recording.ends[number] = int(part[-1, 1])
+                touched.add(segment)
+        for segment in sorted(touched):
+            self._settle(self._recordings[segment])
 
     def finish(self, ends: I64, groups: Sequence[int], input_id: int) -> None:
         """Append what is left, and count what was odd.
@@ -254,6 +254,17 @@ class Invocations:
         recording.cut += len(cut)
         if len(cut) and recording.first_cut is None:
             recording.first_cut = int(begin[cut[0]])
+
+
+def _split(rows: I64, segments: npt.NDArray[np.integer[Any]]) -> list[tuple[int, I64]]:
+    """Return the rows of each recording, in order."""
+    if not len(rows):
+        return []
+    if segments[0] == segments.min() == segments.max():
+        return [(int(segments[0]), rows)]
+    order = np.argsort(segments, kind="stable")
+    found, first = np.unique(segments[order], return_index=True)
+    return list(zip(found.tolist(), np.split(rows[order], first[1:]), strict=True))
 
 
 class _Busy:
