@@ -90,10 +90,18 @@ class CudaDecoder:
             InputError: the file is no array of 64-bit words, or its first word is no header that a kernel writes.
             UsageError: the given stride is too small.
         """
+        from lanescope.devices.cuda import content, formats, layout
+        from lanescope.devices.cuda.make import Maker
+
         data = self._data[: self._size]
-        content = words_of(data)
-        buffer = TirxBuffer.read(content.words, stride=self._options["stride"])
-        return [_Maker(self._capture, self._options, self._names, buffer, content).make()]
+        found = content.content_of(data)
+        name = self._options["layout"] or formats.layout_of(found)
+        if name != layout.TIRX_V1 or self._options.get("_general"):
+            buffer = formats.read(found, {**self._options, "layout": name})
+            return list(Maker(self._capture, self._options, self._names, buffer, found).batches())
+        words = words_of(data)
+        tirx = TirxBuffer.read(words.words, stride=self._options["stride"])
+        return [_Maker(self._capture, self._options, self._names, tirx, words).make()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,7 @@ class _Maker:
         """Add the tree of tracks; return each lane's track, int64 [lanes], -1 for lanes that nothing is known of."""
         clock = self.builder.clock(
             name=self.buffer.clock,
-            device=self.options["device"],
+            device=(self.options["device"] or "GPU"),
             frequency=FREQUENCY,
             counter_bits=STAMP_BITS,
             tick_step=decoded.tick_step,
@@ -229,10 +237,10 @@ class _Maker:
         if self.options["anchor"] is not None:
             # Only the full counter is the same in two captures: 32 bits of it name a moment every 4.29 s.
             full = self.builder.clock(
-                name="globaltimer", device=self.options["device"], frequency=FREQUENCY, counter_bits=64
+                name="globaltimer", device=(self.options["device"] or "GPU"), frequency=FREQUENCY, counter_bits=64
             )
             self.builder.anchor(clock_id=full, ticks=self.t0, ts=0, error_ns=decoded.tick_step)
-        device = self.builder.track(self.options["device"], kind="group", role="device", input_id=self.input_id)
+        device = self.builder.track((self.options["device"] or "GPU"), kind="group", role="device", input_id=self.input_id)
         track_of = np.full(self.geometry.lanes, -1, np.int64)
         known = (decoded.summary["records"] > 0) | (decoded.summary["missing"] > 0)
         block, parent = -1, device

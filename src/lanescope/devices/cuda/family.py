@@ -37,9 +37,25 @@ def _threads(text: str) -> tuple[int, ...]:
 def _layout(text: str) -> str:
     from lanescope.devices.cuda.layout import SHORT_NAMES
 
+    if text in SHORT_NAMES.values():
+        return text
     if text not in SHORT_NAMES:
         raise ValueError("there are " + ", ".join(SHORT_NAMES))
     return SHORT_NAMES[text]
+
+
+def _anchor(text: str) -> tuple[int, int, int | None]:
+    ticks, unix, *error = (_count(part) for part in text.split(","))
+    if len(error) > 1:
+        raise ValueError("there are more than three numbers")
+    return ticks, unix, error[0] if error else None
+
+
+def _frequency(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 100_000:
+        raise ValueError("it is not between 1 and 100000")
+    return value
 
 
 def _multi(text: str) -> str:
@@ -54,13 +70,22 @@ class Cuda(Family):
     name = "cuda"
     title = "CUDA in-kernel probes: begin and end markers in a buffer of the kernel's own"
     options = (
+        Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton; found when not given"),
         Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
         Option("stride", _size, "slots between two records of a lane; found when not given", metavar="SLOTS"),
         Option("anchor", _count, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
         Option("launch_ns", _count, "how long the launch took by the host's clock, to check the wraps", metavar="NS"),
+        Option(
+            "host_anchor",
+            _anchor,
+            "a %globaltimer reading and the Unix time of the host then, both in ns, and the error if it is known",
+            metavar="NS,UNIX_NS[,ERROR_NS]",
+        ),
+        Option("clock_mhz", _frequency, "rate of the SMs' counters, where stamps are cycles", metavar="MHZ"),
+        Option("cap", _size, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
         Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
-        Option("device", str, "name of the GPU; captures with anchors merge only under one name", "GPU"),
+        Option("device", str, "name of the GPU; captures of one timer merge only under one name", metavar="NAME"),
     )
     sim_options = (
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.devices.cuda import layout
+from lanescope.devices.cuda import clocks, layout
+from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.tirx import MAX_SLOTS, Words
 from lanescope.errors import InputError
-from lanescope.trace import Flag
+from lanescope.trace import Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.
@@ -112,8 +114,8 @@ class Ls2Buffer:
     Attributes:
         header: the file header.
         words: the words of the buffer; what stands behind is left out.
-        cut: words that the header promises and that are not there.
-        behind: words behind the buffer.
+        cut: bytes that the header promises and that are not there.
+        behind: bytes behind the buffer.
         heads: uint64 [lanes, 8], the lane headers.
         scanned: by the names of ``SCANNED``, int64 [lanes].
     """
@@ -121,14 +123,16 @@ class Ls2Buffer:
     format = layout.LS2
     unit_bytes = 8
     stamp_bits = layout.STAMP_BITS
+    is_full_clock = True
+    has_tokens = True
 
     def __init__(self, words: Words) -> None:
         self.header = header = Ls2Header.read(words)
         if len(words) > MAX_SLOTS:
             raise InputError(f"a buffer of {len(words)} words is too large", hint=f"the limit is {MAX_SLOTS}")
         self.words = words[: header.size]
-        self.cut = header.size - len(self.words)
-        self.behind = len(words) - len(self.words)
+        self.cut = (header.size - len(self.words)) * self.unit_bytes
+        self.behind = (len(words) - len(self.words)) * self.unit_bytes
         lanes = min(header.lanes, -(-(len(self.words) - _FILE) // header.lane_words))
         self._table = np.zeros((lanes, core.CUDA_LS2_COLUMNS), np.int64)
         core.cuda_ls2_scan(self.words, header.capacity, header.record_words, header.is_ring, self._table)
@@ -137,6 +141,21 @@ class Ls2Buffer:
         at = _FILE + np.arange(lanes)[:, None] * header.lane_words + np.arange(_LANE)
         there = at < len(self.words)
         self.heads[there] = self.words[at[there]]
+
+    @property
+    def slots(self) -> int:
+        """Words of the buffer."""
+        return len(self.words)
+
+    @property
+    def in_cycles(self) -> bool:
+        """Whether the stamps are cycles of the SMs."""
+        return self.header.clock == layout.CLOCK64
+
+    @property
+    def has_payloads(self) -> bool:
+        """Whether a record has a second word."""
+        return self.header.record_words == 2
 
     @property
     def clock(self) -> str:
@@ -165,107 +184,122 @@ class Ls2Buffer:
         )
 
     @cached_property
-    def overwritten(self) -> I64:
-        """1 for lanes whose position 0 stands for what a ring overwrote, int64 [lanes]."""
-        return ((self.scanned["lost"] > 0) & self.header.is_ring).astype(np.int64)
+    def overwritten(self) -> I64 | None:
+        """1 for lanes whose position 0 stands for what a ring overwrote, int64 [lanes]; None: nothing was."""
+        found = (self.scanned["lost"] > 0) & self.header.is_ring
+        return found.astype(np.int64) if found.any() else None
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the words at which records stand, int64 [n], from their lanes and positions in order of writing."""
-        lanes = lane.astype(np.int64)
-        at = self.scanned["first"][lanes] + np.maximum(index.astype(np.int64) - self.overwritten[lanes], 0)
+        lanes, at = lane.astype(np.int64), index.astype(np.int64)
+        if self.overwritten is not None:
+            at = np.maximum(at - self.overwritten[lanes], 0) + self.scanned["first"][lanes]
         header = self.header
-        return (  # type: ignore[no-any-return]
-            _FILE + lanes * header.lane_words + _LANE + (at & (header.capacity - 1)) * header.record_words
-        )
+        start = _FILE + _LANE + lanes * header.lane_words
+        found: I64 = start + (at & (header.capacity - 1)) * header.record_words
+        return found
 
-    def decode(self, *, split: bool, step_back: int) -> Decoded:
-        """Decode all lanes; arguments as ``lanes.Buffer.decode`` describes them. The result is aligned."""
-        scanned, header = self.scanned, self.header
-        begins, marks = int(scanned["begins"].sum()), int(scanned["marks"].sum())
-        present = int(scanned["present"].sum())
-        out = Outputs(len(self.heads), slices=begins, instants=marks, gaps=present + len(self.heads))
+    def parts(self, limit: int) -> list[tuple[int, int]]:
+        """Cut the lanes; those of one block stay together, because flows join them."""
+        groups, lanes = self.header.num_groups, len(self.heads)
+        ends = np.cumsum(self.scanned["present"])[groups - 1 :: groups]
+        parts, first, done = [], 0, 0
+        for block, end in enumerate(ends.tolist()):
+            if end - done > limit and block * groups > first:
+                parts.append((first, block * groups))
+                first, done = block * groups, int(ends[block - 1])
+        return [*parts, (first, lanes)]
+
+    def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
+        """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
+        header, (first, last) = self.header, part
+        scanned = {name: column[first:last] for name, column in self.scanned.items()}
+        start = first * header.lane_words
+        words = self.words[start : _FILE + last * header.lane_words]
+        out = Outputs(
+            last - first,
+            slices=int(scanned["begins"].sum()),
+            instants=int(scanned["marks"].sum()),
+            gaps=int(scanned["present"].sum()) + last - first,
+        )
         result = core.cuda_ls2_decode(
-            self.words,
+            words,
             header.capacity,
             header.record_words,
             header.is_ring,
-            self._table,
+            self._table[first:last],
             step_back,
             *out.arguments(),
         )
-        decoded = out.done(result, stamp_wrap=layout.STAMP_WRAP)
-        summary = decoded.summary
+        decoded = out.done(result, stamp_wrap=layout.STAMP_WRAP, base=first)
         finalized = scanned["state"] == layout.FINALIZED
-        summary["finalizes"][:] = finalized
-        # A count that only a finalized lane tells; without it a full lane may have lost something.
-        filled = (scanned["stored"] == header.capacity) & ~finalized & (not header.is_ring)
-        summary["full"][:] = ((scanned["lost"] > 0) & (not header.is_ring)) | filled
+        decoded.summary["finalizes"][:] = finalized
+        # Only a finalized lane tells its whole count; another one that is full may have lost something.
+        filled = (scanned["stored"] == header.capacity) & ~finalized
+        decoded.summary["full"][:] = ((scanned["lost"] > 0) | filled) & (not header.is_ring)
         return decoded
 
-    def align(self, decoded: Decoded, anchor: int | None, step_back: int) -> npt.NDArray[np.bool_] | None:
-        """Put all lanes on their full clocks, and note when they were finalized.
-
-        Args:
-            decoded: from ``decode``; its ticks move.
-            anchor: not needed; the lane headers hold full readings.
-            step_back: ticks by which a first stamp may lie before its lane's begin, or a last one behind its end.
-
-        Returns:
-            bool [lanes], where the turn of the counter is not certain; None: nowhere.
-        """
-        wrap, summary = layout.STAMP_WRAP, decoded.summary
-        begin, end, known, ended = self.readings()
+    def turns(self, summary: Summary, anchor: int | None, step_back: int) -> Turns:
+        """Place each lane on its full clock: forward from its begin, or back from its end where the begin is lost."""
+        wrap = layout.STAMP_WRAP
+        at = self.extent(summary)
         first, last = summary["first"], summary["last"]
-        forward = begin + (first - begin + step_back) % wrap - step_back - first
-        backward = end - ((end - last + step_back) % wrap - step_back) - last
-        lost_begin = self.overwritten != 0
+        forward = at.begin + (first - at.begin + step_back) % wrap - step_back - first
+        backward = at.end - ((at.end - last + step_back) % wrap - step_back) - last
         used = summary["records"] > 0
-        turns = np.where(lost_begin & ended, backward, np.where(known, forward, 0))
-        doubtful = used & (~known | (ended & ~lost_begin & (forward != backward)) | (lost_begin & ~ended))
-        sure = used & known & ended & ~lost_begin & ~doubtful
-        decoded.move(np.where(used, turns, 0))
-        summary["finalize"][:] = np.where(ended, end, 0)
-        # Both ends of the lane agree with what lies between: no silence hid a turn.
-        ambiguous = np.uint32(Flag.EPOCH_AMBIGUOUS)
-        if decoded.seen & Flag.EPOCH_AMBIGUOUS and sure.any():
-            for rows in (decoded.slices, decoded.instants):
-                rows.columns["flags"] &= np.where(rows.spread(sure), ~ambiguous, ~np.uint32(0))
-            summary["jumps"][sure] = 0
-        return doubtful if doubtful.any() else None
+        lost_begin = np.zeros(len(first), np.bool_) if self.overwritten is None else self.overwritten > 0
+        ticks = np.where(lost_begin & at.ended, backward, np.where(at.begun, forward, 0))
+        ticks = np.where(used & (summary["min"] + ticks >= 0), ticks, 0)
+        differs = at.ended & ~lost_begin & (forward != backward)
+        doubtful = used & (~at.begun | differs | (lost_begin & ~at.ended))
+        sure = used & at.begun & at.ended & ~lost_begin & ~differs
+        return Turns(ticks, doubtful if doubtful.any() else None, sure)
 
-    def readings(self) -> tuple[I64, I64, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return each lane's clock when it was begun and when it was finalized, and where these are known."""
-        at = 1 if self.header.clock == layout.CLOCK64 else 0
-        begin, end = self.heads[:, 2 + at], self.heads[:, 4 + at]
-        known = (self.scanned["state"] != layout.UNUSED) & (begin < _LATEST)
+    def extent(self, summary: Summary) -> Extent:
+        """Return the readings in the lane headers."""
+        which = 1 if self.in_cycles else 0
+        begin, end = self.heads[:, 2 + which], self.heads[:, 4 + which]
+        begun = (self.scanned["state"] != layout.UNUSED) & (begin < _LATEST)
         ended = (self.scanned["state"] == layout.FINALIZED) & (end < _LATEST)
-        return np.where(known, begin, 0).astype(np.int64), np.where(ended, end, 0).astype(np.int64), known, ended
+        return Extent(
+            np.where(begun, begin, 0).astype(np.int64), np.where(ended, end, 0).astype(np.int64), begun, ended
+        )
 
-    def special(self, lane: U32, index: U32) -> dict[str, npt.NDArray[Any]]:
-        """Return what instants of the core really are.
+    def timeline(
+        self, summary: Summary, extent: Extent, *, step: int | None, mhz: float | None
+    ) -> clocks.Timeline | None:
+        """Place the SMs' counters by the pairs of readings in the lane headers."""
+        if not self.in_cycles:
+            return None
+        lanes = np.arange(len(self.heads))
+        parts = []
+        for mask, ns, cycles in ((extent.begun, 2, 3), (extent.ended, 4, 5)):
+            good = mask & (self.heads[:, ns] < _LATEST)
+            parts.append((lanes[good], self.heads[good, cycles], self.heads[good, ns]))
+        lane, cycles_, ns_ = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+        if not len(lane):
+            return None
+        tick = max(1, int(np.gcd.reduce(ns_ - ns_[0])))
+        bounds = clocks.Bounds(lane, cycles_, ns_, ns_ + tick)
+        assert self.grid.sm is not None
+        return clocks.fit(bounds, self.grid.sm, slope=None if mhz is None else 1000 / mhz)
 
-        Args:
-            lane: uint32 [n].
-            index: uint32 [n].
-
-        Returns:
-            ``kind`` (``layout.LS2_KINDS``, -1 the value of a counter), ``token`` and ``slot``, int64 [n].
-        """
+    def special(self, lane: U32, index: U32) -> Special:
+        """Say what instants of the core really are."""
         slot = self.slots_of(lane, index)
         words = self.words[slot]
         kind = layout.LS2_RECORD["kind"].of(words).astype(np.int64)
         kind[words & np.uint64(1) == 0] = -1
-        return {"kind": kind, "token": layout.LS2_RECORD["token"].of(words).astype(np.int64), "slot": slot}
+        return Special(kind, layout.LS2_RECORD["token"].of(words).astype(np.int64), slot)
 
     def tokens(self, slots: I64) -> I64:
-        """Return the tokens of records at words, int64 [n]."""
-        return layout.LS2_RECORD["token"].of(self.words[slots]).astype(np.int64)  # type: ignore[no-any-return]
+        """Return the tokens of records, int64 [n]."""
+        found: I64 = layout.LS2_RECORD["token"].of(self.words[slots]).astype(np.int64)
+        return found
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64] | None:
-        """Return the payloads of records at words, uint64 [n]; None in buffers of one-word records."""
-        if self.header.record_words == 1:
-            return None
-        return self.words[np.minimum(slots + 1, len(self.words) - 1)]
+    def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
+        """Return the words behind records, uint64 [n]."""
+        return self.words[np.minimum(slots + 1, len(self.words) - 1)], None
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """Return the values of counters, float64 [n], from their words and their types."""
@@ -286,14 +320,65 @@ class Ls2Buffer:
         """Whether there are records of more than begins, ends and instants."""
         return bool(self.scanned["special"].any())
 
-    def account(self, decoded: Decoded) -> tuple[int, int, int]:
-        """Return (words, understood, lost); the others carry nothing."""
-        scanned, width = self.scanned, self.header.record_words
-        records = int(decoded.summary["records"].sum())
-        understood = _FILE + int(np.minimum(_LANE, len(self.words) - _FILE - self._lane_starts()).sum())
-        understood += records * width
-        lost = (int(scanned["present"].sum()) - records) * width + int(scanned["stale"].sum())
-        return len(self.words), understood, lost
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the file header says."""
+        header = self.header
 
-    def _lane_starts(self) -> I64:
-        return np.arange(len(self.heads), dtype=np.int64) * self.header.lane_words
+        def room(times: float) -> int:
+            needed = max(1, int(self.scanned["offered"].max(initial=0)))
+            capacity = 1 << (min(needed, layout.LS2_MAX_CAPACITY) - 1).bit_length()
+            return _FILE + header.lanes * (_LANE + capacity * header.record_words)
+
+        return {
+            "stride_source": "lanes",
+            "policy": "ring" if header.is_ring else "drop",
+            "launch_id": header.launch,
+            "ordinal": min(header.ordinal, (1 << 63) - 1),
+            "anchors": header.anchors,
+            "device": f"GPU {header.ordinal}",
+            "room": room,
+        }
+
+    def account(self, summary: Summary) -> tuple[int, int]:
+        """Count headers and records; holes, unreadable words and what stands outside of the records are lost."""
+        scanned, width = self.scanned, self.header.record_words
+        records = int(summary["records"].sum())
+        starts = _FILE + np.arange(len(self.heads), dtype=np.int64) * self.header.lane_words
+        heads = int(np.minimum(_LANE, len(self.words) - starts).sum())
+        missing = int(scanned["present"].sum()) - int(self._torn(summary).sum()) - records
+        return _FILE + heads + records * width, missing * width + int(scanned["stale"].sum())
+
+    def _torn(self, summary: Summary) -> I64:
+        """Return 1 for lanes whose last position stayed empty because a counter takes two, int64 [lanes]."""
+        full = (self.header.record_words == 1) & (self.scanned["lost"] > 0) & (not self.header.is_ring)
+        return np.asarray(full & (self._tail(summary) == 1), np.int64)
+
+    def _tail(self, summary: Summary) -> I64:
+        """Return how many positions behind a lane's last record are empty though they were counted, int64 [lanes]."""
+        ring = 0 if self.overwritten is None else self.overwritten
+        found: I64 = self.scanned["present"] + ring - summary["records"] - summary["missing"]
+        return found
+
+    def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
+        """Yield what the lane headers and the words give reason to say."""
+        scanned, header = self.scanned, self.header
+        starts = _FILE + np.arange(len(self.heads), dtype=np.int64) * header.lane_words
+
+        def first(mask: Mask) -> int | None:
+            return int(starts[mask.argmax()]) if mask.any() else None
+
+        strange = ~np.isin(scanned["state"], (layout.UNUSED, layout.RUNNING, layout.FINALIZED))
+        yield "cuda_bad_lane_header", int(np.count_nonzero(strange)), first(strange)
+        bad = summary["bad"] > 0
+        yield "cuda_corrupt_record", int(summary["bad"].sum()), first(bad)
+        stale = scanned["stale"] > 0
+        yield "cuda_stale_words", int(scanned["stale"].sum()), first(stale)
+        # What is empty behind a lane's last record leaves no gap between records.
+        tail = self._tail(summary) - self._torn(summary)
+        yield "cuda_tail_missing", int(tail.sum()), first(tail > 0)
+
+    def raw(self) -> tuple[str, Callable[[int], Table]]:
+        """Return what makes the table of words."""
+        from lanescope.devices.cuda.records import LS2_RECORDS, ls2_records
+
+        return LS2_RECORDS.name, lambda before: ls2_records(self, before)

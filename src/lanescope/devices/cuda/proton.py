@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.devices.cuda import layout
+from lanescope.devices.cuda import clocks, layout
+from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.grid import Grid
-from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs
+from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs, turns_of
 from lanescope.devices.cuda.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
 from lanescope.errors import InputError
+from lanescope.trace import Table
 
 Words32 = npt.NDArray[np.uint32]
 
@@ -92,8 +95,8 @@ class ProtonBuffer:
     Attributes:
         header: the file header.
         words: the words of the file; what stands behind is left out.
-        cut: words that the header promises and that are not there.
-        behind: words behind the buffer.
+        cut: bytes that the header promises and that are not there.
+        behind: bytes behind the buffer.
         has_times: whether the areas hold times.
         bad_blocks: areas without a preamble, or whose sizes contradict themselves.
     """
@@ -101,12 +104,15 @@ class ProtonBuffer:
     format = layout.PROTON
     clock = "clock64"
     unit_bytes = 4
+    in_cycles = True
+    is_full_clock = False
+    has_tokens = False
 
     def __init__(self, words: Words32) -> None:
         self.header = header = ProtonHeader.read(words)
         self.words = words[: header.size]
-        self.cut = header.size - len(self.words)
-        self.behind = len(words) - len(self.words)
+        self.cut = (header.size - len(self.words)) * self.unit_bytes
+        self.behind = (len(words) - len(self.words)) * self.unit_bytes
         blocks = max(0, (len(self.words) - header.payload) // header.scratch)
         areas = self.words[header.payload : header.payload + blocks * header.scratch].reshape(blocks, header.scratch)
         self.has_times = self._times(areas)
@@ -166,58 +172,145 @@ class ProtonBuffer:
         )
 
     @property
-    def overwritten(self) -> I64:
-        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]."""
-        return (self._rings[:, 4] > 0).astype(np.int64)
+    def slots(self) -> int:
+        """Words of the file."""
+        return len(self.words)
+
+    @cached_property
+    def overwritten(self) -> I64 | None:
+        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]; None: nothing was."""
+        found = self._rings[:, 4] > 0
+        return found.astype(np.int64) if found.any() else None
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the words at which entries stand, int64 [n], from their lanes and positions in order of writing."""
         lanes = lane.astype(np.int64)
         start, entries, first = self._rings[lanes, 0], self._rings[lanes, 1], self._rings[lanes, 2]
-        at = first + np.maximum(index.astype(np.int64) - self.overwritten[lanes], 0)
+        at = first + index.astype(np.int64)
+        if self.overwritten is not None:
+            at = np.maximum(at - self.overwritten[lanes], first)
         found: I64 = start + 2 * (at % np.maximum(entries, 1))
         return found
 
-    def decode(self, *, split: bool, step_back: int) -> Decoded:
-        """Decode all warps; arguments as ``lanes.Buffer.decode`` describes them."""
+    def parts(self, limit: int) -> list[tuple[int, int]]:
+        """All lanes at once: a file holds 64 MiB at most."""
+        return [(0, len(self._rings))]
+
+    def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
+        """Decode all warps; arguments as ``buffer.Buffer.decode`` describes them."""
         count = len(self._rings)
         out = Outputs(count, slices=self._begins, instants=self._marks, gaps=int(self._rings[:, 3].sum()) + count)
         result = core.cuda_proton_decode(self.words, self._rings, self.stamp_bits, step_back, *out.arguments())
         return out.done(result, stamp_wrap=1 << self.stamp_bits)
 
-    def special(self, lane: U32, index: U32) -> dict[str, npt.NDArray[Any]]:
-        """Return what instants of the core really are; as ``Ls2Buffer.special``."""
+    def turns(self, summary: Summary, anchor: int | None, step_back: int) -> Turns:
+        """Place the lanes of each SM by their first stamps; each SM counts for itself."""
+        ticks, doubtful = np.zeros(len(self._rings), np.int64), np.zeros(len(self._rings), np.bool_)
+        assert self.grid.sm is not None
+        for sm in np.unique(self.grid.sm).tolist():
+            mine = self.grid.sm == sm
+            found, certain = turns_of({n: column[mine] for n, column in summary.items()}, None, 1 << self.stamp_bits)
+            ticks[mine], doubtful[mine] = found, not certain
+        return Turns(ticks, doubtful if doubtful.any() else None)
+
+    def extent(self, summary: Summary) -> Extent:
+        """No area holds a reading of the counter."""
+        nothing = np.zeros(len(self._rings), np.int64)
+        return Extent(nothing, nothing, nothing != 0, nothing != 0)
+
+    def timeline(
+        self, summary: Summary, extent: Extent, *, step: int | None, mhz: float | None
+    ) -> clocks.Timeline | None:
+        """Place the SMs' counters: a CTA's records lie between the times at its begin and its end."""
+        if not self.has_times or not len(self._rings):
+            return None
+        words = self._areas[self._good, 4:8].astype(np.int64)
+        begin, end = (np.repeat(words[:, at] | words[:, at + 1] << 32, len(self.header.uids)) for at in (0, 2))
+        good = np.flatnonzero((summary["records"] > 0) & (end > begin))
+        if not len(good):
+            return None
+        times = np.concatenate([begin[good], end[good]])
+        tick = max(1, int(np.gcd.reduce(times - times[0])))
+        bounds = clocks.Bounds(
+            np.concatenate([good, good]),
+            np.concatenate([summary["min"][good], summary["max"][good]]),
+            np.concatenate([begin[good], begin[good]]),
+            np.concatenate([end[good], end[good]]) + tick,
+        )
+        assert self.grid.sm is not None
+        return clocks.fit(bounds, self.grid.sm, slope=None if mhz is None else 1000 / mhz)
+
+    def special(self, lane: U32, index: U32) -> Special:
+        """Say what instants of the core really are."""
         slot = self.slots_of(lane, index)
         tag = self.words[slot].astype(np.int64)
-        kinds = PROTON_ENTRY["type"].of(tag)
-        is_end = PROTON_ENTRY["is_end"].of(tag)
+        kinds, is_end = PROTON_ENTRY["type"].of(tag), PROTON_ENTRY["is_end"].of(tag)
         kind = np.full(len(slot), layout.INSTANT, np.int64)
         kind[kinds == layout.ASYNC] = (layout.ASYNC_BEGIN + is_end)[kinds == layout.ASYNC]
         kind[kinds == layout.METRIC] = -1
-        kind[(kinds == layout.SCOPE) & (is_end == 1)] = layout.INSTANT
-        return {"kind": kind, "token": np.zeros(len(slot), np.int64), "slot": slot}
+        return Special(kind, np.zeros(len(slot), np.int64), slot)
+
+    def tokens(self, slots: I64) -> I64:
+        """There are none."""
+        return np.zeros(len(slots), np.int64)
+
+    @property
+    def has_payloads(self) -> bool:
+        """Whether there may be values."""
+        return self.has_special
+
+    def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
+        """Return the value behind each record that has one."""
+        rows = np.searchsorted(self._rings[:, 0], slots, side="right") - 1
+        start, entries = self._rings[rows, 0], np.maximum(self._rings[rows, 1], 1)
+        behind = start + 2 * (((slots - start) // 2 + 1) % entries)
+        newest = self._rings[rows, 2] + self._rings[rows, 3] - 1
+        is_last = (slots - start) // 2 == newest % entries
+        found = (PROTON_ENTRY["type"].of(self.words[behind].astype(np.int64)) == layout.METRIC) & ~is_last
+        return np.where(found, self.words[np.minimum(behind + 1, len(self.words) - 1)], 0).astype(np.uint64), found
+
+    def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
+        """There are none."""
+        return np.zeros(len(slots))
 
     @property
     def has_special(self) -> bool:
         """Whether there are asynchronous scopes or values."""
         return bool(self._special)
 
-    def times(self) -> tuple[I64, I64] | None:
-        """Return when each lane's CTA began and ended, int64 [lanes] ns each, 0 where it never ended."""
-        if not self.has_times:
-            return None
-        words = self._areas[self._good, 4:8].astype(np.int64)
-        begin, end = (words[:, at] | words[:, at + 1] << 32 for at in (0, 2))
-        count = len(self.header.uids)
-        return np.repeat(begin, count), np.repeat(end, count)
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the file header says."""
+        return {"stride_source": "lanes", "policy": "ring"}
 
-    def account(self, decoded: Decoded) -> tuple[int, int, int]:
-        """Return (words, understood, lost); the others carry nothing."""
-        records = int(decoded.summary["records"].sum())
-        meta = (_NEW if self.has_times else _OLD) + self.header.units
-        understood = min(len(self.words), _HEADER_WORDS + len(self.header.uids)) + len(self._good) * meta + 2 * records
+    def stored(self) -> tuple[U32, I64]:
+        """Return the positions of all entries in order of writing, uint32 [n], and their lanes, int64 [n]."""
+        counts = self._rings[:, 3]
+        ring = np.repeat(np.arange(len(counts)), counts)
+        at = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if self.overwritten is not None:
+            at = at + self.overwritten[ring]
+        return at.astype(np.uint32), ring
+
+    def account(self, summary: Summary) -> tuple[int, int]:
+        """Count headers and entries; unreadable entries and areas are lost."""
+        header = self.header
+        records = int(summary["records"].sum())
+        meta = (_NEW if self.has_times else _OLD) + header.units
+        understood = _HEADER_WORDS + len(header.uids) + len(self._good) * meta + 2 * records
         lost = 2 * (int(self._rings[:, 3].sum()) - records)
         bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
-        lost += int(np.count_nonzero(self._areas[bad]))
-        rest = self.words[self.header.payload + len(self._areas) * self.header.scratch :]
-        return len(self.words), understood, lost + int(np.count_nonzero(rest))
+        rest = self.words[header.payload + len(self._areas) * header.scratch :]
+        return understood, lost + int(np.count_nonzero(self._areas[bad])) + int(np.count_nonzero(rest))
+
+    def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
+        """Yield what the areas give reason to say."""
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        first = int(self.header.payload + bad[0] * self.header.scratch) if len(bad) else None
+        yield "cuda_bad_block", len(bad), first
+        yield "cuda_corrupt_record", int(summary["bad"].sum()), None
+
+    def raw(self) -> tuple[str, Callable[[int], Table]]:
+        """Return what makes the table of entries."""
+        from lanescope.devices.cuda.records import PROTON_ENTRIES, proton_entries
+
+        return PROTON_ENTRIES.name, lambda before: proton_entries(self, before)

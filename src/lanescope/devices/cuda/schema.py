@@ -133,6 +133,36 @@ RECORDS = TableSpec(
     ),
 )
 
+LS2_RECORDS = TableSpec(
+    "cuda_ls2_records",
+    "a word of a lane that is not zero, as it stands in the buffer; payloads stand beside their records",
+    (
+        ColumnSpec("slot", "int64", "where it stands, in words"),
+        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("word", "uint64", "the word"),
+        ColumnSpec("lane", "uint32", "the lane that it stands in"),
+        ColumnSpec("time", "uint32", "stamp as stored"),
+        ColumnSpec("event_id", "uint32", "event that it names"),
+        ColumnSpec("kind", "text", "begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, value"),
+        ColumnSpec("token", "uint32", "small number that it carries"),
+        ColumnSpec("payload", "uint64", "its second word; NULL in buffers of one-word records", nullable=True),
+    ),
+)
+PROTON_ENTRIES = TableSpec(
+    "cuda_proton_entries",
+    "an entry of a warp's ring, oldest first",
+    (
+        ColumnSpec("slot", "int64", "where it stands, in 32-bit words"),
+        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("lane", "uint32", "the ring that it stands in"),
+        ColumnSpec("time", "uint64", "43 bits of the counter; of a metric its value", unit="ticks"),
+        ColumnSpec("scope", "uint32", "number of the scope"),
+        ColumnSpec("is_end", "bool", "whether it is marked as an end"),
+        ColumnSpec("type", "text", "scope, async, mark, metric, unknown"),
+        ColumnSpec("value_type", "uint32", "type of a metric's value"),
+    ),
+)
+
 STATS = (
     StatSpec("cuda_stride_inferred", "info", "the stride is larger than the number of lanes and was found by search"),
     StatSpec(
@@ -184,4 +214,33 @@ STATS = (
     StatSpec("cuda_unknown_event", "notice", "event numbers that the given names do not cover"),
     StatSpec("cuda_bad_names", "notice", "the neighbouring file of event names is not readable as such; not used"),
     StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
+    StatSpec("cuda_lost", "data_loss", "records that had no room, as the probe itself counted them"),
+    StatSpec("cuda_tail_missing", "data_loss", "records that a lane counted and that are not at its end"),
+    StatSpec("cuda_stale_words", "notice", "words behind the records of their lane: left by an earlier launch"),
+    StatSpec("cuda_bad_lane_header", "error", "lanes whose state is none; read like lanes that were never finalized"),
+    StatSpec(
+        "cuda_bad_block", "data_loss", "areas of a block without their mark, or whose sizes contradict themselves"
+    ),
+    StatSpec("cuda_async_doubtful", "notice", "asynchronous regions whose token was in use twice: ends may be swapped"),
+    StatSpec("cuda_flow_unmatched", "notice", "effects without a cause before them"),
+    StatSpec("cuda_flow_unused", "info", "causes without any effect"),
+    StatSpec(
+        "cuda_instants_unreliable",
+        "notice",
+        "instants of a probe that overwrites each instant by the next record: only the last of a lane is left",
+    ),
+    StatSpec("cuda_sm_moved", "notice", "lanes whose records name several multiprocessors; theirs is not known"),
+    StatSpec("cuda_sm_unknown", "info", "lanes whose multiprocessor is spoilt by a block number beyond 4095"),
+    StatSpec(
+        "cuda_wrap_unproven",
+        "notice",
+        "wraps that were undone with no proof that each silence was shorter than a turn: give launch_ns",
+    ),
+    StatSpec("cuda_clock_contradicts", "error", "lanes whose counter and timer contradict those of their SM"),
+    StatSpec("cuda_rate_estimated", "notice", "the rate of the counters was concluded from bounds; say clock_mhz"),
+    StatSpec(
+        "cuda_unplaced_sms",
+        "error",
+        "the counters of the multiprocessors start anywhere and nothing relates them: compare no times across SMs",
+    ),
 )

@@ -91,7 +91,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     flat = _flatten(kernel, random, payload=options["payload"])
     killed, flat = _kill(flat, kernel, options["unfinished"], random)
     width = 2 if options["payload"] else 1
-    grid = {"num_blocks": setup.blocks, "num_groups": setup.groups, "record_words": width}
+    grid: dict[str, Any] = {"num_blocks": setup.blocks, "num_groups": setup.groups, "record_words": width}
     _, needed = encode_ls2.positions(flat.records, Ls2Setup(**grid, capacity=1))
     capacity = 1 << max(0, int(needed.max()) - 1).bit_length()
     if options["overflow"]:
@@ -355,8 +355,8 @@ def _flows(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> list[tup
     at = np.searchsorted(key[causes], key[effects], side="right") - 1
     known = (at >= 0) & (key[causes[np.maximum(at, 0)]] == key[effects])
     effect, cause = effects[known], causes[at[known]]
-    columns = (block[effect], records.event[effect], flat.tile[effect], group[cause], records.time[cause])
-    columns += (group[effect], records.time[effect])
+    columns = [block[effect], records.event[effect], flat.tile[effect], group[cause], records.time[cause]]
+    columns += [group[effect], records.time[effect]]
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 

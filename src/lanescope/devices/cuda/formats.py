@@ -1,0 +1,81 @@
+"""Which layout a buffer has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda import layout
+from lanescope.devices.cuda.buffer import Buffer
+from lanescope.devices.cuda.content import Content
+from lanescope.devices.cuda.flashinfer import as_tirx
+from lanescope.devices.cuda.ls2 import Ls2Buffer
+from lanescope.devices.cuda.proton import ProtonBuffer
+from lanescope.devices.cuda.strided import StridedBuffer
+from lanescope.devices.cuda.tirx import Words, header, scan
+from lanescope.errors import InputError, UsageError
+
+
+def layout_of(content: Content) -> str:
+    """Return the layout of a buffer, from its bytes.
+
+    LS2 and Proton's file begin with words of their own. A tag of FlashInfer's second layout names the block of its slot
+    and nothing else does so for all words; where TIRx's tags fit as well, they win. FlashInfer's first layout and
+    warpscope's are words of TIRx and are never concluded.
+
+    Args:
+        content: the whole buffer, or its beginning.
+    """
+    words = content.words(8)
+    if len(words) and int(words[0]) == layout.LS2_MAGIC:
+        return layout.LS2
+    if is_proton(content.words(4)):
+        return layout.PROTON
+    try:
+        return layout.FLASHINFER_V2 if is_flashinfer2(words) else layout.TIRX_V1
+    except InputError:
+        return layout.TIRX_V1
+
+
+def is_proton(words: npt.NDArray[np.uint32]) -> bool:
+    """Tell whether 32-bit words begin as a file of Proton does."""
+    if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
+        return False
+    first = int(words[3]) // 4
+    return not int(words[3]) % 4 and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
+
+
+def is_flashinfer2(words: Words) -> bool:
+    """Tell whether all words name the block of their slot, and not all of them the lane.
+
+    Raises:
+        InputError: there is no header, or one that no kernel writes.
+    """
+    geometry = header(words)
+    found = scan(words, geometry.lanes, geometry.lanes)
+    if not found.used or not found.misplaced:
+        return False
+    return as_tirx(words)[2] == found.used
+
+
+def read(content: Content, options: Mapping[str, Any]) -> Buffer:
+    """Return the buffer of a file, its headers understood.
+
+    Args:
+        content: the whole file.
+        options: of the family; ``layout``, ``stride`` and ``cap`` matter here.
+
+    Raises:
+        InputError: the file does not hold a buffer of the layout.
+        UsageError: an option does not go with the layout.
+    """
+    name = options["layout"] or layout_of(content)
+    if name in (layout.LS2, layout.PROTON):
+        for option in ("stride", "cap"):
+            if options[option] is not None:
+                raise UsageError(f"option {option}: {name} says it itself", hint="leave it out")
+        return Ls2Buffer(content.words(8)) if name == layout.LS2 else ProtonBuffer(content.words(4))
+    return StridedBuffer(content.words(8), name, stride=options["stride"], cap=options["cap"])

@@ -1,0 +1,244 @@
+"""Rows that several records make together: asynchronous regions, flows, samples of counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda import layout, links
+from lanescope.devices.cuda.lanes import I64, Decoded
+from lanescope.devices.cuda.schema import LINKS, REGIONS
+from lanescope.trace import Column, Flag
+
+if TYPE_CHECKING:
+    from lanescope.devices.cuda.buffer import Special
+    from lanescope.devices.cuda.make import Maker
+
+Mask = npt.NDArray[np.bool_]
+
+#: Wider than any event or token.
+_EVENTS, _TOKENS = 1 << 16, 1 << 12
+#: Positions of a lane, and what may lie behind them.
+_LONGEST = 1 << 32
+
+
+class Joined:
+    """Adds the rows of lanes that the core knows only as instants.
+
+    Args:
+        maker: whose trace it is.
+    """
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+
+    def add(self, decoded: Decoded, first_slice: int) -> Mask:
+        """Add rows for everything that is no instant; return what is one, bool [instants].
+
+        Args:
+            decoded: the lanes, placed. All lanes of a block are among them.
+            first_slice: id of its first slice.
+        """
+        rows = decoded.instants
+        stray = rows["is_end"] != 0
+        special = self._maker.buffer.special(rows.lane, rows["index"])
+        kind = np.where(stray, layout.INSTANT, special.kind)
+        self._regions(decoded, special, (kind == layout.ASYNC_BEGIN) | (kind == layout.ASYNC_END), kind)
+        self._flows(decoded, special, (kind == layout.FLOW_OUT) | (kind == layout.FLOW_IN), kind, first_slice)
+        self._counters(decoded, special, kind == layout.COUNTER)
+        return np.asarray(kind == layout.INSTANT)
+
+    def _regions(self, decoded: Decoded, special: Special, where: Mask, kind: I64) -> None:
+        at = np.flatnonzero(where)
+        if not len(at):
+            return
+        maker, rows = self._maker, decoded.instants
+        lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
+        launch, tick, flags = rows["launch"][at].astype(np.int64), rows["tick"][at], rows["flags"][at]
+        key = ((lane * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
+        pairs = links.pair(key, kind[at] == layout.ASYNC_END)
+        ts = maker.lane_ns(lane, tick) - maker.t0
+        self._strays(at[pairs.unmatched], decoded, special)
+        begin, end = pairs.begin, pairs.end
+        if not len(begin):
+            return
+        is_open = end < 0
+        last = maker.end[lane[begin]] - maker.t0
+        stop = np.where(is_open, np.maximum(last, ts[begin]), ts[end])
+        found = flags[begin] | np.where(is_open, 0, flags[end] & ~np.uint32(Flag.AFTER_GAP)).astype(np.uint32)
+        full = maker.summary["full"][lane[begin]] != 0
+        negative = ~is_open & (stop < ts[begin])
+        found |= np.where(is_open, np.uint32(Flag.OPEN_END), np.uint32(0))
+        found |= np.where(is_open & full, np.uint32(Flag.TRUNCATED), np.uint32(0))
+        found |= np.where(negative, np.uint32(Flag.NEGATIVE), np.uint32(0))
+        found |= np.where(pairs.doubtful, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
+        closed = ~is_open & ~negative
+        step = maker.step
+        if step is not None and maker.timeline is None:
+            found |= np.where(closed & (stop - ts[begin] < 2 * step), np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
+        qualities = maker.builder.dictionary("slices", "quality")
+        quality = np.where(pairs.doubtful, qualities.code("inferred"), qualities.code(maker.best_quality))
+        lanes, row = np.unique(lane[begin], return_inverse=True)
+        tracks = np.array([maker.tree.asynchronous(number) for number in lanes.tolist()], np.int64)
+        dur = np.where(closed, stop - ts[begin], 0)
+        first = maker.builder.append(
+            "slices",
+            track_id=tracks[row],
+            ts=ts[begin],
+            dur=dur,
+            dur_valid=closed,
+            ts_ticks=tick[begin],
+            dur_ticks=np.where(closed, tick[end] - tick[begin], 0),
+            dur_ticks_valid=closed,
+            name=self._names(event[begin]),
+            category="async",
+            quality=quality.astype(np.int32),
+            flags=found,
+            last_seen_ts=np.where(is_open, stop, 0),
+            last_seen_ts_valid=is_open,
+        )
+        slot = special.slot[at]
+        count = len(begin)
+        begins, ends = Column.array(slot[begin]), Column.array(np.where(is_open, 0, slot[end]), valid=~is_open)
+        grid, of = maker.grid, lane[begin]
+        sm = {} if grid.sm is None else {"sm": np.maximum(grid.sm[of], 0), "sm_valid": grid.sm[of] >= 0}
+        maker.builder.append(
+            REGIONS.name,
+            slice_id=first + np.arange(count),
+            launch=launch[begin],
+            block=grid.block[of],
+            group=grid.group[of],
+            event_id=event[begin],
+            token=special.token[at][begin],
+            begin_slot=begins,
+            end_slot=ends,
+            payload=maker.payload(begins),
+            end_payload=maker.payload(ends),
+            resolution_ns=maker.resolution(dur, closed),
+            **sm,
+        )
+        for mask, stat in (
+            (is_open, "cuda_open_region"),
+            (negative, "cuda_negative"),
+            (pairs.doubtful, "cuda_async_doubtful"),
+        ):
+            self._count(stat, begin[mask], at, decoded, special)
+
+    def _strays(self, at: I64, decoded: Decoded, special: Special) -> None:
+        """Count ends of asynchronous regions that nothing began; they are kept as instants."""
+        if not len(at):
+            return
+        maker, rows = self._maker, decoded.instants
+        lane = rows.lane[at].astype(np.int64)
+        dictionary = maker.builder.names
+        events = rows["event"][at].astype(np.int64)
+        code = {n: dictionary.code(f"end {maker.event_name(n)}?") for n in np.unique(events).tolist()}
+        first = maker.builder.append(
+            "instants",
+            track_id=maker.tree.lane[lane],
+            ts=maker.lane_ns(lane, rows["tick"][at]) - maker.t0,
+            ts_ticks=rows["tick"][at],
+            name=np.array([code[n] for n in events.tolist()], np.int32),
+            category="unmatched_end",
+            quality=maker.best_quality,
+            flags=rows["flags"][at],
+        )
+        from lanescope.devices.cuda.schema import MARKS
+
+        slot = Column.array(special.slot[at])
+        maker.builder.append(
+            MARKS.name,
+            instant_id=first + np.arange(len(at)),
+            launch=rows["launch"][at],
+            block=maker.grid.block[lane],
+            group=maker.grid.group[lane],
+            event_id=events,
+            slot=slot,
+            payload=maker.payload(slot),
+        )
+        self._count("cuda_end_unmatched", np.arange(len(at)), at, decoded, special)
+
+    def _flows(self, decoded: Decoded, special: Special, where: Mask, kind: I64, first_slice: int) -> None:
+        at = np.flatnonzero(where)
+        if not len(at):
+            return
+        maker, rows = self._maker, decoded.instants
+        lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
+        index, launch = rows["index"][at].astype(np.int64), rows["launch"][at].astype(np.int64)
+        ts = maker.lane_ns(lane, rows["tick"][at]) - maker.t0
+        block = maker.grid.block[lane]
+        _, block_row = np.unique(block, return_inverse=True)
+        key = ((block_row * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
+        effect, cause, lonely, unused = links.join(key, ts, kind[at] == layout.FLOW_IN)
+        self._count("cuda_flow_unmatched", lonely, at, decoded, special)
+        self._count("cuda_flow_unused", unused, at, decoded, special)
+        if not len(effect):
+            return
+        slices = decoded.slices
+        ends = slices["end_index"].astype(np.int64)
+        ends[(slices["flags"] & np.uint32(Flag.OPEN_END)) != 0] = _LONGEST
+        around = links.enclosing(
+            slices.lane.astype(np.int64), slices["begin_index"].astype(np.int64), ends, lane, index, longest=_LONGEST
+        )
+        src, dst = around[cause], around[effect]
+        first = maker.builder.append(
+            "flows",
+            kind="signal",
+            src_track=maker.tree.lane[lane[cause]],
+            src_ts=ts[cause],
+            dst_track=maker.tree.lane[lane[effect]],
+            dst_ts=ts[effect],
+            src_slice=np.where(src >= 0, first_slice + src, 0),
+            src_slice_valid=src >= 0,
+            dst_slice=np.where(dst >= 0, first_slice + dst, 0),
+            dst_slice_valid=dst >= 0,
+        )
+        maker.builder.append(
+            LINKS.name,
+            flow_id=first + np.arange(len(effect)),
+            block=block[effect],
+            event_id=event[effect],
+            token=special.token[at][effect],
+            src_slot=special.slot[at][cause],
+            dst_slot=special.slot[at][effect],
+        )
+
+    def _counters(self, decoded: Decoded, special: Special, where: Mask) -> None:
+        at = np.flatnonzero(where)
+        if not len(at):
+            return
+        maker, rows = self._maker, decoded.instants
+        lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
+        owners, row = np.unique(lane * _EVENTS + event, return_inverse=True)
+        tracks = np.array(
+            [
+                maker.tree.counter(owner // _EVENTS, owner % _EVENTS, maker.event_name(owner % _EVENTS))
+                for owner in owners.tolist()
+            ],
+            np.int64,
+        )
+        maker.builder.append(
+            "counters",
+            track_id=tracks[row],
+            ts=maker.lane_ns(lane, rows["tick"][at]) - maker.t0,
+            value=maker.buffer.values(special.slot[at], special.token[at]),
+        )
+
+    def _names(self, events: I64) -> npt.NDArray[np.int32]:
+        maker = self._maker
+        used, row = np.unique(events, return_inverse=True)
+        codes = np.array([maker.builder.names.code(maker.event_name(n)) for n in used.tolist()], np.int32)
+        found: npt.NDArray[np.int32] = codes[row]
+        return found
+
+    def _count(self, stat: str, which: I64, at: I64, decoded: Decoded, special: Special) -> None:
+        """Count records, given as places in ``at``, with the place of the first."""
+        if not len(which):
+            return
+        maker, row = self._maker, int(at[which].min())
+        lane = decoded.instants.lane[row : row + 1]
+        ts = int(maker.lane_ns(lane, decoded.instants["tick"][row : row + 1])[0]) - maker.t0
+        offset = maker.before + int(special.slot[row]) * maker.buffer.unit_bytes
+        maker.stat(stat, len(which), offset=offset, ts=ts)
