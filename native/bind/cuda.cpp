@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "module.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -68,6 +69,49 @@ uint64_t stride_divisor(const In<uint64_t>& words) {
     const auto data = view(words);
     nb::gil_scoped_release nogil;
     return tirx::stride_divisor(data);
+}
+
+// A thread should have so many words to itself.
+constexpr size_t words_a_thread = size_t{1} << 16;
+
+// Decode all lanes. Each thread takes some that follow each other, so that the rows are the same for any number of them.
+cuda::TickStep decode(std::span<const uint64_t> words, const tirx::Placement& placement, const cuda::Rules& rules,
+                      size_t longest, std::span<cuda::Summary> summaries, cuda::Slices& slices,
+                      cuda::Instants& instants, cuda::Gaps& gaps) {
+    struct Part {
+        cuda::Slices slices;
+        cuda::Instants instants;
+        cuda::Gaps gaps;
+        Scratch scratch;
+        cuda::TickStep tick_step;
+    };
+    const size_t count = std::min<size_t>(lanescope::bind::parts(words.size(), words_a_thread), placement.lanes);
+    std::vector<uint64_t> lane(count + 1);
+    for (size_t i = 0; i <= count; ++i) lane[i] = placement.lanes * i / count;
+    std::vector<cuda::Share> shares(1);
+    if (count == 1) {
+        shares[0] = {0, slices.begin.size(), 0, instants.tick.size(), 0, gaps.tick.size()};
+    } else {
+        shares = tirx::shares(words, placement, lane);
+    }
+    std::vector<Part> parts;
+    for (const cuda::Share& share : shares) {
+        parts.push_back({cuda::part(slices, share), cuda::part(instants, share), cuda::part(gaps, share), Scratch(longest), {}});
+    }
+    lanescope::bind::each_part(count, [&](size_t i) {
+        Part& part = parts[i];
+        cuda::LaneDecoder decoder(rules, part.scratch.work, part.slices, part.instants, part.gaps);
+        tirx::decode(words, placement, lane[i], lane[i + 1], {part.scratch.records.get(), longest}, summaries, decoder);
+        part.tick_step = decoder.tick_step();
+    });
+    cuda::TickStep tick_step = parts[0].tick_step;
+    for (size_t i = 0; i < count; ++i) {
+        append(slices, parts[i].slices);
+        append(instants, parts[i].instants);
+        append(gaps, parts[i].gaps);
+        if (i > 0) tick_step.merge(parts[i].tick_step, (uint64_t{1} << rules.stamp_bits) - 1);
+    }
+    return tick_step;
 }
 
 }  // namespace
@@ -136,11 +180,10 @@ void lanescope::bind::cuda(nb::module_& m) {
             size_t short_slices = 0;
             {
                 nb::gil_scoped_release nogil;
-                Scratch scratch(longest);
-                cuda::LaneDecoder decoder({32, split, step_back}, scratch.work, slices, instants, gaps);
-                tirx::decode(data, placement, {scratch.records.get(), longest}, rows, decoder);
-                if (decoder.tick_step().distinct() == cuda::TickStep::enough) {
-                    step = decoder.tick_step().step();
+                const auto tick_step =
+                    decode(data, placement, {32, split, step_back}, longest, rows, slices, instants, gaps);
+                if (tick_step.distinct() == cuda::TickStep::enough) {
+                    step = tick_step.step();
                     short_slices = cuda::mark_below_resolution(slices, static_cast<int64_t>(step));
                 }
             }

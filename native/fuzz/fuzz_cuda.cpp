@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     LaneDecoder decoder({32, split, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
-    tirx::decode(words, {lanes, stride, {}, {}}, records, summaries, decoder);
+    tirx::decode(words, {lanes, stride, {}, {}}, 0, lanes, records, summaries, decoder);
     mark_below_resolution(slices, 32);
     uint64_t decoded = found.misplaced;
     for (const auto& summary : summaries) {

@@ -16,6 +16,13 @@ void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
     rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};
 }
 
+void TickStep::merge(const TickStep& other, uint64_t mask) noexcept {
+    std::for_each_n(other.seen_, other.distinct_, [&](uint64_t stamp) { refine(stamp, mask); });
+    step_ = std::gcd(step_, other.step_);
+    const bool is_power_of_two = step_ != 0 && (step_ & (step_ - 1)) == 0;
+    rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};
+}
+
 // Stamps are unwrapped by the nearest reading: a fall by more than half the range is a wrap. A rise by more than half
 // may be a long silence, or a small step back over the wrap.
 struct LaneDecoder::Clock {
@@ -277,6 +284,54 @@ void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& resul
     slices_.size = rows;
     if (summary.backward > 0 || launch > 0) mark_by_time(lane_base);
     result = summary;
+}
+
+namespace {
+
+// Move the first `count` rows of a column's part down to row `to` of the whole column.
+template <class T>
+void move_down(std::span<T> all, size_t to, std::span<T> part, size_t count) noexcept {
+    if (part.data() != all.data() + to) std::copy_n(part.data(), count, all.data() + to);
+}
+
+}  // namespace
+
+Slices part(const Slices& all, const Share& share) noexcept {
+    const auto cut = [&](auto column) { return column.subspan(share.slices_from, share.slices); };
+    return {cut(all.begin),       cut(all.dur),       cut(all.flags), cut(all.launch),
+            cut(all.begin_index), cut(all.end_index), cut(all.event)};
+}
+
+Instants part(const Instants& all, const Share& share) noexcept {
+    const auto cut = [&](auto column) { return column.subspan(share.instants_from, share.instants); };
+    return {cut(all.tick), cut(all.flags), cut(all.launch), cut(all.index), cut(all.event), cut(all.is_end)};
+}
+
+Gaps part(const Gaps& all, const Share& share) noexcept {
+    const auto cut = [&](auto column) { return column.subspan(share.gaps_from, share.gaps); };
+    return {cut(all.tick), cut(all.dur), cut(all.lane), cut(all.index), cut(all.missing), cut(all.bad)};
+}
+
+void append(Slices& all, const Slices& part) noexcept {
+    const auto move = [&](auto column) { move_down(all.*column, all.size, part.*column, part.size); };
+    move(&Slices::begin), move(&Slices::dur), move(&Slices::flags), move(&Slices::launch);
+    move(&Slices::begin_index), move(&Slices::end_index), move(&Slices::event);
+    all.size += part.size;
+    all.seen |= part.seen;
+}
+
+void append(Instants& all, const Instants& part) noexcept {
+    const auto move = [&](auto column) { move_down(all.*column, all.size, part.*column, part.size); };
+    move(&Instants::tick), move(&Instants::flags), move(&Instants::launch);
+    move(&Instants::index), move(&Instants::event), move(&Instants::is_end);
+    all.size += part.size;
+}
+
+void append(Gaps& all, const Gaps& part) noexcept {
+    const auto move = [&](auto column) { move_down(all.*column, all.size, part.*column, part.size); };
+    move(&Gaps::tick), move(&Gaps::dur), move(&Gaps::lane);
+    move(&Gaps::index), move(&Gaps::missing), move(&Gaps::bad);
+    all.size += part.size;
 }
 
 size_t mark_below_resolution(Slices& slices, int64_t step) noexcept {

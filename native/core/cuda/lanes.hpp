@@ -96,6 +96,8 @@ class TickStep {
     void add(uint64_t stamp, uint64_t mask) noexcept {
         if (((stamp - reference_) & rest_) != 0) refine(stamp, mask);
     }
+    // Take all stamps into account that another one was told of.
+    void merge(const TickStep& other, uint64_t mask) noexcept;
     uint64_t step() const noexcept { return step_; }          // 0 while all stamps are equal
     unsigned distinct() const noexcept { return distinct_; }  // stops at enough
 
@@ -105,7 +107,7 @@ class TickStep {
     void refine(uint64_t stamp, uint64_t mask) noexcept;
 
     uint64_t seen_[enough] = {};
-    uint64_t reference_ = 0;
+    uint64_t reference_ = ~uint64_t{0};  // no stamp, so that the first one is looked at
     uint64_t step_ = 0;
     uint64_t rest_ = ~uint64_t{0};  // bits that no stamp's distance has; all, while each stamp has to be looked at
     unsigned distinct_ = 0;
@@ -159,6 +161,22 @@ class LaneDecoder {
     Gaps& gaps_;
     TickStep tick_step_;
 };
+
+// Where a part of the lanes has its rows among those of all: from here on, and room for so many.
+struct Share {
+    size_t slices_from = 0, slices = 0;
+    size_t instants_from = 0, instants = 0;
+    size_t gaps_from = 0, gaps = 0;
+};
+
+Slices part(const Slices& all, const Share& share) noexcept;
+Instants part(const Instants& all, const Share& share) noexcept;
+Gaps part(const Gaps& all, const Share& share) noexcept;
+
+// Append the rows of a part to those of the parts before it.
+void append(Slices& all, const Slices& part) noexcept;
+void append(Instants& all, const Instants& part) noexcept;
+void append(Gaps& all, const Gaps& part) noexcept;
 
 // Flag closed slices that are shorter than two steps of the clock; return how many.
 size_t mark_below_resolution(Slices& slices, int64_t step) noexcept;

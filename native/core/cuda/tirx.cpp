@@ -1,5 +1,6 @@
 #include "core/cuda/tirx.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace lanescope::cuda::tirx {
@@ -68,17 +69,58 @@ uint64_t stride_divisor(std::span<const uint64_t> words) noexcept {
     return divisor;
 }
 
-void decode(std::span<const uint64_t> words, const Placement& placement, std::span<Record> records,
-            std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
-    for (uint64_t lane = 0; lane < placement.lanes; ++lane) {
+std::vector<Share> shares(std::span<const uint64_t> words, const Placement& placement, std::span<const uint64_t> lane) {
+    std::vector<Share> found(lane.size() - 1);
+    const auto count = [](Share& share, uint64_t word) {
+        const uint64_t kind = word & 3;
+        share.slices += word != 0 && kind == static_cast<uint64_t>(Kind::begin);
+        share.instants += kind == static_cast<uint64_t>(Kind::end) || kind == static_cast<uint64_t>(Kind::instant);
+        share.gaps += word != 0;
+    };
+    if (placement.stride > 0) {
+        for (uint64_t row = 1; row < words.size(); row += placement.stride) {
+            for (size_t part = 0; part < found.size(); ++part) {
+                const auto last = std::min<uint64_t>(row + lane[part + 1], words.size());
+                Share share;
+                for (uint64_t slot = row + lane[part]; slot < last; ++slot) count(share, words[slot]);
+                found[part].slices += share.slices;
+                found[part].instants += share.instants;
+                found[part].gaps += share.gaps;
+            }
+        }
+    } else {
+        for (size_t part = 0; part < found.size(); ++part) {
+            const auto first = static_cast<size_t>(placement.starts[lane[part]]);
+            const auto last = static_cast<size_t>(placement.starts[lane[part + 1]]);
+            for (const auto slot : placement.slots.subspan(first, last - first)) {
+                count(found[part], words[static_cast<size_t>(slot)]);
+            }
+        }
+    }
+    Share next;
+    for (size_t part = 0; part < found.size(); ++part) {
+        Share& share = found[part];
+        share.gaps += lane[part + 1] - lane[part];
+        share.slices_from = next.slices_from;
+        share.instants_from = next.instants_from;
+        share.gaps_from = next.gaps_from;
+        next.slices_from += share.slices;
+        next.instants_from += share.instants;
+        next.gaps_from += share.gaps;
+    }
+    return found;
+}
+
+void decode(std::span<const uint64_t> words, const Placement& placement, uint64_t first, uint64_t last,
+            std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
+    for (uint64_t lane = first; lane < last; ++lane) {
         if (placement.stride > 0) {
             decoder.decode(static_cast<uint32_t>(lane), read_strided(words, lane, placement.stride, records),
                            summaries[lane]);
         } else {
-            const auto first = static_cast<size_t>(placement.starts[lane]);
-            const auto last = static_cast<size_t>(placement.starts[lane + 1]);
-            decoder.decode(static_cast<uint32_t>(lane),
-                           read_listed(words, placement.slots.subspan(first, last - first), records),
+            const auto from = static_cast<size_t>(placement.starts[lane]);
+            const auto to = static_cast<size_t>(placement.starts[lane + 1]);
+            decoder.decode(static_cast<uint32_t>(lane), read_listed(words, placement.slots.subspan(from, to - from), records),
                            summaries[lane]);
         }
     }

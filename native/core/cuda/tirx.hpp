@@ -1,5 +1,7 @@
 // Reader of the TIRx v1 layout: uint64 words, slot 0 the header, record k of a lane in slot 1 + lane + k * stride.
 #pragma once
+#include <vector>
+
 #include "core/cuda/lanes.hpp"
 
 namespace lanescope::cuda::tirx {
@@ -31,8 +33,11 @@ struct Placement {
     std::span<const int64_t> starts;
 };
 
-// Decode all lanes. `records` is scratch for the longest lane.
-void decode(std::span<const uint64_t> words, const Placement& placement, std::span<Record> records,
-            std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
+// Share the rows out to parts of the lanes, those of part i from lane[i] to lane[i + 1]: one pass over the words.
+std::vector<Share> shares(std::span<const uint64_t> words, const Placement& placement, std::span<const uint64_t> lane);
+
+// Decode the lanes from `first` to before `last`. `records` is scratch for the longest lane.
+void decode(std::span<const uint64_t> words, const Placement& placement, uint64_t first, uint64_t last,
+            std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
 
 }  // namespace lanescope::cuda::tirx

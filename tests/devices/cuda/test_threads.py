@@ -1,0 +1,71 @@
+"""The rows are the same on one thread and on several, whatever is wrong with the buffer."""
+
+import os
+
+import numpy as np
+import pytest
+
+from lanescope._native import core
+from lanescope.devices.cuda.lanes import STEP_BACK, Outputs
+
+LANES, ROWS = 24, 9000
+SLOTS = 1 + LANES * ROWS
+
+
+def buffer(seed, *, is_sound):
+    """Return a large buffer: nested regions in time order, or anything at all."""
+    rng = np.random.default_rng(seed)
+    stamp = np.cumsum(rng.integers(0, 50, (ROWS, LANES)), axis=0) * 32
+    kind = np.tile(np.arange(ROWS)[:, None] % 2, (1, LANES))
+    event = np.tile(np.arange(ROWS)[:, None] // 2 % 5, (1, LANES))
+    if not is_sound:
+        kind = rng.choice(4, (ROWS, LANES), p=[0.45, 0.44, 0.1, 0.01])
+        event = rng.integers(0, 7, (ROWS, LANES))
+        stamp = np.where(rng.random((ROWS, LANES)) < 0.001, rng.integers(0, 1 << 32, (ROWS, LANES)), stamp)
+    lane = np.tile(np.arange(LANES), (ROWS, 1))
+    words = (stamp % (1 << 32)).astype(np.uint64) << np.uint64(32)
+    words |= (lane << 12 | event << 2 | kind).astype(np.uint64)
+    if not is_sound:
+        words[rng.random((ROWS, LANES)) < 0.01] = 0
+        words[rng.random((ROWS, LANES)) < 0.001] ^= np.uint64(1 << 13)
+    return np.concatenate(([np.uint64(LANES)], words.reshape(-1)))
+
+
+def decode(words, slots, starts, stride):
+    used = int(np.count_nonzero(words[1:]))
+    kind = words[1:] & np.uint64(3)
+    begins = int(np.count_nonzero((words[1:] != 0) & (kind == 0)))
+    out = Outputs(LANES, slices=begins, instants=int(np.count_nonzero((kind == 1) | (kind == 2))), gaps=used + LANES)
+    longest = ROWS if stride else int(np.diff(starts).max())
+    result = core.cuda_tirx_decode(words, LANES, stride, slots, starts, longest, True, STEP_BACK, *out.arguments())
+    slices, instants, gaps, *_ = result
+    columns = [out.summary]
+    for table, count in ((out.slices, slices), (out.instants, instants), (out.gaps, gaps)):
+        columns += [column[:count] for column in table.values()]
+    return result, columns
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is only one processor to compare with")
+@pytest.mark.parametrize("is_listed", [False, True])
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_the_rows_do_not_depend_on_the_number_of_threads(is_sound, is_listed):
+    words = buffer(3, is_sound=is_sound)
+    slots, starts, stride = np.empty(0, np.int64), np.empty(0, np.int64), LANES
+    if is_listed:
+        used = np.flatnonzero(words[1:]) + 1
+        lane = (words[used] >> np.uint64(12) & np.uint64(0xFFFFF)).astype(np.int64)
+        used, lane = used[lane < LANES], lane[lane < LANES]
+        slots = used[np.argsort(lane, kind="stable")]
+        starts = np.concatenate(([0], np.cumsum(np.bincount(lane, minlength=LANES)))).astype(np.int64)
+        stride = 0
+    several, columns = decode(words, slots, starts, stride)
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    try:
+        alone, expected = decode(words, slots, starts, stride)
+    finally:
+        os.sched_setaffinity(0, processors)
+    assert several == alone
+    assert several[0] > ROWS * LANES // 3
+    for column, same in zip(columns, expected, strict=True):
+        assert np.array_equal(column, same)
