@@ -22,13 +22,18 @@ struct Scanner::View {
         return i == words.size() || (i < words.size() && words[i] == 0) || is_strong(i);
     }
     bool is_packet(size_t i) const { return is_strong(i) && is_boundary(i + kPacketWords); }
+    // Where packets should begin, a sound header behind it says as much, even of a source whose Start is lost.
+    bool is_packet_in_step(size_t i) const {
+        const size_t next = i + kPacketWords;
+        return is_packet(i) || (is_strong(i) && next < words.size() && is_header(words[next]));
+    }
 
     // The nearest place from `grid` on, in whole packets, at which the stream is in step again; 0 if there is none.
     size_t next_on_grid(size_t grid, bool is_next_packet) const {
         for (size_t tries = 0; tries < kGridTries; ++tries, grid += kPacketWords) {
             if (grid == words.size()) return grid;
             if (grid > words.size()) return 0;
-            if (tries == 0 && is_next_packet ? is_boundary(grid) : words[grid] == 0 || is_packet(grid)) return grid;
+            if (tries == 0 && is_next_packet ? is_boundary(grid) : words[grid] == 0 || is_packet_in_step(grid)) return grid;
         }
         return 0;
     }
@@ -96,7 +101,8 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
         if (is_searching_) {
             size_t zeros = 0;
             while (zeros < kRegionZeros && i + zeros < size && words[i + zeros] == 0) ++zeros;
-            if (zeros < kRegionZeros && !view.is_packet(i)) {
+            const bool is_in_step = (position_ + i - phase_) % kPacketWords == 0;
+            if (zeros < kRegionZeros && !(is_in_step ? view.is_packet_in_step(i) : view.is_packet(i))) {
                 push(1, Run::lost, -1);
                 continue;
             }
