@@ -42,7 +42,7 @@ def test_struct_table_says_what_lies_where():
 def test_frame_set_table_names_frames_fields_and_open_codes():
     frames, fields, codes = table(MODE2).split("\n\n")
     assert "| `loop_count` | 32 | `010` overflow[1] count[28] |  | published |  |" in frames.splitlines()
-    assert "| `pc` | `new_pc`, `start` |  |" in fields.splitlines()
+    assert "| `pc` | `new_pc`, `start` |  | that of its frame |" in fields.splitlines()
     assert "filled up with `filler0`" in codes
     assert "Unassigned codes: `0011`, `011`," in codes
 

@@ -55,17 +55,18 @@ def _record_table(record: Record) -> str:
 
 def _frame_set_tables(frame_set: FrameSet) -> str:
     frames: list[tuple[str, ...]] = []
-    users: dict[tuple[str, str], list[str]] = {}
+    users: dict[tuple[str, str, str], list[str]] = {}
     for record in frame_set.records:
         fields = sorted(record.fields, key=lambda item: -item.lsb)
         layout = " ".join([f"`{record.prefix}`", *(f"{f.name}[{f.width}]" for f in fields)])
         frames.append((f"`{record.name}`", str(record.bits), layout, record.doc, record.status, record.source))
         for item in fields:
-            users.setdefault((f"`{item.name}`", _meaning(item)), []).append(f"`{record.name}`")
+            key = f"`{item.name}`", _meaning(item), item.status or "that of its frame"
+            users.setdefault(key, []).append(f"`{record.name}`")
     parts = [_markdown(("frame", "bits", "layout, highest bit first", "meaning", "status", "source"), frames)]
     if users:
-        rows = [(name, ", ".join(names), meaning) for (name, meaning), names in users.items()]
-        parts.append(_markdown(("field", "frames", "meaning"), rows))
+        rows = [(name, ", ".join(names), meaning, status) for (name, meaning, status), names in users.items()]
+        parts.append(_markdown(("field", "frames", "meaning", "status"), rows))
     codes = ", ".join(f"`{code}`" for code in frame_set.unassigned) or "none"
     parts.append(
         f"Words of {frame_set.word_bits} bits are filled up with `{frame_set.filler}`. Unassigned codes: {codes}."
