@@ -112,7 +112,7 @@ def formats() -> str:
     ]
     for family in devices.in_tree():
         parts.append(f"## {family.name}: {family.title}")
-        parts += [wire_docs.table(layout) for layout in family.formats()]
+        parts += [f"### `{layout.name}`\n\n{layout.doc}\n\n{wire_docs.table(layout)}" for layout in family.formats()]
     return "\n\n".join(parts) + "\n"
 
 
