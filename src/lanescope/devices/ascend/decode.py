@@ -10,11 +10,38 @@ import numpy as np
 from lanescope.devices.ascend.draw import draw
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.parts import Parts
-from lanescope.devices.ascend.records import Bytes, read_records
+from lanescope.devices.ascend.records import Bytes, Records, read_records
 from lanescope.trace import Trace
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
+
+
+#: Text has no zeros; records are full of them.
+_LOOKED_AT = 4096
+
+
+def is_dump(text: Bytes) -> bool:
+    """Tell whether a capture (bytes and a NUL, uint8 [size + 1]) is no text."""
+    return b"\0" in text[:-1][:_LOOKED_AT].tobytes()
+
+
+def read(text: Bytes, path: str, options: Mapping[str, Any]) -> Records:
+    """Read a capture, be it a records file or a dump of device memory.
+
+    Args:
+        text: its bytes and a NUL, uint8 [size + 1].
+        path: for messages.
+        options: decode options.
+
+    Raises:
+        InputError: it is neither, or cannot be read.
+    """
+    if not is_dump(text):
+        return read_records(text, path)
+    from lanescope.devices.ascend import binary
+
+    return binary.read_dump(text[:-1], path, options)
 
 
 class AscendDecoder:
@@ -22,7 +49,7 @@ class AscendDecoder:
 
     Args:
         capture: the capture; neighbours are found beside its main file.
-        options: ``deps`` and ``names``: paths, ``none``, or None to look for them.
+        options: ``deps`` and ``names``: paths, ``none``, or None to look for them; and those of ``binary.read_dump``.
     """
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
@@ -48,7 +75,7 @@ class AscendDecoder:
         Raises:
             InputError: the file is cut off, no JSON, of another generation, or a neighbour that was asked for is.
         """
-        records = read_records(self._take_text(), self._capture.main.path)
+        records = read(self._take_text(), self._capture.main.path, self._options)
         parts = Parts.find(self._capture, self._options)
         given = {name: value for name, value in self._options.items() if value is not None}
         return [draw(Interpreter(records, parts), self._capture, given)]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanescope.devices.ascend.decode import AscendDecoder
+from lanescope.devices.ascend.decode import AscendDecoder, is_dump, read
 from lanescope.devices.ascend.parts import load
-from lanescope.devices.ascend.records import Bytes, Section, entries, read_records
+from lanescope.devices.ascend.records import Bytes, Section, entries
 from lanescope.devices.base import STAGES
 from lanescope.errors import UsageError
 
@@ -31,27 +31,36 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
     if stage not in STAGES:
         raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
     if stage == "packet":
-        return _packets(load(capture.main), capture.main.path)
+        return _packets(load(capture.main), capture.main.path, options)
     if stage == "record":
-        return _records(load(capture.main), capture.main.path)
+        return _records(load(capture.main), capture.main.path, options)
     return _rows(capture, options)
 
 
-def _packets(text: Bytes, path: str) -> Iterator[str]:
+def _packets(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str]:
+    if is_dump(text):
+        from lanescope.devices.ascend import binary
+
+        found = binary.take_apart(text[:-1], options.get("index") or 0)
+        for piece in () if found is None else found.pieces:
+            raw = text[piece.begin : min(piece.end, piece.begin + _SHOWN_BYTES // 4)].tobytes().hex(" ")
+            of = f"  {piece.stream} {piece.index} seq={piece.seq}" if piece.stream else ""
+            yield f"{piece.begin:#010x}  {raw}...  {piece.what}{of}  bytes={piece.end - piece.begin}"
+        return
     for key, begin, end in entries(text, path):
         raw = _text(text, begin, min(end, begin + _SHOWN_BYTES))
         yield f"{begin:#010x}  {raw}{'...' if end - begin > _SHOWN_BYTES else ''}  {key}  bytes={end - begin}"
 
 
-def _records(text: Bytes, path: str) -> Iterator[str]:
-    records = read_records(text, path)
-    sections = [section for section in records.sections.values() if len(section)]
+def _records(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str]:
+    shown = _hex if is_dump(text) else _text
+    sections = [section for section in read(text, path, options).as_read.values() if len(section)]
     for section in sorted(sections, key=lambda section: int(section.begin[0])):
         masks = {cell.name: section.has(cell.name) for cell in section.layout.cells}
         for row, (begin, end) in enumerate(zip(section.begin.tolist(), section.end.tolist(), strict=True)):
             place = f"[{section.group[row]}]" if section.layout.depth == 2 else ""
             fields = " ".join(f"{name}={_value(section, name, row)}" for name, mask in masks.items() if mask[row])
-            yield f"{begin:#010x}  {_text(text, begin, end)}  {section.layout.name}{place}  {fields}"
+            yield f"{begin:#010x}  {shown(text, begin, end)}  {section.layout.name}{place}  {fields}"
         tally = section.tally
         if tally.bad_first is not None:
             yield f"{tally.bad_first:#010x}  not understood: {tally.bad_count} elements, {tally.bad_bytes} bytes"
@@ -60,6 +69,10 @@ def _records(text: Bytes, path: str) -> Iterator[str]:
 def _value(section: Section, name: str, row: int) -> str:
     value = section[name][row]
     return section.texts[value] if section.layout[name].kind == "text" else str(value.tolist())
+
+
+def _hex(text: Bytes, begin: int, end: int) -> str:
+    return text[begin:end].tobytes().hex(" ")
 
 
 def _text(text: Bytes, begin: int, end: int) -> str:

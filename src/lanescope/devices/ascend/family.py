@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,9 @@ class Ascend(Family):
         Option(
             "device", str, "name of the chip: captures of one share its counter, so they can be merged", metavar="NAME"
         ),
+        Option("index", int, "raw dumps of bare buffers: their core or thread", metavar="N"),
+        Option("frequency", int, "raw dumps that do not name their chip: of its counter", metavar="HZ"),
+        Option("generation", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
         Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
         Option(
             "arrows", _one_of("edge", "block"), "one for each edge, or for each pair of blocks", metavar="edge|block"
@@ -45,7 +49,7 @@ class Ascend(Family):
     )
     sim_options = (
         Option("tasks", int, "tasks of the graph", 400),
-        Option("generation", str, "v2, v3 or v3c", "v3", metavar="NAME"),
+        Option("generation", str, "v1a, v1b, v1c, v2, v3, v3c or v4", "v3", metavar="NAME"),
         Option("level", int, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
         Option("aic", int, "cube cores", 24),
         Option("aiv", int, "vector cores", 48),
@@ -55,9 +59,11 @@ class Ascend(Family):
         Option("spmd", float, "share of tasks that run as several blocks", 0.03),
         Option("dummy", float, "share of tasks without a kernel", 0.02),
         Option("alloc", float, "share of allocations", 0.02),
-        Option("early", float, "share of tasks whose consumers may be staged early", 0.4),
+        Option("predicated", float, "share of tasks that are skipped (v3c, v4)", 0.01),
+        Option("speculative", float, "share of waiting tasks that are staged early (v3, v3c, v4)", 0.15),
         Option("producers", float, "producers of a task, on average", 1.4),
         Option("violations", int, "tasks that do not wait for their producers", 0),
+        Option("epochs", int, "runs in the file (v4)", 1),
         Option("host", bool, "the host orchestrates (v3c)", default=False),
         Option("anchors", bool, "readings that join the host's clock", default=True),
         Option("deps", bool, "write the task graph", default=True),
@@ -65,6 +71,9 @@ class Ascend(Family):
         Option("drop_aicore", int, "executions whose record is lost", 0),
         Option("drop_aicpu", int, "dispatches whose record is lost", 0),
         Option("drop_both", int, "dispatches that both streams lose", 0),
+        Option("overflow", int, "buffers of single cores that are lost as a whole", 0),
+        Option("buffer", int, "records in a buffer", 1024),
+        Option("clock_steps", int, "cores whose clock steps", 0),
         Option("duplicates", int, "rows that are written twice", 0),
         Option("ambiguous", int, "rows that another one of the same key contradicts", 0),
         Option("bad_rows", int, "elements that are no rows", 0),
@@ -141,12 +150,76 @@ _KEYS = re.compile(
 _V1_KEYS = re.compile(rb'"(tasks|start_time_us|dispatch_time_us|duration_us|ring_id)"\s*:')
 
 
+#: A ready entry: core or thread, stream, address and sequence of the buffer, padding.
+_ENTRY = struct.Struct("<IIQI12s")
+_MAX_INDEX = 255
+#: By the number of the stream in ready entries: bytes of a buffer and of a record, how many records it holds.
+_BUFFERS = ((32064, 32, 1000), (1048640, 64, 16384), (524352, 32, 16384), (32832, 32, 1024))
+_LEAST_REGION = 127104 + 152 * 192
+_SURE, _SEEN = 8, 64
+_NO_PADDING = bytes(12)
+
+
+def _probe_dump(head: Head) -> Match:
+    """Look for ready entries, or for records of one stream in a file of whole buffers."""
+    from lanescope.source import Match
+
+    data = head.data
+    if len(data) < _ENTRY.size:
+        return Match(0)
+    number = _entry(data, 0)
+    if number >= 0:
+        used = _used(data[_ENTRY.size :], number)
+        if used:
+            return Match(95 if used >= _SURE else 60, "dump", f"a ready entry, {used} records behind it fit")
+    if head.size >= _LEAST_REGION and len(data) == 1 << 16:
+        entries = [_entry(data, at) for at in range(0, len(data), _ENTRY.size)]
+        used = sum(number >= 0 for number in entries)
+        if min(entries) >= -1 and used:
+            return Match(95 if used >= _SURE else 60, "dump", f"a header with {used} ready entries")
+    for number, (size, _, _) in enumerate(_BUFFERS):
+        used = 0 if head.size % size else _used(data, number)
+        if used:
+            return Match(95 if used >= _SURE else 60, "dump", f"whole buffers, the first {used} records fit")
+    return Match(0)
+
+
+def _entry(data: bytes, at: int) -> int:
+    """Return the stream of a ready entry; -1: it was never used; -2: it is none."""
+    index, number, address, _, padding = _ENTRY.unpack_from(data, at)
+    if number >= len(_BUFFERS) or index > _MAX_INDEX or padding != _NO_PADDING:
+        return -2
+    return int(number) if address else -1
+
+
+def _used(data: bytes, number: int) -> int:
+    """Return how many of the first records hold something; 0 if one cannot be of the stream."""
+    _, size, most = _BUFFERS[number]
+    used = 0
+    for at in range(0, min(len(data) - size + 1, _SEEN * size, most * size), size):
+        begin, end = struct.unpack_from("<QQ", data, at)
+        if max(begin, end) >> 62 or (end and end < begin):
+            return 0
+        # What stands behind the stamps: padding, a kind, padding, the way from receive to start.
+        tail = data[at + 20 : at + size]
+        if number == 0:
+            fits = tail == _NO_PADDING
+        elif number == 3:
+            fits = int.from_bytes(tail[8:], "little") <= begin
+        else:
+            fits = int.from_bytes(tail[:4], "little") <= 13 if number == 1 else not any(tail[8:])
+        if not fits:
+            return 0
+        used += begin > 0
+    return used
+
+
 def _probe(head: Head) -> Match:
     from lanescope.source import Match
 
     data = head.data
     if not _OPENS.match(data):
-        return Match(0)
+        return _probe_dump(head) if b"\0" in data[:4096] else Match(0)
     level = _LEVEL.search(data)
     keys = set(_KEYS.findall(data))
     if level is None:

@@ -122,8 +122,7 @@ class Interpreter:
         without = ~aicore.has("receive_to_start_cycles")
         if not without.all():
             self.note("ascend_mixed_rows", without, aicore)
-        if records.unplaced:
-            self.problems.append(("ascend_metric_unmatched", records.unplaced, None))
+        self.problems += records.problems
         if GENERATIONS[self.generation].status == "published":
             self.problems.append(("unconfirmed_row", sum(len(rows) for rows in records.as_read.values()), None))
         if self.generation == "v4" and records.metadata.get("runtime") not in (

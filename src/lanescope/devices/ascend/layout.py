@@ -2,8 +2,8 @@
 
 The collector writes JSON; each list in it holds rows (arrays of integers, by position) or objects (by key). A
 ``Layout`` says what the elements of one list look like: it directs the native scanner, and the encoder and the raw
-tables follow from it. The binary records that the cores and control processors store are declared as ``Struct``: nobody
-hands those out as files today, but they are what the JSON is made of.
+tables follow from it. The binary records that the cores and control processors store, their buffers and the memory that
+holds them are declared as ``Struct``: they are what the JSON is made of, and ``binary`` reads dumps of them.
 
 Source: hw-native-sys/simpler at 83728d2 (generation v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
 files), pull requests 856 to 1079 (v1);
@@ -407,8 +407,8 @@ EARLY_KINDS = ("early_dispatch", "prestage")
 
 _V3_SOURCE = "simpler 83728d2, l2_swimlane_profiling.h; sizes and offsets checked by compiling"
 _V3C_SOURCE = "simpler 6ebaf77, chip_swimlane_profiling.h; sizes and offsets checked by compiling"
-_KIND_NUMBERS_V3 = dict(enumerate(("complete", "dispatch", "release", "resolve", "early_dispatch", "dummy_task")))
-_KIND_NUMBERS_V3C = dict(
+KIND_NUMBERS_V3 = dict(enumerate(("complete", "dispatch", "release", "resolve", "early_dispatch", "dummy_task")))
+KIND_NUMBERS_V3C = dict(
     enumerate(
         (
             *("complete", "dispatch", "release", "wire", "dummy", "early_dispatch", "resolve", "dummy_task", "drain"),
@@ -460,7 +460,7 @@ PHASE_RECORD_V3 = Struct(
     doc="One scheduler phase; the thread is that of the buffer.",
     source=_V3_SOURCE,
     members=(
-        *_phase_head(_KIND_NUMBERS_V3),
+        *_phase_head(KIND_NUMBERS_V3),
         Member("pop_hit", 28, "u32"),
         Member("pop_miss", 32, "u32"),
         Member("local_depth_at_start", 36, "i16", "AIC, AIV, MIX.", count=3),
@@ -476,7 +476,7 @@ PHASE_RECORD_V3C = Struct(
     doc="One scheduler phase; the thread is that of the buffer.",
     source=_V3C_SOURCE,
     members=(
-        *_phase_head(_KIND_NUMBERS_V3C),
+        *_phase_head(KIND_NUMBERS_V3C),
         Member("pop_hit_or_local_id", 28, "u32", "dispatch: pops that hit; markers: low half of the task id."),
         Member("pop_miss_or_ring_id", 32, "u32", "dispatch: pops that missed; markers: high half of the task id."),
         Member("shared_depth_at_start", 36, "i16", "AIC, AIV, MIX.", count=3),
@@ -547,9 +547,107 @@ POOL = Struct(
         Member("padding", 104, "u8", count=88, default=0),
     ),
 )
+#: Streams of records on the device, by the kind of their ready entries.
+STREAMS = ("aicpu_task", "sched_phase", "orch_phase", "aicore_task")
+
+
+def _buffer(name: str, record: Struct, count: int) -> Struct:
+    end = record.size * count
+    size = -(-(end + 4) // 64) * 64
+    return Struct(
+        f"ascend.{name}_buffer",
+        size=size,
+        doc="What a producer fills before it hands it over; the whole struct is aligned to 64 bytes.",
+        source=record.source,
+        members=(
+            Member("records", 0, record, count=count),
+            Member("count", end, "u32", "Records that are valid; AICore at level 1: all, empty ones have no start."),
+            Member("padding", end + 4, "u8", count=size - end - 4, default=0),
+        ),
+    )
+
+
+AICPU_BUFFER = _buffer("aicpu_task", AICPU_RECORD, 1000)
+AICORE_BUFFER = _buffer("aicore_task", AICORE_RECORD, 1024)
+PHASE_BUFFER_V3 = _buffer("sched_phase_v3", PHASE_RECORD_V3, 16384)
+PHASE_BUFFER_V3C = _buffer("sched_phase_v3c", PHASE_RECORD_V3C, 16384)
+SUBMIT_BUFFER = _buffer("orch_phase", SUBMIT_RECORD, 16384)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The memory that a chip shares with its host: a header, and the pools behind it.
+
+    Attributes:
+        platform: the chip.
+        generation: v3 or v3c.
+        threads, cores, entries: how many the header has room for: scheduler threads, cores, ready entries a thread.
+        header: its struct.
+        frequency: of the chip's counter, Hz.
+    """
+
+    platform: str
+    generation: str
+    threads: int
+    cores: int
+    entries: int
+    header: Struct
+    frequency: int
+
+    @property
+    def pools(self) -> tuple[tuple[str, int], ...]:
+        """Stream and core (or thread) of each pool, in order."""
+        counts = {"aicpu_task": self.cores, "aicore_task": self.cores, "sched_phase": self.threads}
+        counts["orch_phase"] = self.threads
+        return tuple((stream, index) for stream, count in counts.items() for index in range(count))
+
+    @property
+    def size(self) -> int:
+        """Bytes of header and pools."""
+        return self.header.size + len(self.pools) * POOL.size
+
+
+def _region(platform: str, generation: str, threads: int, cores: int, entries: int, frequency: int) -> Region:
+    at = threads * entries * QUEUE_ENTRY.size
+    members = [
+        Member("queues", 0, QUEUE_ENTRY, "Ready entries, by thread.", count=threads * entries),
+        Member("queue_heads", at, "u32", "Next entry that the host takes, by thread.", count=threads),
+        Member("queue_tails", at + 4 * threads, "u32", "Next free entry, by thread.", count=threads),
+    ]
+    at += 8 * threads
+    for name in ("num_cores", "level", "num_sched_phase_threads", "num_orch_phase_threads", "num_phase_cores"):
+        members.append(Member(name, at, "u32"))
+        at += 4
+    members.append(Member("core_to_thread", at, "i8", "-1: not assigned.", count=cores))
+    at += cores
+    if generation == "v3c":
+        for name in ("rq_freeze_active", "rq_contended", "fq_freeze_active", "fq_contended"):
+            members.append(Member(name, at, "u32", "Back pressure."))
+            at += 4
+    size = -(-at // 64) * 64
+    if size > at:
+        members.append(Member("padding", at, "u8", count=size - at, default=0))
+    header = Struct(
+        f"ascend.header_{platform}_{generation}",
+        size=size,
+        doc="Begin of the shared memory; pools follow: AICPU tasks, AICore tasks, scheduler phases, orchestrator.",
+        source=_V3_SOURCE if generation == "v3" else _V3C_SOURCE,
+        members=tuple(members),
+    )
+    return Region(platform, generation, threads, cores, entries, header, frequency)
+
+
+REGIONS = (
+    _region("a2a3", "v3c", 4, 72, 992, 50_000_000),
+    _region("a2a3", "v3", 4, 72, 992, 50_000_000),
+    _region("a5", "v3c", 5, 108, 1456, 1_000_000_000),
+    _region("a5", "v3", 7, 108, 1520, 1_000_000_000),
+)
+
 DEVICE_RECORDS = (
     *(AICORE_RECORD, AICPU_RECORD, PHASE_RECORD_V3, PHASE_RECORD_V3C, SUBMIT_RECORD, HOST_RECORD),
-    *(QUEUE_ENTRY, POOL),
+    *(AICORE_BUFFER, AICPU_BUFFER, PHASE_BUFFER_V3, PHASE_BUFFER_V3C, SUBMIT_BUFFER),
+    *(QUEUE_ENTRY, POOL, *(region.header for region in REGIONS)),
 )
 #: Bytes of a record on the device, by the list that it becomes.
 RECORD_BYTES = {AICORE.name: 32, AICPU.name: 32, PHASES.name: 64, SUBMITS.name: 32, HOST_SUBMITS.name: 40}

@@ -227,7 +227,7 @@ class Records:
         lists: the lists as they stand in the file; None: they are ``sections``.
         fanout: edges that stand in the records themselves (v1a).
         streams: what producers tell of their streams (v4, raw dumps).
-        unplaced: elements of a list that belong to no other element (v4).
+        problems: what a reader met: stat, count, byte offset of the first.
         accounts: bytes decoded, of filler, and lost, where not every byte is text; None: as the lists tell.
     """
 
@@ -241,7 +241,7 @@ class Records:
     lists: dict[str, Section] | None = None
     fanout: Deps | None = None
     streams: tuple[Stream, ...] = ()
-    unplaced: int = 0
+    problems: tuple[tuple[str, int, int | None], ...] = ()
     accounts: tuple[int, int, int] | None = None
 
     def __getitem__(self, layout: Layout) -> Section:

@@ -320,6 +320,10 @@ STATS = (
     StatSpec(
         "ascend_host_apart", "notice", "host and device clocks are not joined: only the order of the two parts is known"
     ),
+    StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are no buffer with its entry; they are lost"),
+    StatSpec(
+        "ascend_generation_assumed", "notice", "a raw dump does not say which generation wrote it: v3c is assumed"
+    ),
     StatSpec("ascend_metric_unmatched", "notice", "what a phase counted names no record of its stream; it is not used"),
     StatSpec("ascend_no_runtime", "notice", "the capture does not name its runtime: task ids may be of another layout"),
     StatSpec(

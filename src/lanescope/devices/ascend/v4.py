@@ -84,7 +84,7 @@ def records(file: File, level: tuple[str, int]) -> Records:
         generation="v4",
         lists={name: rows for name, rows in file.lists.items() if name != PHASES.name or len(rows)},
         streams=tuple(streams),
-        unplaced=unplaced,
+        problems=(("ascend_metric_unmatched", unplaced, None),) if unplaced else (),
     )
 
 
