@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, Pieces, classes, innermost
 from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, measure, union
@@ -54,6 +55,24 @@ def units_spec(unit: str = "ns") -> TableSpec:
             ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
             ColumnSpec("mean_groups", "float64", "groups there at a time, on average over the window", nullable=True),
             ColumnSpec("share", "float64", "work as a share of the window", nullable=True, unit="1"),
+        ),
+    )
+
+
+def levels_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of average and highest activity for a time unit."""
+    return TableSpec(
+        "levels",
+        "what is counted over time: how many on average, how many at most",
+        (
+            ColumnSpec("id", "int64", "dense, the largest total first"),
+            ColumnSpec("what", "text", "as in `occupancy`"),
+            ColumnSpec(f"total_{unit}", "int64", "time that all of them spent", unit=unit),
+            ColumnSpec("mean", "float64", "how many at a time, on average over the window", nullable=True),
+            ColumnSpec("max", "int64", "how many at most"),
+            ColumnSpec(f"at_max_{unit}", "int64", "for how long that many", unit=unit),
+            ColumnSpec("first_ts", "int64", "when the first one began", unit=unit),
+            ColumnSpec("last_ts", "int64", "when the last one ended", unit=unit),
         ),
     )
 
@@ -222,3 +241,67 @@ def by_unit(
             "share": Column.array(work / (window or 1), valid=some),
         },
     )
+
+
+def levels(trace: Trace, table: Table, time: LaneTime | None = None) -> Table:
+    """Return what a table of ``occupancy`` amounts to, a row for each thing that is counted.
+
+    Args:
+        trace: the trace.
+        table: what ``occupancy`` returned for it.
+        time: the trace's ``LaneTime``, when the caller has one already.
+    """
+    first, last = (time or LaneTime(trace)).window
+    unit = trace.time.time_unit
+    what, active, ts, dur = table.codes("what"), table["active"], table["ts"], table[f"dur_{unit}"]
+    names = int(what.max(initial=-1)) + 1
+    total, most, at_most = (np.zeros(names, np.int64) for _ in range(3))
+    begin, end = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
+    np.add.at(total, what, dur * active)
+    np.maximum.at(most, what, active)
+    np.add.at(at_most, what, np.where(active == most[what], dur, 0))
+    np.minimum.at(begin, what, ts)
+    np.maximum.at(end, what, ts + dur)
+    shown = np.lexsort((np.arange(names), -total))
+    shown = shown[most[shown] > 0]
+    window = last - first
+    return Table(
+        levels_spec(unit),
+        {
+            "id": Column.array(np.arange(len(shown))),
+            "what": Column.array(shown.astype(np.int32), dictionary=table.column("what").dictionary),
+            f"total_{unit}": Column.array(total[shown]),
+            "mean": Column.array(
+                total[shown] / (window or 1), valid=None if window else np.zeros(len(shown), np.bool_)
+            ),
+            "max": Column.array(most[shown]),
+            f"at_max_{unit}": Column.array(at_most[shown]),
+            "first_ts": Column.array(begin[shown]),
+            "last_ts": Column.array(end[shown]),
+        },
+    )
+
+
+def binned(table: Table, code: int, edges: Ints, unit: str = "ns") -> npt.NDArray[np.float64]:
+    """Return how many were active on average between each two edges.
+
+    Args:
+        table: what ``occupancy`` returned.
+        code: code of ``what``.
+        edges: int64 [bins + 1], rising.
+        unit: the trace's time unit.
+
+    Returns:
+        float64 [bins].
+    """
+    rows = np.flatnonzero(table.codes("what") == code)
+    ts, dur, active = table["ts"][rows], table[f"dur_{unit}"][rows], table["active"][rows]
+    # The area up to each edge: all stretches that ended, and the part of the one that has not.
+    spent = np.concatenate([[0], np.cumsum(dur * active)])
+    at = np.searchsorted(ts, edges, "right")
+    area = spent[at].astype(np.float64)
+    inside = at > 0
+    last = at[inside] - 1
+    area[inside] -= np.maximum(ts[last] + dur[last] - edges[inside], 0) * active[last]
+    found: npt.NDArray[np.float64] = np.diff(area) / np.maximum(np.diff(edges), 1)
+    return found

@@ -49,6 +49,10 @@ class Shared:
             self._idle[role] = idle.idle(self.trace, role, given=self.given, time=self.time, pieces=self.pieces)
         return self._idle[role]
 
+    def known(self, *wanted: str) -> str:
+        """Return the first of the units ``wanted`` that the trace knows, else the group right above a lane."""
+        return self.first_known(wanted) or PARENT
+
     def first_known(self, wanted: tuple[str, ...]) -> str | None:
         """Return the first of the units ``wanted`` that the trace knows, None if it knows none."""
         known = {ALL, PARENT, LANE, *roles(self.trace)}

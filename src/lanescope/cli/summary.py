@@ -1,18 +1,33 @@
-"""Add up the time of slices: by name, lane, device or category."""
+"""Add up where the time went: by name, lane, unit; what runs beside what; why lanes are idle."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.common import add_input, close, natural, print_json, read
 from lanescope.devices import Family
+from lanescope.errors import UsageError
 from lanescope.view.tables import is_terminal, show
 
-EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by lane capture.bin")
+if TYPE_CHECKING:
+    from lanescope.analysis.views import Shared
+    from lanescope.trace import Table, Trace
+
+EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
 _GROUPS = ("name", "lane", "device", "category")
+#: Answers of analyses of regions, and what a unit is to each where ``--within`` does not say it.
+_ANALYSES = {
+    "region": ("sm", "block"),
+    "overlap": ("block",),
+    "idle": ("block",),
+    "occupancy": ("block",),
+}
+#: Groups of lanes whose time can be summed.
+_UNITS = ("sm", "block", "core", "tile", "queue")
 _BAR = " ▏▎▍▌▋▊▉█"
 
 
@@ -20,23 +35,39 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     own = [name for family in families for name in family.summaries]
-    parser.add_argument("--by", choices=(*_GROUPS, *dict.fromkeys(own)), default="name", help="what makes a group")
+    choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
+    text = f"what makes a group, or what to look at: {', '.join(choices)}; default: name"
+    parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
     parser.add_argument("--limit", metavar="N", type=natural, default=0, help="only the first N groups")
+    parser.add_argument(
+        "--within",
+        metavar="UNIT",
+        default="",
+        help="whose lanes region, overlap, idle and occupancy look at together: block, sm, device, parent, lane, all",
+    )
+    parser.add_argument(
+        "--kind",
+        metavar="KIND=NAMES",
+        action="append",
+        default=[],
+        help="regions that load, compute, store or wait: names with * and ?, commas between, where words do not tell",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
-    from lanescope.analysis.summary import summary
-
     trace = read(args.input, args)
-    if args.by in _GROUPS:
-        table = summary(trace, by=args.by)
-    else:
-        from lanescope import devices
+    table = _of_family(args, trace)
+    if table is None and args.by in _GROUPS:
+        from lanescope.analysis.summary import summary
 
-        families = (*devices.in_tree(), *devices.strangers())
-        table = next(family.summarise(args.by, trace) for family in families if args.by in family.summaries)
+        table = summary(trace, by=args.by)
+    if table is None:
+        from lanescope.analysis.views import Shared
+
+        _regions(args, Shared(trace, _kinds(args.kind)))
+        return close(trace, args)
     rows = list(table.rows())[: args.limit or None]
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
@@ -49,6 +80,100 @@ def run(args: argparse.Namespace) -> int:
         values = [[*row, bar(row[share] or 0.0)] for row in values]
     show(columns, values, title=f"times in {trace.time.time_unit}")
     return close(trace, args)
+
+
+def _of_family(args: argparse.Namespace, trace: Trace) -> Table | None:
+    """Return the summary of a family of the trace, None where the question is one for every trace."""
+    from lanescope import devices
+
+    known = set(trace.inputs["family"].tolist())
+    families = [family for family in (*devices.in_tree(), *devices.strangers()) if args.by in family.summaries]
+    for family in families:
+        if family.name in known:
+            return family.summarise(args.by, trace)
+    if args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS:
+        return None
+    # Not of its kind: the family says so better than we could.
+    return families[0].summarise(args.by, trace)
+
+
+def _kinds(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given:
+        kind, equals, names = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--kind {pair}: there is no =", hint="write --kind load='tma*,cp_*'")
+        found[kind] = f"{found[kind]},{names}" if kind in found else names
+    return found
+
+
+def _regions(args: argparse.Namespace, shared: Shared) -> None:
+    """Print the answer of an analysis of regions."""
+    from lanescope.analysis import idle, occupancy, overlap, percentiles
+
+    trace, unit = shared.trace, shared.trace.time.time_unit
+    role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
+    drawn = is_terminal(sys.stdout) and not args.json
+    more: dict[str, Any] = {"within": role}
+    if args.by == "region":
+        table = percentiles.regions(trace, role, time=shared.time, pieces=shared.pieces)
+        if drawn:
+            from lanescope.view.regions import region_table, region_title
+
+            show(*region_table(shared, table, role, args.limit), title=region_title(role, unit))
+            return
+    elif args.by == "overlap":
+        known = shared.overlap(role)
+        table = overlap.overlap(trace, role, known=known)
+        more["hidden"] = list(overlap.hidden(trace, role, known=known).rows())
+        if drawn:
+            from lanescope.view.regions import matrix
+
+            matrix(shared, role, sys.stdout, args.limit)
+            return
+    elif args.by == "idle":
+        table = idle.causes(trace, role, time=shared.time, rows=shared.idle(role))
+        if drawn:
+            from lanescope.view.regions import idle_causes
+
+            idle_causes(table, unit, sys.stdout, args.limit)
+            return
+    elif args.by == "occupancy":
+        resident = occupancy.occupancy(trace, role, time=shared.time)
+        active = occupancy.occupancy(trace, time=shared.time, pieces=shared.pieces)
+        if drawn:
+            from lanescope.view.regions import strips
+
+            strips(shared, [resident, active], sys.stdout, args.limit)
+            return
+        parts = [occupancy.levels(trace, part, shared.time) for part in (resident, active)]
+        _print(args, parts, unit, more)
+        return
+    else:
+        more = {}
+        table = occupancy.by_unit(trace, args.by, given=shared.given, time=shared.time, pieces=shared.pieces)
+        if drawn:
+            _show_units(table, args, unit)
+            return
+    _print(args, [table], unit, more)
+
+
+def _print(args: argparse.Namespace, tables: Sequence[Table], unit: str, more: dict[str, Any]) -> None:
+    """Print tables of one shape as one, for scripts."""
+    rows = [row for table in tables for row in table.rows()][: args.limit or None]
+    columns = [name for name in tables[0].spec.names if name != "id"]
+    if args.json:
+        listed = [{name: row[name] for name in columns} for row in rows]
+        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=listed, **more)
+    else:
+        show(columns, [[row[name] for name in columns] for row in rows])
+
+
+def _show_units(table: Table, args: argparse.Namespace, unit: str) -> None:
+    from lanescope.view.regions import Screen, unit_table, unit_words
+
+    show(*unit_table(table, args.by, unit, args.limit), title=f"times in {unit}")
+    Screen(sys.stdout).say(*unit_words(table, args.by, unit))
 
 
 def bar(share: float, width: int = 20) -> str:
