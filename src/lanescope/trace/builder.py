@@ -14,13 +14,10 @@ from lanescope.trace import accounting
 from lanescope.trace.column import DTYPES, Column, Dictionary
 from lanescope.trace.schema import (
     ACCOUNTING,
-    ANCHORS,
-    CLOCKS,
     CORE_TABLES,
     INPUTS,
     QUALITIES,
     STATS,
-    TRACKS,
     ColumnSpec,
     TableSpec,
 )
@@ -59,7 +56,7 @@ class TraceBuilder:
         self._qualities = Dictionary(QUALITIES)
         self._pending: dict[str, list[dict[str, Column]]] = {name: [] for name in self._specs}
         self._counts = dict.fromkeys(self._specs, 0)
-        self._shared: dict[str, list[dict[str, Any]]] = {"inputs": [], "tracks": [], "clocks": [], "anchors": []}
+        self._shared: dict[str, list[tuple[Any, ...]]] = {"inputs": [], "tracks": [], "clocks": [], "anchors": []}
         self._stats: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
         self._accounts: list[dict[str, Any]] = []
         self._records: dict[str, Callable[[], Table]] = {}
@@ -79,17 +76,8 @@ class TraceBuilder:
         options: Mapping[str, Any] | None = None,
     ) -> int:
         """Add an input file and return its id."""
-        return self._share(
-            INPUTS,
-            capture=capture,
-            part=part,
-            path=path,
-            size=size,
-            sha256=sha256,
-            family=family,
-            format=format,
-            options=json.dumps(dict(options or {}), sort_keys=True, default=str),
-        )
+        given = json.dumps(dict(options or {}), sort_keys=True, default=str)
+        return self._share("inputs", capture, part, path, size, sha256, family, format, given)
 
     def clock(
         self,
@@ -102,19 +90,12 @@ class TraceBuilder:
     ) -> int:
         """Add a clock and return its id; ``frequency`` in Hz, an exact ratio, None when it is unknown."""
         ratio = None if frequency is None else Fraction(frequency)
-        return self._share(
-            CLOCKS,
-            name=name,
-            device=device,
-            ticks_per_second_num=None if ratio is None else ratio.numerator,
-            ticks_per_second_den=None if ratio is None else ratio.denominator,
-            counter_bits=counter_bits,
-            tick_step=tick_step,
-        )
+        num, den = (None, None) if ratio is None else (ratio.numerator, ratio.denominator)
+        return self._share("clocks", name, device, num, den, counter_bits, tick_step)
 
     def anchor(self, *, clock_id: int, ticks: int, ts: int, error_ns: int | None = None) -> int:
         """Add a reading of a clock at a known trace time and return its id."""
-        return self._share(ANCHORS, clock_id=clock_id, ticks=ticks, ts=ts, error_ns=error_ns)
+        return self._share("anchors", clock_id, ticks, ts, error_ns)
 
     def track(
         self,
@@ -130,22 +111,13 @@ class TraceBuilder:
         sort_key: int | None = None,
     ) -> int:
         """Add a track and return its id; without a ``sort_key`` siblings keep the order in which they were added."""
-        return self._share(
-            TRACKS,
-            parent_id=parent,
-            input_id=input_id,
-            kind=kind,
-            role=role,
-            name=name,
-            sort_key=len(self._shared["tracks"]) if sort_key is None else sort_key,
-            discipline=discipline,
-            clock_id=clock_id,
-            unit=unit,
-        )
+        place = len(self._shared["tracks"]) if sort_key is None else sort_key
+        return self._share("tracks", parent, input_id, kind, role, name, place, discipline, clock_id, unit)
 
-    def _share(self, spec: TableSpec, **row: Any) -> int:
-        rows = self._shared[spec.name]
-        rows.append({"id": len(rows), **row})
+    def _share(self, table: str, *row: Any) -> int:
+        """Add a row, its columns behind the id as the table declares them; return the id."""
+        rows = self._shared[table]
+        rows.append((len(rows), *row))
         return len(rows) - 1
 
     # --- rows -------------------------------------------------------------------------------------------------
@@ -292,14 +264,14 @@ class TraceBuilder:
         """Return the last batch, with stats and accounting; ``InternalError`` if bytes are unaccounted for."""
         stats = _from_rows(STATS, ({"id": i, **row} for i, row in enumerate(self._stats.values())))
         accounts = _from_rows(ACCOUNTING, ({"id": i, **row} for i, row in enumerate(self._accounts)))
-        accounting.verify(accounts, _from_rows(INPUTS, self._shared["inputs"]))
+        accounting.verify(accounts, _from_tuples(INPUTS, self._shared["inputs"]))
         return self._make({"stats": stats, "accounting": accounts})
 
     def _make(self, given: dict[str, Table]) -> Trace:
         tables = dict(given)
         for name, spec in self._specs.items():
             if name in self._shared:
-                tables[name] = _from_rows(spec, self._shared[name])
+                tables[name] = _from_tuples(spec, self._shared[name])
             elif name not in tables:
                 parts, self._pending[name] = self._pending[name], []
                 if parts:
@@ -324,6 +296,12 @@ class TraceBuilder:
 def _from_rows(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> Table:
     listed = list(rows)
     return Table.from_arrays(spec, {name: [row[name] for row in listed] for name in spec.names})
+
+
+def _from_tuples(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> Table:
+    """Make a table of rows whose values stand as the table declares its columns."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
+    return Table.from_arrays(spec, dict(zip(spec.names, columns, strict=True)))
 
 
 def _length(columns: Mapping[str, Any]) -> int:

@@ -57,7 +57,10 @@ class Dictionary:
 
     def codes(self, texts: Iterable[str]) -> npt.NDArray[np.int32]:
         """Return the codes of ``texts``, int32 [n]."""
-        return np.fromiter((self.code(text) for text in texts), dtype=np.int32)
+        listed = list(texts)
+        for text in dict.fromkeys(listed):  # each once, in the order of their first use
+            self.code(text)
+        return np.fromiter(map(self._codes.__getitem__, listed), np.int32, len(listed))
 
 
 class Column:
