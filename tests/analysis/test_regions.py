@@ -185,7 +185,6 @@ def between(sweep, lane, span):
 
 @given(pipelines())
 def test_stretches_are_charged_to_those_they_wait_for(trace):
-    sweep = Sweep(trace)
     flows = list(trace.flows.rows())
     rows = list(idle.idle(trace).rows())
     for row in rows:
