@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+#: A rate that may be off by more than this is worth a word.
+DOUBTFUL_RATE = 0.01
+
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
@@ -41,17 +44,17 @@ class Timeline:
         zero: int64 [lanes], ns at ``origin``.
         slope: ns a cycle, the same for all.
         error_ns: int64 [lanes], by how much a time may be off at the lane's readings; -1: not known.
-        slope_error: share by which a length may be off.
+        slope_error: share by which a length may be off; None: not known.
         frequency_hz: cycles a second, rounded.
         contradicts: bool [lanes], where the bounds leave no place for the SM's counter.
-        is_estimated: the rate was concluded from bounds and not from readings.
+        is_estimated: the rate may be off by more than ``DOUBTFUL_RATE``.
     """
 
     origin: I64
     zero: I64
     slope: float
     error_ns: I64
-    slope_error: float
+    slope_error: float | None
     frequency_hz: int
     contradicts: npt.NDArray[np.bool_]
     is_estimated: bool = False
@@ -69,7 +72,8 @@ class Timeline:
 
     def resolution(self, dur_ns: I64) -> I64:
         """Return by less than what lengths may be off, int64 [n] ns: a cycle at each end, and the rate."""
-        return 1 + np.ceil(self.slope + dur_ns * self.slope_error).astype(np.int64)  # type: ignore[no-any-return]
+        found: I64 = 1 + np.ceil(self.slope + dur_ns * (self.slope_error or 0.0)).astype(np.int64)
+        return found
 
 
 def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | None:
@@ -78,31 +82,33 @@ def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | 
     Args:
         bounds: at least one for each lane that is to be placed.
         unit: int64 [lanes], the counter (SM) that each lane reads; lanes that share one share its place.
-        slope: ns a cycle, where it is known; else it is taken from the two moments of each counter that lie furthest
-            apart, over all counters.
+        slope: ns a cycle, where it is known; else it must agree with the two moments of each counter, and of each lane,
+            that lie furthest apart.
 
     Returns:
         The timeline; None when nothing tells the rate.
     """
-    given = slope is not None
     of = unit[bounds.lane]
     order = np.lexsort((bounds.cycles, of))
     units, first = np.unique(of[order], return_index=True)
     last = np.append(first[1:], len(order)) - 1
     one, two = order[first], order[last]
     cycles = (bounds.cycles[two] - bounds.cycles[one]).astype(np.float64)
-    middle = bounds.earliest.astype(np.float64) / 2 + bounds.latest.astype(np.float64) / 2
-    length = middle[two] - middle[one]
-    spread = (bounds.latest - bounds.earliest).astype(np.float64)
-    doubt = (spread[two] + spread[one]) / 2
-    slope_error = 0.0
+    error: float | None = 0.0
     if slope is None:
-        usable = (cycles > 0) & (length > 0)
-        if not usable.any():
+        by_lane = np.lexsort((bounds.cycles, bounds.lane))
+        _, start = np.unique(bounds.lane[by_lane], return_index=True)
+        near = by_lane[start], by_lane[np.append(start[1:], len(by_lane)) - 1]
+        early, late = (np.concatenate(pair) for pair in ((one, near[0]), (two, near[1])))
+        found = _slope(
+            (bounds.cycles[late] - bounds.cycles[early]).astype(np.float64),
+            (bounds.earliest[late] - bounds.latest[early]).astype(np.float64),
+            (bounds.latest[late] - bounds.earliest[early]).astype(np.float64),
+        )
+        if found is None:
             return None
-        slope = float(length[usable].sum() / cycles[usable].sum())
-        # Each distance is off by its doubt at most; the longest one bounds the rate best.
-        slope_error = float(min((doubt[usable] / length[usable]).min(), doubt[usable].sum() / length[usable].sum()))
+        slope, error = found
+    slope_error = error or 0.0
     # The time at cycle `origin` of each counter must lie in [low, high).
     origin = bounds.cycles[one]
     which = np.searchsorted(units, of)
@@ -118,14 +124,44 @@ def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | 
     contradicts = low > high + 1
     row = np.minimum(np.searchsorted(units, unit), len(units) - 1)
     known = units[row] == unit
-    error = np.where(known, np.ceil(width[row] + 1).astype(np.int64), -1)
+    usable = known if error is not None else np.zeros(len(known), np.bool_)
     return Timeline(
         origin=np.where(known, origin[row], 0),
         zero=np.where(known, base[row] + np.floor(place[row]).astype(np.int64), 0),
         slope=slope,
-        error_ns=error,
-        slope_error=slope_error,
+        error_ns=np.where(usable, np.ceil(width[row] + 1).astype(np.int64), -1),
+        slope_error=error,
         frequency_hz=round(1e9 / slope),
         contradicts=contradicts[row] & known,
-        is_estimated=not given and bool((spread > 1 << 20).any()),
+        is_estimated=error is None or error > DOUBTFUL_RATE,
     )
+
+
+def _slope(cycles: F64, shortest: F64, longest: F64) -> tuple[float, float | None] | None:
+    """Return the rate in ns a cycle, and by which share it may be off; None when nothing tells it.
+
+    Args:
+        cycles: float64 [n], between two moments of a counter.
+        shortest: float64 [n], ns that lie between them at least; negative: nothing is known.
+        longest: float64 [n], ns that lie between them at most.
+    """
+    usable = (cycles > 0) & (longest > 0)
+    if not usable.any():
+        return None
+    low, high = _most_agreed(shortest[usable] / cycles[usable], longest[usable] / cycles[usable])
+    if low <= 0:
+        return high, None
+    return (low + high) / 2, (high - low) / (low + high)
+
+
+def _most_agreed(low: F64, high: F64) -> tuple[float, float]:
+    """Return the stretch that lies in most intervals, the first of several; all of them where no counter is wrong.
+
+    Source: K. Marzullo, Maintaining the Time in a Distributed System, 1984: the algorithm that NTP took up.
+    """
+    edges = np.concatenate([low, high])
+    step = np.repeat([1, -1], len(low))
+    order = np.lexsort((-step, edges))
+    depth = np.cumsum(step[order])
+    at = int(depth.argmax())
+    return float(edges[order[at]]), float(edges[order[min(at + 1, len(order) - 1)]])

@@ -29,6 +29,7 @@ class Grid:
         capacity: int64 [lanes], records that have room.
         offered: int64 [lanes], records that the kernel wanted to store.
         lost: int64 [lanes], those of them that had no room.
+        counted: bool [lanes], where ``offered`` and ``lost`` are exact; elsewhere they are the least that it was.
     """
 
     num_blocks: int
@@ -42,6 +43,7 @@ class Grid:
     capacity: I64 | None = None
     offered: I64 | None = None
     lost: I64 | None = None
+    counted: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.block)

@@ -181,6 +181,10 @@ class Ls2Buffer:
             capacity=np.full(len(lane), self.header.capacity, np.int64),
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
+            # A full lane that nobody finalized may have dropped more than its count says.
+            counted=(self.scanned["state"] == layout.FINALIZED)
+            | self.header.is_ring
+            | (self.scanned["stored"] < self.header.capacity),
         )
 
     @cached_property

@@ -259,6 +259,8 @@ class Maker:
         count = len(dur)
         if self.is_unplaced or (self.timeline is None and self.step is None):
             return None
+        if self.timeline is not None and self.timeline.slope_error is None:
+            return None
         if self.timeline is None:
             return Column.constant(self.step, count, np.int64)
         timeline = self.timeline
@@ -453,6 +455,8 @@ class Maker:
         for name in ("grid_id", "capacity", "offered", "lost"):
             column = getattr(grid, name)
             columns[name] = None if column is None else column[known]
+            if name in ("offered", "lost") and column is not None and grid.counted is not None:
+                columns[f"{name}_valid"] = grid.counted[known]
 
         def time(name: str) -> I64:
             return self.lane_ns(known, summary[name][known]) - self.t0
