@@ -36,7 +36,10 @@ def opened(capture: Path, awaited: str, node: str, chromium: str) -> tuple[float
     """Return the seconds until the server gives its address, and from there until the lane is on the page."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "lanescope", "view", "--no-browser", str(capture)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    environment = {**os.environ, "TMPDIR": str(capture.parent)}  # so that whatever it leaves goes with the capture
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         served = time.perf_counter() - begin
@@ -51,7 +54,10 @@ def opened(capture: Path, awaited: str, node: str, chromium: str) -> tuple[float
             )
         finally:
             server.send_signal(signal.SIGINT)
-            server.communicate(timeout=20)
+            try:
+                server.communicate(timeout=10)
+            except subprocess.TimeoutExpired:  # a shell that runs us in the background has it ignore interrupts
+                server.kill()
     if done.returncode:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no word of why"])[-1][:200])
     seen = json.loads(done.stdout)
