@@ -1,6 +1,8 @@
 """Configurations in all their forms, there and back."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -183,6 +185,13 @@ def test_too_many_units_and_two_broadcasts():
         configure.begin_writes(configure.complete(config.parse({"trigger": 0, "tiles": tiles})))
     with pytest.raises(ConfigError, match="no trigger can broadcast"):
         configure.begin_writes(configure.complete(config.parse({"trigger": 0, **tile(start="TRUE")})))
+
+
+def test_the_documentation_lists_all_keys():
+    page = (Path(__file__).parents[3] / "docs/howto/aie-configure.md").read_text()
+    rows = [line.partition("|")[2].partition("|")[0] for line in page.splitlines() if line.startswith("| `")]
+    listed = [word for row in rows for word in re.findall(r"`([a-z_]+)`", row)]
+    assert sorted(listed) == sorted([*config.KEYS, *config.TILE_KEYS])
 
 
 # --- the command --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import lanescope
 from lanescope.devices.aie import encode, invocations
 from lanescope.devices.aie.decode import AieDecoder
 from lanescope.devices.aie.encode import Frames
+from lanescope.exchange import parquet, perfetto
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
@@ -271,7 +272,8 @@ def test_tiles_that_share_broadcasts_agree(tmp_path):
     assert core["is_aligned"] is True
     assert memtile["is_aligned"] is True
     assert (memtile["start_event"], memtile["stop_event"]) == ("BROADCAST_15", "BROADCAST_14")
-    assert "aie_broadcast_disagree" not in trace.stats["name"].tolist()
+    stats = [(row["name"], row["count"], trace.tracks["name"][row["track_id"]]) for row in trace.stats.rows()]
+    assert stats == [("aie_start_skew", 2, "memtile (1, 1)")]
 
 
 def test_tiles_that_disagree_are_told(tmp_path):
@@ -311,3 +313,27 @@ def test_hardware_tiles_agree(corpus, tmp_path):
     found = alignment(opened(tmp_path, words, tiles=TWO, **SHARED))
     assert [row["length_skew"] for row in found.values()] == [0, 0]
     assert all(row["is_aligned"] for row in found.values())
+
+
+# --- on the way out -----------------------------------------------------------------------------------------------
+
+
+def test_viewers_get_cycles_and_share(tmp_path, trace_processor):
+    runs = [(0, 4), (BEGIN, 1), (VECTOR, 5), (0, 4), (END, 1), (0, 3), (BEGIN, 1), (0, 2)]
+    trace = opened(tmp_path, dump(runs))
+    perfetto.write(trace, tmp_path / "out.pftrace")
+    (found,) = trace_processor(
+        tmp_path / "out.pftrace",
+        "select s.dur, t.name lane, extract_arg(s.arg_set_id, 'debug.cycles') cycles,"
+        " extract_arg(s.arg_set_id, 'debug.vector_share') share from slice s join track t on s.track_id = t.id"
+        " where s.name = 'kernel' order by ts",
+    )
+    assert [(row["dur"], row["cycles"], row["share"]) for row in found] == [(10, 10, 0.5), (8, None, None)]
+
+
+def test_parquet_keeps_the_tables(tmp_path):
+    trace = opened(tmp_path, dump([(BEGIN, 1), (VECTOR, 5), (END, 1), (BEGIN, 1)]))
+    parquet.write([trace], tmp_path / "out.parquet")
+    again = lanescope.open(tmp_path / "out.parquet")
+    for name in ("aie_invocations", "aie_slots", "aie_alignment"):
+        assert list(again.details[name].rows()) == list(trace.details[name].rows())

@@ -73,6 +73,8 @@ def append(
             if is_aligned[index] and has_skew[index] and length_skew[index]:
                 is_aligned[index] = False
                 builder.stat("aie_broadcast_disagree", track_id=groups[index], input_id=input_id)
+            elif is_aligned[index] and has_start[index]:
+                builder.stat("aie_start_skew", abs(int(start_skew[index])), track_id=groups[index], input_id=input_id)
     builder.append(
         "aie_alignment",
         track_id=np.array(groups, np.int64),

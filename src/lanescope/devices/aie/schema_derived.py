@@ -94,6 +94,11 @@ DERIVED_STATS = (
     StatSpec("aie_event_unpaired", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that begin or end no invocation"),
     StatSpec("aie_invocation_cut", "notice", "invocations whose end was not recorded"),
     StatSpec(
+        "aie_start_skew",
+        "info",
+        "cycles between the timers of tiles that started on one broadcast: how far their times may be off each other",
+    ),
+    StatSpec(
         "aie_broadcast_disagree",
         "error",
         "recordings that share start and stop with others of their run and still took another number of cycles: times "
