@@ -98,7 +98,7 @@ class Decoder(Protocol):
         The view is only valid during the call, unless it is the whole file: that stays, and nobody changes it.
         """
 
-    def finish(self) -> list[Trace]:
+    def finish(self) -> Iterable[Trace]:
         """End of input: return the rest, with stats and accounting in the last batch."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lanescope import devices
-from lanescope.devices.cuda import encode
+from lanescope.devices.cuda import encode, encode_ls2
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, INSTANT
 from lanescope.source import Capture
@@ -26,6 +26,30 @@ def buffer(lanes, *, blocks=1, groups=None, stride=0, slots=0):
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     words, _ = encode.encode(encode.Records(*columns), num_blocks=blocks, num_groups=groups, stride=stride, slots=slots)
     return words
+
+
+LS2_LETTERS = dict(zip("BEICbeof", range(8), strict=True))
+
+
+def ls2(lanes, *, groups=1, capacity=64, words=1, ring=False, states=None, begin=None, end=None, clock=0):
+    """Return an LS2 buffer; ``lanes`` lists the records of each lane as (kind letter, event, time, token, payload)."""
+    rows = []
+    for lane, records in enumerate(lanes):
+        for record in records:
+            kind, event, time, token, payload = (*record, *(0, 0, 0)[: 5 - len(record)])
+            rows.append((lane, event, LS2_LETTERS[kind], time, token, payload))
+    columns = list(np.array(rows, np.int64).reshape(-1, 6).T)
+    records = encode_ls2.Ls2Records(*columns[:5], columns[5].astype(np.uint64))
+    count = len(lanes)
+    times = [[record[2] for record in records] or [0] for records in lanes]
+    first = [min(row) for row in times] if begin is None else begin
+    last = [max(row) for row in times] if end is None else end
+    states = [3] * count if states is None else states
+    heads = encode_ls2.lane_heads(
+        count, state=states, begin_ns=first, begin_cycles=first, end_ns=last, end_cycles=last, sm=np.arange(count)
+    )
+    setup = encode_ls2.Ls2Setup(count // groups, groups, capacity, record_words=words, is_ring=ring, clock=clock)
+    return encode_ls2.encode(records, setup, heads)[0]
 
 
 def decode(content, *, beside=NO_NAMES, name="run.npy", chunk=1 << 20, **options) -> Trace:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
 import pytest
 
-from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, simulate, spans, stat, stats
+from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, ls2, simulate, spans, stat, stats
 from lanescope.devices.cuda import encode, npy
 from lanescope.devices.cuda.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
@@ -75,11 +76,19 @@ def test_raw_words_are_read_like_npy():
     assert accounts(packed)["byte"]["filler"] == 128
 
 
-@pytest.mark.parametrize("dtype", ["<i8", ">u8", "<u4", "<f8", "|u1"])
+@pytest.mark.parametrize("dtype", [">u8", "<f8", "<u2", "|b1"])
 def test_other_types_are_refused_clearly(dtype):
     data = npy.make(4).replace(b"<u8", dtype.encode()) + bytes(64)
     with pytest.raises(InputError, match=re.escape(f"the .npy file holds '{dtype}'")):
         decode(data)
+
+
+@pytest.mark.parametrize("dtype", ["<i8", "<u4", "|u1"])
+def test_arrays_that_were_looked_at_as_other_integers(dtype):
+    words = buffer([LANE])
+    file = io.BytesIO()
+    np.save(file, words.view(dtype))
+    assert plain(decode(file.getvalue())) == plain(decode(words))
 
 
 def test_npy_that_is_cut_off():
@@ -325,23 +334,6 @@ def test_words_that_fit_no_stride_are_grouped_by_tag():
     assert trace.details["cuda_regions"]["begin_slot"].tolist() == [2, 20, 5, 27]
 
 
-def test_tags_of_flashinfer_v2_are_not_taken_for_lanes():
-    # Its tag holds sm_id << 12 | block where TIRx has the lane: nothing of it may pass as right.
-    rows = np.array([(b, g, k, 5000 + 100 * k + b) for k in range(4) for b in range(6) for g in range(2)], np.int64)
-    block, group, k, time = rows.T
-    words = np.zeros(1 + len(rows), np.uint64)
-    words[0] = encode.header_word(6, 2)
-    tag = (np.uint64(40) << np.uint64(12)) | block.astype(np.uint64)
-    words[1 + block * 2 + group + k * 12] = (
-        (time.astype(np.uint64) << np.uint64(32)) | (tag << np.uint64(12)) | (k % 2).astype(np.uint64)
-    )
-    trace = decode(words)
-    assert stats(trace)["cuda_stride_unknown"] == 1
-    assert stats(trace)["cuda_corrupt_record"] == len(rows)
-    assert len(trace.slices) == 0
-    assert accounts(trace)["slot"]["lost"] == len(rows)
-
-
 # --- names ----------------------------------------------------------------------------------------------------
 
 
@@ -421,7 +413,7 @@ def test_region_over_the_wrap():
     near = STAMP_WRAP - 100
     trace = decode(buffer([[("B", 0, near), ("E", 0, near + 300), ("F", 0, near + 400)]]))
     assert plain(trace) == [(0, 0, 300, 0)]
-    assert stats(trace) == {"cuda_wrap": 1}
+    assert stats(trace) == {"cuda_wrap": 1, "cuda_wrap_unproven": 1}
 
 
 def test_lanes_on_both_sides_of_the_wrap():
@@ -534,6 +526,58 @@ def _hole():
     return words
 
 
+def _strange():
+    words = ls2([LANE[:4]])
+    words[16] = 7
+    return words
+
+
+def _stale():
+    words = ls2([LANE[:4]])
+    words[-1] = 5
+    return words
+
+
+def _tail():
+    words = ls2([LANE[:4]])
+    words[16 + 8 + 3] = 0
+    return words
+
+
+def _two_sms():
+    words = encode.to_flashinfer2(
+        buffer([LANE[:4]] * 4, groups=2, blocks=2), num_blocks=2, num_groups=2, sm=np.arange(2)
+    )
+    words[5] ^= np.uint64(1 << 24)
+    return words
+
+
+def _proton(**options):
+    return simulate(layout="proton", blocks=2, groups=2, tiles=2, **options).files["attention.bin"]
+
+
+def _no_block():
+    return _proton().replace(b"\xef\xbe\xad\xde", b"\x00\x00\x00\x00", 1)
+
+
+def _contradicting():
+    lanes = [[("B", 0, 1000), ("E", 0, 2000)]] * 4
+    words = ls2(lanes, begin=[1000] * 4, end=[2000] * 4, clock=1)
+    words[16 + 6 :: 72] = 0  # all on one SM
+    words[16 + 3 * 72 + 3] += np.uint64(100_000)
+    words[16 + 3 * 72 + 5] += np.uint64(100_000)
+    return words
+
+
+def _timeless():
+    areas = np.zeros(64, "<u4")
+    areas[:4] = 0xDEADBEEF, 0, 0, 64
+    areas[4:6] = 4
+    areas[6:10] = 1 << 23, 1000, 1 << 31 | 1 << 23, 1100
+    header = np.array([1, 4, 44, 44, 256, 1, 1, 2, 256, 1, 0], "<u4")
+    return header.tobytes() + areas.tobytes()
+
+
 REACHED = {
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),
@@ -559,6 +603,23 @@ REACHED = {
     "cuda_unknown_event": lambda: decode(buffer([LANE]), events="load"),
     "cuda_bad_names": lambda: decode(buffer([LANE]), beside={"run.events.json": b"{"}),
     "cuda_trailing_bytes": lambda: decode(encode.to_npy(buffer([LANE])) + b"1"),
+    "cuda_lost": lambda: decode(ls2([LANE[:4]], capacity=2)),
+    "cuda_tail_missing": lambda: decode(_tail()),
+    "cuda_stale_words": lambda: decode(_stale()),
+    "cuda_bad_lane_header": lambda: decode(_strange()),
+    "cuda_bad_block": lambda: decode(_no_block(), name="run.bin", layout="proton"),
+    "cuda_async_doubtful": lambda: decode(ls2([[("b", 0, 5, 1), ("b", 0, 6, 1), ("e", 0, 7, 1), ("e", 0, 8, 1)]])),
+    "cuda_flow_unmatched": lambda: decode(ls2([[("f", 0, 5, 1)]])),
+    "cuda_flow_unused": lambda: decode(ls2([[("o", 0, 5, 1)]])),
+    "cuda_instants_unreliable": lambda: decode(buffer([[("I", 0, 9)]]), layout="flashinfer-v2"),
+    "cuda_sm_moved": lambda: decode(_two_sms()),
+    "cuda_sm_unknown": lambda: decode(
+        simulate(layout="flashinfer2", blocks=4097, groups=1, tiles=1).files["attention.npy"]
+    ),
+    "cuda_wrap_unproven": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
+    "cuda_clock_contradicts": lambda: decode(_contradicting()),
+    "cuda_rate_estimated": lambda: decode(_proton(), name="run.bin"),
+    "cuda_unplaced_sms": lambda: decode(_timeless(), name="run.bin"),
 }
 
 

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from devices.cuda.helpers import GOLDEN, decode, simulate
 from lanescope.devices.cuda import encode
-from lanescope.devices.cuda.decode import records_table
-from lanescope.devices.cuda.layout import KINDS, LAYOUTS, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD
+from lanescope.devices.cuda.layout import (
+    KINDS,
+    LAYOUTS,
+    SHORT_NAMES,
+    TIRX_HEADER,
+    TIRX_MAX_LANES,
+    TIRX_RECORD,
+    TIRX_V1,
+)
+from lanescope.devices.cuda.records import strided_records
 from lanescope.devices.cuda.tirx import TirxBuffer
 from lanescope.wire.strategies import values
 
@@ -50,7 +58,7 @@ def test_positions_count_within_lanes(lanes):
 @given(st.lists(st.one_of(st.just(0), st.integers(0, 2**64 - 1)), min_size=6, max_size=80))
 def test_raw_records_restore_any_buffer(body):
     words = np.array([encode.header_word(3, 2), *body], np.uint64)
-    table = records_table(TirxBuffer.read(words), 0)
+    table = strided_records(words, TirxBuffer.read(words), TIRX_V1, 0)
     again = encode.restore(table, num_blocks=3, num_groups=2, slots=len(words))
     assert (again == words).all()
 
@@ -88,5 +96,10 @@ def test_probe_that_checks_its_bounds_drops_what_has_no_room():
 
 def test_layouts_declare_every_bit():
     assert TIRX_MAX_LANES == 1 << 20
-    assert {record.name for records in LAYOUTS.values() for record in records} == {TIRX_HEADER.name, TIRX_RECORD.name}
+    for records in LAYOUTS.values():
+        for record in records:
+            assert sorted(bit for f in record.fields for bit in range(f.lsb, f.lsb + f.width)) == list(
+                range(record.bits)
+            )
+    assert set(SHORT_NAMES.values()) >= set(LAYOUTS)
     assert sorted(KINDS) == [0, 1, 2, 3]

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.devices.base import STAGES
-from lanescope.devices.cuda.decode import CudaDecoder, records_table, words_of
-from lanescope.devices.cuda.layout import TIRX_HEADER, TIRX_RECORD, WORD_BYTES
-from lanescope.devices.cuda.tirx import TirxBuffer, Words
+from lanescope.devices.cuda import formats, layout
+from lanescope.devices.cuda.buffer import Buffer
+from lanescope.devices.cuda.content import content_of
+from lanescope.devices.cuda.decode import CudaDecoder
+from lanescope.devices.cuda.layout import FLASHINFER_V2_RECORD, LS2_HEADER, PROTON_HEADER, TIRX_HEADER, TIRX_RECORD
+from lanescope.devices.cuda.strided import StridedBuffer
 from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
@@ -31,58 +35,86 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
         decoder = CudaDecoder(capture, options)
         for chunk in capture.main.chunks():
             decoder.feed(chunk)
-        yield from _rows(decoder.finish()[0])
+        yield from _rows(Trace.concat(list(decoder.finish())))
         return
-    content = words_of(capture.main.read())
+    content = content_of(capture.main.read())
     if stage == "packet":
-        yield from _packets(content.words, content.before)
+        width = 4 if (options["layout"] or formats.layout_of(content)) == layout.PROTON else 8
+        yield from _packets(content.words(width), content.before)
+        return
+    buffer = formats.read(content, options)
+    if isinstance(buffer, StridedBuffer):
+        yield from _strided(buffer, content.before)
     else:
-        yield from _records(TirxBuffer.read(content.words, stride=options["stride"]), content.before)
+        yield from _records(buffer, content.words(buffer.unit_bytes), content.before)
 
 
-def _line(slot: int, before: int, word: int, text: str) -> str:
-    raw = word.to_bytes(WORD_BYTES, "little").hex(" ")
-    return f"{before + slot * WORD_BYTES:#010x}  {raw}  {text}"
+def _line(slot: int, before: int, word: int, text: str, width: int = 8) -> str:
+    raw = word.to_bytes(width, "little").hex(" ")
+    return f"{before + slot * width:#010x}  {raw}  {text}"
 
 
-def _packets(words: Words, before: int) -> Iterator[str]:
+def _packets(words: npt.NDArray[Any], before: int) -> Iterator[str]:
     """Yield a line for each word that is not zero, and one for each run of zeros."""
+    width = words.itemsize
     at = 0
     for slot in np.flatnonzero(words).tolist():
         if slot > at:
-            yield _empty(at, slot, before)
-        yield _line(slot, before, int(words[slot]), f"slot {slot} " + ("header" if slot == 0 else "record"))
+            yield _empty(at, slot, before, width)
+        text = f"slot {slot} " + ("header" if slot == 0 else "record") if width == 8 else f"word {slot}"
+        yield _line(slot, before, int(words[slot]), text, width)
         at = slot + 1
     if at < len(words):
-        yield _empty(at, len(words), before)
+        yield _empty(at, len(words), before, width)
 
 
-def _empty(first: int, last: int, before: int) -> str:
+def _empty(first: int, last: int, before: int, width: int) -> str:
     count = last - first
     where = f"slots {first} to {last - 1}" if count > 1 else f"slot {first}"
-    return f"{before + first * WORD_BYTES:#010x}  {'':{3 * WORD_BYTES - 1}}  {where} empty"
+    return f"{before + first * width:#010x}  {'':{3 * width - 1}}  {where} empty"
 
 
-def _records(buffer: TirxBuffer, before: int) -> Iterator[str]:
+def _strided(buffer: StridedBuffer, before: int) -> Iterator[str]:
     """Yield a line for the header and for each word that is not zero."""
     header = int(buffer.words[0])
     yield _line(0, before, header, "header  " + _fields(TIRX_HEADER.decode(header)))
-    groups, stride = buffer.geometry.num_groups, buffer.geometry.stride
-    for row in records_table(buffer, before).rows():
-        fields = TIRX_RECORD.decode(row["word"])
+    geometry = buffer.tirx.geometry
+    groups, stride = geometry.num_groups, geometry.stride
+    record = FLASHINFER_V2_RECORD if buffer.format == layout.FLASHINFER_V2 else TIRX_RECORD
+    _, make = buffer.raw()
+    for row in make(before).rows():
+        fields = record.decode(row["word"])
         name = TIRX_RECORD["kind"].label(fields.pop("kind"))
-        place = f"block={row['lane'] // groups} group={row['lane'] % groups}"
+        if record is FLASHINFER_V2_RECORD:
+            place = f"group={row['lane'] % groups}"
+        else:
+            place = f"block={row['lane'] // groups} group={row['lane'] % groups}"
         place += f" index={(row['slot'] - 1) // stride}" if stride else ""
         wrong = "" if row["is_read"] else "  NOT OF THIS LANE" if stride else "  NO SUCH LANE"
         yield _line(row["slot"], before, row["word"], f"{name:8}  {_fields(fields)} {place}{wrong}")
 
 
-def _fields(fields: Mapping[str, int]) -> str:
+def _records(buffer: Buffer, words: npt.NDArray[Any], before: int) -> Iterator[str]:
+    """Yield a line for the file header, and one for each record of a layout whose lanes lie end to end."""
+    header = LS2_HEADER if buffer.format == layout.LS2 else PROTON_HEADER
+    width = buffer.unit_bytes
+    fields = header.decode(int.from_bytes(words[: header.bits // 8 // width].tobytes(), "little"))
+    yield f"{before:#010x}  header  " + _fields({name: value for name, value in fields.items() if value})
+    _, make = buffer.raw()
+    for row in make(before).rows():
+        kind = row.pop("kind", None) or row.pop("type", "")
+        shown = {name: value for name, value in row.items() if name not in ("slot", "offset", "word") and value}
+        size = 8 // width
+        raw = words[row["slot"] : row["slot"] + size].tobytes().hex(" ")
+        yield f"{row['offset']:#010x}  {raw}  {kind:11}  {_fields(shown)}"
+
+
+def _fields(fields: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in fields.items())
 
 
 def _rows(trace: Trace) -> Iterator[str]:
-    """Yield a line for each slice, instant, gap and stat."""
+    """Yield a line for each slice, instant, gap, flow, sample and stat."""
     names = dict(zip(trace.tracks["id"].tolist(), trace.tracks["name"].tolist(), strict=True))
     parents = dict(zip(trace.tracks["id"].tolist(), trace.tracks["parent_id"].tolist(), strict=True))
 
@@ -101,6 +133,13 @@ def _rows(trace: Trace) -> Iterator[str]:
             f"instant {row['id']}  {lane(row['track_id'])}  ts={row['ts']} {row['name']}"
             f"  slot {mark['slot']}{_flags(row['flags'])}"
         )
+    for row in trace.flows.rows():
+        yield (
+            f"flow {row['id']}  {lane(row['src_track'])} ts={row['src_ts']}"
+            f" -> {lane(row['dst_track'])} ts={row['dst_ts']}"
+        )
+    for row in trace.counters.rows():
+        yield f"counter {row['id']}  {lane(row['track_id'])}  ts={row['ts']} value={row['value']}"
     for row in trace.gaps.rows():
         yield (
             f"gap {row['id']}  {lane(row['track_id'])}  ts={row['ts']} dur={row['dur']} {row['cause']}"

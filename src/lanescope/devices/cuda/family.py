@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 
 _NPY = b"\x93NUMPY"
+_LS2 = b"LSPROBE2"
+#: No counter is faster.
+MAX_MHZ = 100_000
 
 
 def _count(text: str) -> int:
@@ -53,8 +56,8 @@ def _anchor(text: str) -> tuple[int, int, int | None]:
 
 def _frequency(text: str) -> float:
     value = float(text)
-    if not 1 <= value <= 100_000:
-        raise ValueError("it is not between 1 and 100000")
+    if not 1 <= value <= MAX_MHZ:
+        raise ValueError(f"it is not between 1 and {MAX_MHZ}")
     return value
 
 
@@ -130,7 +133,7 @@ class Cuda(Family):
 
         # Most of what is not ours is told by the header alone, before the decoder has to be imported.
         words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
-        if not head.data.startswith(_NPY) and words[0] * words[1] > head.size // 8:
+        if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
             return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
         from lanescope.devices.cuda.probe import probe
 

@@ -44,8 +44,8 @@ def is_proton(words: npt.NDArray[np.uint32]) -> bool:
     """Tell whether 32-bit words begin as a file of Proton does."""
     if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
         return False
-    first = int(words[3]) // 4
-    return not int(words[3]) % 4 and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
+    first, rest = divmod(int(words[3]), 4)
+    return not rest and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
 
 
 def is_flashinfer2(words: Words) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.devices.cuda import npy
-from lanescope.devices.cuda.decode import words_of
+from lanescope.devices.cuda import layout, npy
+from lanescope.devices.cuda.content import Content, content_of
+from lanescope.devices.cuda.flashinfer import as_tirx
+from lanescope.devices.cuda.formats import layout_of
 from lanescope.devices.cuda.lanes import STEP_BACK
-from lanescope.devices.cuda.layout import TIRX_V1, WORD_BYTES
+from lanescope.devices.cuda.layout import FLASHINFER_V2, LS2, PROTON, TIRX_V1
+from lanescope.devices.cuda.ls2 import Ls2Header
+from lanescope.devices.cuda.proton import ProtonHeader
 from lanescope.devices.cuda.tirx import TirxBuffer, Words, find_stride, header
 from lanescope.errors import InputError
-from lanescope.source import Head, Match
+from lanescope.source import CERTAIN, Head, Match
 
 #: From so many records on, checks that all hold are no coincidence.
 ENOUGH_RECORDS = 8
@@ -19,38 +23,62 @@ _MOST = 0.9
 
 
 def probe(head: Head) -> Match:
-    """Judge by the header word, by how many words name the lane of their slot, and by their order."""
+    """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
     data = np.frombuffer(head.data, np.uint8)
     try:
-        content = words_of(data)
-        geometry = header(content.words)
+        content = content_of(data)
+        name = layout_of(content)
+        if name == LS2:
+            return _ls2(content)
+        if name == PROTON:
+            return _proton(content)
+        geometry = header(content.words(8))
     except InputError as error:
         return Match(0, "", error.message)
     is_npy = head.data.startswith(npy.MAGIC)
-    slots = (head.size - content.before) // WORD_BYTES
+    slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
         return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
-    words = content.words
+    words = content.words(8)
     if len(words) <= geometry.lanes:
         # The head ends inside the first row: nothing can tell the stride there, and nothing needs it.
         words = np.concatenate([words, np.zeros(geometry.lanes + 1 - len(words), np.uint64)])
-    return _judge(words, is_npy=is_npy)
+    return _judge(words, name, is_npy=is_npy)
 
 
-def _judge(words: Words, *, is_npy: bool) -> Match:
+def _ls2(content: Content) -> Match:
+    found = Ls2Header.read(content.words(8))
+    return Match(100, LS2, f"the header of an LS2 buffer of {found.num_blocks} blocks of {found.num_groups} groups")
+
+
+def _proton(content: Content) -> Match:
+    words = content.words(4)
+    found = ProtonHeader.read(words)
+    marks = words[found.payload :: found.scratch]
+    good = int(np.count_nonzero(marks == layout.PROTON_PREAMBLE))
+    reason = f"a header of Proton for {found.blocks} blocks, {good} of the {len(marks)} within reach bear their mark"
+    return Match(CERTAIN if good == len(marks) else 60, PROTON, reason)
+
+
+def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
+    says = "lane"
+    if name == FLASHINFER_V2:
+        words, says = as_tirx(words)[0], "block"
+    else:
+        name = TIRX_V1
     geometry, found = find_stride(words, header(words))
     grid = f"{geometry.num_blocks} blocks of {geometry.num_groups} groups"
     if not found.used:
-        return Match(60 if is_npy else 40, TIRX_V1, f"a header of {grid} and no record")
+        return Match(60 if is_npy else 40, name, f"a header of {grid} and no record")
     placed = found.used - found.misplaced
-    reason = f"a header of {grid}, {placed} of {found.used} words name the lane of their slot"
+    reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
     if not geometry.stride or placed < _MOST * found.used:
-        return Match(45 if is_npy else 30, TIRX_V1, reason)
+        return Match(45 if is_npy else 30, name, reason)
     summary = TirxBuffer(words, geometry, found).decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
     if odd > (1 - _MOST) * placed:
-        return Match(70 if is_npy else 40, TIRX_V1, reason)
+        return Match(70 if is_npy else 40, name, reason)
     if placed < ENOUGH_RECORDS:
-        return Match(85 if is_npy else 55, TIRX_V1, reason)
-    return Match(95 if placed == found.used and not odd else 85, TIRX_V1, reason)
+        return Match(85 if is_npy else 55, name, reason)
+    return Match(95 if placed == found.used and not odd else 85, name, reason)
