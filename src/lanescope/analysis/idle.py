@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanescope.analysis.activity import CLASSES, WAIT, Pieces, classes, innermost
-from lanescope.analysis.intervals import Intervals, Ints, extents, join, last_before, order, outside, union
+from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, extents, join, last_before, order, outside, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, units
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
@@ -413,18 +413,19 @@ def causes(
     recorded = np.zeros(len(lane_of) + 1, np.int64)
     first, last = time.window
     np.add.at(recorded, lane_of[time.tree.lanes], (last - first - time.unknown)[time.tree.lanes])
-    producer = np.where(rows.valid("producer"), rows.codes("producer"), -1)
-    keys = np.stack([lane_of[rows["track_id"]], rows.codes("kind"), rows.codes("name"), producer]).astype(np.int64)
-    found, inverse = np.unique(keys, axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    producer = np.where(rows.valid("producer"), rows.codes("producer").astype(np.int64), -1)
+    codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
+    keys: list[Ints] = [lane_of[rows["track_id"]], *codes, producer + 1]
+    found, inverse = _alike(keys)
 
     def total(values: Ints) -> Ints:
-        summed = np.zeros(found.shape[1], np.int64)
+        summed = np.zeros(len(found), np.int64)
         np.add.at(summed, inverse, values)
         return summed
 
     length = total(rows[f"dur_{unit}"])
-    lane, kind, name, producer = found
+    lane, kind, name = (key[found] for key in keys[:3])
+    producer = producer[found]
     sort = np.lexsort((-length, lane))
     has_producer = producer[sort] >= 0
     of = recorded[lane[sort]]
@@ -453,3 +454,19 @@ def causes(
             "share": Column.array(length[sort] / np.where(of > 0, of, 1), valid=None if (of > 0).all() else of > 0),
         },
     )
+
+
+def _alike(keys: list[Ints]) -> tuple[Ints, Ints]:
+    """Put rows together that agree in all keys (int64 [n] each, not negative).
+
+    Returns:
+        One row of each group (int64 [groups]), in the order of their keys; and the group of each row (int64 [n]).
+    """
+    code = keys[0]
+    for key in keys[1:]:
+        span = int(key.max(initial=0)) + 1
+        if int(code.max(initial=0)) > INT64_MAX // span - 1:
+            code = np.unique(code, return_inverse=True)[1]
+        code = code * span + key
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    return first, inverse

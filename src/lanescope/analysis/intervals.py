@@ -54,7 +54,7 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
         end: [n]; None: equal begins stay in row order.
     """
     n = len(group)
-    key = _key(group, begin)
+    key = joint(group, begin)
     if key is None:
         keys = (begin, group) if end is None else (-end, begin, group)
         return np.lexsort(keys).astype(np.int64, copy=False)
@@ -74,7 +74,7 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
     return found
 
 
-def _key(group: Ints, value: Ints) -> Ints | None:
+def joint(group: Ints, value: Ints) -> Ints | None:
     """Return one int64 [n] that sorts as (group, value); None when it would not fit."""
     if not len(group):
         return np.empty(0, np.int64)

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.activity import CLASSES, COMPUTE, Pieces, classes, innermost
-from lanescope.analysis.intervals import Intervals, Ints, union
+from lanescope.analysis.intervals import Intervals, Ints, joint, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, Units, units
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+from lanescope.trace.column import Mask
 
 #: Regions that get a row of their own, those with most time; the rest share one. One bit of a word each, and one each
 #: for the kinds of work.
@@ -120,7 +121,13 @@ def _bits(mask: npt.NDArray[np.uint64], keys: int) -> npt.NDArray[np.uint8]:
 
 
 def _summed(key: Ints, value: Ints) -> tuple[Ints, Ints]:
-    """Return each key once, sorted, with the sum of its values."""
+    """Return each key (0 or more) once, sorted, with the sum of its values."""
+    size = int(key.max(initial=0)) + 1
+    if size <= 4 * len(key):
+        sums = np.zeros(size, np.int64)
+        np.add.at(sums, key, value)
+        found = np.flatnonzero(np.bincount(key, minlength=size))
+        return found, sums[found]
     found, inverse = np.unique(key, return_inverse=True)
     total = np.zeros(len(found), np.int64)
     np.add.at(total, inverse.reshape(-1), value)
@@ -144,21 +151,18 @@ def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
     bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
     at = np.concatenate([disjoint.begin, disjoint.end])
     unit, bit = np.tile(unit, 2), np.tile(bit, 2)
-    sort = np.lexsort((at, unit))
+    moment = joint(unit, at)  # bits that turn at the same time may turn in any order
+    sort = np.lexsort((at, unit)) if moment is None else np.argsort(moment)
     at, unit = at[sort], unit[sort]
     # Intervals of one key do not touch, so each begin and each end turns its bit over.
     running = np.bitwise_xor.accumulate(bit[sort]) if len(sort) else bit
     length = np.diff(at, append=at[-1:])
     used = np.flatnonzero((running != 0) & (length != 0))  # behind a unit's last end nothing runs
     unit, running, length = unit[used], running[used], length[used]
-    sort = np.lexsort((running, unit))
-    unit, running, length = unit[sort], running[sort], length[sort]
-    if not len(unit):
-        return Together(unit, running, length)
-    new = np.ones(len(unit), np.bool_)
-    new[1:] = (unit[1:] != unit[:-1]) | (running[1:] != running[:-1])
-    heads = np.flatnonzero(new)
-    return Together(unit[heads], running[heads], np.add.reduceat(length, heads))
+    masks, number = np.unique(running, return_inverse=True)
+    count = max(len(masks), 1)
+    key, total = _summed(unit * count + number.reshape(-1), length)
+    return Together(key // count, masks[key % count], total)
 
 
 class Overlap:
@@ -189,21 +193,31 @@ class Overlap:
         np.add.at(total, code, end - begin)
         shown = np.lexsort((np.arange(len(texts)), -total))[: int(np.count_nonzero(total))]
         own = shown[:MAX_REGIONS]
-        key_of = np.full(len(texts), len(own), np.int64)
+        # The others are told apart by kind while they are counted.
+        key_of = len(own) + kind_of
         key_of[own] = np.arange(len(own))
         self.names = [texts[number] for number in own.tolist()]
         self.kinds = kind_of[own]
         if len(shown) > len(own):
             self.names.append("(others)")
             self.kinds = np.append(self.kinds, CLASSES.index(COMPUTE))
-        self.together = together(
-            np.tile(unit, 2),
-            np.concatenate([key_of[code], len(self.names) + kind_of[code]]),
-            np.tile(begin, 2),
-            np.tile(end, 2),
-        )
+        self.together = self._with_classes(together(unit, key_of[code], begin, end), len(own))
         #: int64 [keys, keys], shared times of all units.
         self.matrix = self.together.pairs(len(self.names) + len(CLASSES))
+
+    def _with_classes(self, found: Together, own: int) -> Together:
+        """Add bits for the kinds of work to those of the regions; the others become one."""
+        masks, inverse = np.unique(found.mask, return_inverse=True)
+        bits: Mask = _bits(masks, 64).astype(np.bool_)
+        kinds, others = np.append(self.kinds[:own], np.arange(len(CLASSES))), bits[:, own : own + len(CLASSES)]
+        members = bits[:, : own + len(CLASSES)]
+        parts = [bits[:, :own]]
+        if self.regions > own:
+            parts.append(np.any(others, axis=1, keepdims=True))
+        parts += [np.any(members[:, kinds == kind], axis=1, keepdims=True) for kind in range(len(CLASSES))]
+        keys = np.concatenate(parts, axis=1).astype(np.uint64)
+        value = np.bitwise_or.reduce(keys << np.arange(keys.shape[1], dtype=np.uint64), axis=1)
+        return Together(found.unit, value[inverse.reshape(-1)], found.time)
 
     @property
     def regions(self) -> int:
