@@ -9,7 +9,8 @@ that is not well formed is read as far as it goes: each token is looked at a bou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -24,14 +25,16 @@ _MAX_DIGITS = 20
 _SIGILS = "%@^#!"
 _WORD32 = (1 << 32) - 1
 
+# What may stand between tokens goes with the one before it.
+_SKIP = r"(?>[ \t\r\n\f\v]+|//[^\n]*)*"
 _TOKEN = re.compile(
     r"""
-      (?P<skip>[ \t\r\n\f\v]+ | //[^\n]*)
-    | "(?P<text>(?:[^"\\\n]|\\.)*)"?
-    | (?P<number>-?(?:0[xX][0-9A-Fa-f]+|[0-9]+)(?![\w.]))
-    | (?P<word>[%@^\#!]?[\w$][\w$.]*(?:::[\w$.]+)*)
-    | (?P<mark>.)
-    """,
+    (?: "(?P<text>(?:[^"\\\n]|\\.)*)"?
+      | (?P<number>-?(?:0[xX][0-9A-Fa-f]+|[0-9]+)(?![\w.]))
+      | (?P<word>[%@^\#!]?[\w$][\w$.]*(?:::[\w$.]+)*)
+      | (?P<mark>.)
+    )"""
+    + _SKIP,
     re.VERBOSE | re.DOTALL,
 )
 _MODES = {name.lower(): number for number, name in enumerate(configure.MLIR_MODES)}
@@ -45,6 +48,13 @@ class _Token(NamedTuple):
 
 
 _END = _Token("end", "")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    begin = re.match(_SKIP, text)
+    for match in _TOKEN.finditer(text, begin.end() if begin else 0):
+        kind = match.lastgroup or "text"
+        yield _Token(kind, match[kind])
 
 
 @dataclass(slots=True)
@@ -99,12 +109,9 @@ def read(text: str) -> Config:
 
 class _Scanner:
     def __init__(self, text: str) -> None:
-        self._tokens = [
-            _Token(match.lastgroup or "text", match[match.lastgroup or "text"])
-            for match in _TOKEN.finditer(text)
-            if match.lastgroup != "skip"
-        ]
-        self._at = 0
+        self._tokens = _tokens(text)
+        self._ahead: deque[_Token] = deque()  # tokens that were looked at and not taken
+        self._operation = ""  # the one at hand
         self._depth = 0
         self._device = ""
         self._constants: dict[str, int] = {}
@@ -135,18 +142,17 @@ class _Scanner:
     # --- tokens ---------------------------------------------------------------------------------------------------
 
     def _peek(self, ahead: int = 0) -> _Token:
-        at = self._at + ahead
-        return self._tokens[at] if at < len(self._tokens) else _END
+        while len(self._ahead) <= ahead:
+            self._ahead.append(next(self._tokens, _END))
+        return self._ahead[ahead]
 
     def _next(self) -> _Token:
-        token = self._peek()
-        self._at += 1
-        return token
+        return self._ahead.popleft() if self._ahead else next(self._tokens, _END)
 
     def _skip(self, mark: str) -> bool:
         """Take a mark if it is next."""
         if self._peek() == ("mark", mark):
-            self._at += 1
+            self._next()
             return True
         return False
 
@@ -155,7 +161,7 @@ class _Scanner:
         token = self._peek()
         if token.kind != "number":
             return None
-        self._at += 1
+        self._next()
         if len(token.text) > _MAX_DIGITS:
             return None
         return int(token.text, 16 if "x" in token.text.lower() else 10)
@@ -176,12 +182,13 @@ class _Scanner:
         while True:
             token = self._peek()
             if token in (("mark", "{"), ("mark", "<"), ("mark", ",")):
-                self._at += 1
+                self._next()
                 opened += token.text != ","
                 continue
             if token.kind != "word" or token.text[0] in _SIGILS or self._peek(1) != ("mark", "="):
                 break
-            self._at += 2
+            self._next()
+            self._next()
             value = self._value()
             if value is not None:
                 found[token.text] = value
@@ -204,7 +211,7 @@ class _Scanner:
             self._skip(">")
             return value
         if self._peek().kind == "number":
-            self._at += 1
+            self._next()
             return None
         return self._word() or None
 
@@ -212,8 +219,7 @@ class _Scanner:
 
     def run(self) -> None:
         """Go through all tokens once."""
-        while self._at < len(self._tokens):
-            token = self._next()
+        while (token := self._next()) is not _END:
             if token.kind == "mark":
                 if token.text == "{":
                     self._depth += 1
@@ -222,6 +228,7 @@ class _Scanner:
             elif token.kind == "word" and token.text[0] == "%":
                 self._defines(token.text)
             elif token.text in self._handlers and (token.kind == "word" or self._peek() == ("mark", "(")):
+                self._operation = token.text
                 self._handlers[token.text]()
                 self._result = ""
 
@@ -279,7 +286,7 @@ class _Scanner:
         return found
 
     def _read_write(self) -> None:
-        is_masked = self._peek(-1).text.endswith("maskwrite32")
+        is_masked = self._operation.endswith("maskwrite32")
         names = ("address", "value", "mask") if is_masked else ("address", "value")
         operands = [self._constants.get(name) for name in self._operands()]
         said: dict[str, str | int] = {n: v for n, v in zip(names, operands, strict=False) if v is not None}
@@ -310,7 +317,7 @@ class _Scanner:
 
     def _tile_of(self) -> tuple[int, int] | None:
         if self._peek().kind == "word" and self._peek().text.startswith("@"):
-            self._at += 1
+            self._next()
         operands = self._operands()
         return self._tiles.get(operands[0]) if operands else None
 
@@ -368,7 +375,7 @@ class _Scanner:
     def _pairs_before_body(self) -> dict[str, str | int]:
         if self._peek().kind == "word" and self._peek(1) == ("mark", "="):
             name = self._next().text
-            self._at += 1
+            self._next()
             value = self._value()
             return {} if value is None else {name: value}
         return {}
