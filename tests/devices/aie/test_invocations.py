@@ -337,3 +337,33 @@ def test_parquet_keeps_the_tables(tmp_path):
     again = lanescope.open(tmp_path / "out.parquet")
     for name in ("aie_invocations", "aie_slots", "aie_alignment"):
         assert list(again.details[name].rows()) == list(trace.details[name].rows())
+
+
+WORDS = st.lists(
+    st.integers(0, 2**32 - 1)
+    | st.sampled_from(
+        [0xF0000000, 0xF4000000, 7, 90, 0xFEFEFEFE, 0xDC000010, 0x10FEFEFE, 0x30FEFEFE, 0xE5103001, 0xFF101130]
+    ),
+    max_size=60,
+)
+
+
+@given(WORDS, st.lists(st.integers(0, 300), max_size=3))
+@settings(max_examples=200)
+def test_any_stream_gives_invocations_that_make_sense(tmp_path_factory, payload, cuts):
+    words = encode.packets(HEADER, np.array([0xF0000000, 5, *payload], np.uint32)).ravel()
+    folder = tmp_path_factory.mktemp("aie")
+    trace = opened(folder, words)
+    found = rows(trace)
+    ends = {row["track_id"]: row["cycles"] for row in trace.details["aie_segments"].rows()}
+    parents = trace.tracks["parent_id"]
+    lanes = {}
+    for row in trace.slices.rows():
+        if row["name"] == "kernel":
+            assert row["dur_ticks"] >= (row["flags"] == 0)
+            assert row["ts_ticks"] >= lanes.get(row["track_id"], 0), "they follow each other"
+            lanes[row["track_id"]] = row["ts_ticks"] + row["dur_ticks"]
+            assert lanes[row["track_id"]] <= ends[parents[row["track_id"]]]
+    for row in trace.details["aie_invocations"].rows():
+        assert row["vector_share"] is None or 0 <= row["vector_share"] <= 1
+    assert rows(opened(folder, words, cuts=cuts, block_bytes=33)) == found
