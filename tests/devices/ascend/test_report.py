@@ -18,7 +18,7 @@ from lanescope.trace import TimeBase, TraceBuilder
 
 @pytest.fixture(scope="module")
 def trace():
-    return decode_(simulated(3, tasks=200, generation="v3c", early=0.4))
+    return decode_(simulated(3, tasks=200, generation="v3c", speculative=0.3))
 
 
 def rows(trace, by):

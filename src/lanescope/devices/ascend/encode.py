@@ -26,6 +26,8 @@ from lanescope.devices.ascend.layout import (
 from lanescope.devices.ascend.records import Deps, Records, Section
 from lanescope.devices.ascend.records import section as make_section
 
+Text = bytes | memoryview
+
 _MAX_DIGITS = 20
 _ROWS_AT_ONCE = 8192
 #: Parts of edges that readers of dependencies have no use for; real files are long because of them.
@@ -47,7 +49,7 @@ def encode_records(records: Records) -> bytes:
         records: what to write; ``unknown`` and ``size`` are not used. A cell that is not present is left out. v1 writes
             nanoseconds: see ``as_v1`` for records of a counter; its edges go to the task graph, not into the rows.
     """
-    parts = [f'{{\n  "{records.level_key}": {records.level}'.encode()]
+    parts: list[Text] = [f'{{\n  "{records.level_key}": {records.level}'.encode()]
     sections = records.sections
     if records.generation in ("v1a", "v1b", "v1c"):
         from lanescope.devices.ascend import v1
@@ -69,13 +71,13 @@ def encode_records(records: Records) -> bytes:
     return b"".join(parts)
 
 
-def _scheduler_tasks(section: Section) -> Iterator[bytes]:
+def _scheduler_tasks(section: Section) -> Iterator[Text]:
     yield b',\n  "scheduler_tasks": {"producer": "aicpu", "records": '
     yield from _flat(section, 0, len(section), "    ")
     yield b"}"
 
 
-def _scheduler_records(records: Records, section: Section) -> Iterator[bytes]:
+def _scheduler_records(records: Records, section: Section) -> Iterator[Text]:
     """Write a stream for each scheduler that has records or was told of; what phases counted stands beside them."""
     told = {stream.index: stream for stream in records.streams if stream.kind == "sched_phase"}
     bounds = np.searchsorted(section.group, np.arange(section.groups + 1)).tolist()
@@ -152,7 +154,7 @@ def encode_names(names: Mapping[int, str], orchestrator: str | None, level: int 
     return json.dumps(given, indent=2).encode() + b"\n"
 
 
-def _nested(section: Section) -> Iterator[bytes]:
+def _nested(section: Section) -> Iterator[Text]:
     bounds = np.searchsorted(section.group, np.arange(section.groups + 1)).tolist()
     yield b"["
     for number, (begin, end) in enumerate(pairwise(bounds)):
@@ -161,7 +163,7 @@ def _nested(section: Section) -> Iterator[bytes]:
     yield b"\n  ]" if section.groups else b"]"
 
 
-def _flat(section: Section, begin: int, end: int, indent: str) -> Iterator[bytes]:
+def _flat(section: Section, begin: int, end: int, indent: str) -> Iterator[Text]:
     if begin == end:
         yield b"[]"
         return
@@ -172,7 +174,7 @@ def _flat(section: Section, begin: int, end: int, indent: str) -> Iterator[bytes
 
 def _elements(
     section: Section, begin: int, end: int, separator: str, *, compact: bool, tail: str = ""
-) -> Iterator[bytes]:
+) -> Iterator[Text]:
     """Yield the text of elements, some thousand at a time: the buffers between stay small."""
     for first in range(begin, end, _ROWS_AT_ONCE):
         if first > begin:
@@ -181,7 +183,7 @@ def _elements(
         yield _lines(section.take(rows), separator, compact=compact, tail=tail)
 
 
-def _lines(section: Section, separator: str, *, compact: bool, tail: str) -> bytes:
+def _lines(section: Section, separator: str, *, compact: bool, tail: str) -> memoryview:
     """Write elements: one pattern for each set of cells that are there, numbers filled in natively."""
     count = len(section)
     columns: list[Any] = []
@@ -203,7 +205,7 @@ def _lines(section: Section, separator: str, *, compact: bool, tail: str) -> byt
     largest = max(sum(map(len, texts)) + _MAX_DIGITS * len(used) for texts, used, _ in patterns)
     out = np.empty(count * (largest + len(separator)), np.uint8)
     size = core.ascend_format(patterns, which.astype(np.uint32).reshape(-1), values, separator, out)
-    return out[:size].tobytes()
+    return out[:size].data
 
 
 def _pattern(

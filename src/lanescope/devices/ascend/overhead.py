@@ -52,7 +52,8 @@ def overhead(runs: Executions, graph: Graph) -> dict[str, tuple[Int64, Int64]]:
         has_rows[task[mine]] = True
         tasks = np.flatnonzero(waiting & has_rows)
         changes.append((np.concatenate([ready[tasks], dispatch[tasks]]), _steps(len(tasks), 1)))
-    instants = np.unique(np.clip(np.concatenate([[low, high], *(at for at, _ in changes)]), low, high))
+    instants = np.sort(np.clip(np.concatenate([[low, high], *(at for at, _ in changes)]), low, high))
+    instants = instants[np.diff(instants, prepend=low - 1) > 0]
     levels = []
     for at, step in changes:
         curve = np.zeros(len(instants), np.int64)

@@ -1,0 +1,89 @@
+"""The simulator: a scenario and a seed become the files of a capture, of any generation, and the truth they hide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lanescope.devices.ascend.encode import encode_deps, encode_names, encode_records
+from lanescope.devices.ascend.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
+from lanescope.devices.ascend.records import Records, Section
+from lanescope.devices.ascend.simulate import chip, recorder
+from lanescope.devices.ascend.simulate.graph import graph
+from lanescope.devices.ascend.simulate.host import host
+from lanescope.devices.ascend.simulate.phases import phases
+from lanescope.devices.ascend.simulate.scenario import Scenario
+from lanescope.devices.ascend.simulate.truth import truth
+from lanescope.devices.ascend.simulate.workload import NAMES, build
+from lanescope.devices.base import Simulation
+
+__all__ = ["Scenario", "simulate"]
+
+#: Keys of the level by generation, where it is not that of v3.
+_LEVEL_KEYS = {"v1a": "version", "v1b": "l2_perf_level", "v3c": "chip_swimlane_level", "v4": "chip_swimlane_level"}
+
+
+def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
+    """Simulate a capture; the same options and seed give the same bytes.
+
+    Args:
+        options: values of ``Scenario``.
+        seed: seed of the PCG64 generator.
+
+    Returns:
+        The records file, ``deps.json`` and a name map; the truth holds ``totals`` and ``losses``, and in ``rows`` each
+        execution with its true stamps (option ``truth`` = ``rows``).
+
+    Raises:
+        UsageError: the options contradict themselves.
+    """
+    s = Scenario.of(options)
+    random = np.random.Generator(np.random.PCG64(seed))
+    base = int(random.integers(1 << 32, 1 << 42)) * s.unit
+    tasks, subtasks = build(s, random)
+    run, stepped, steps = recorder.step_clocks(chip.run(s, tasks, subtasks, random), random)
+    found = recorder.record(run, random, base, stepped, steps)
+    sections = {AICORE.name: found.aicore, AICPU.name: found.aicpu}
+    metadata: dict[str, Any] = {
+        "clock_freq_hz": s.clock,
+        "num_cores": s.cores,
+        "core_types": ["aic"] * s.aic + ["aiv"] * s.aiv,
+    }
+    renamed = 0
+    if s.level >= 3:
+        sections[PHASES.name], renamed = phases(run, random, base)
+        metadata["core_to_thread"] = run.thread_of.tolist()
+    if s.level >= 4 and not s.host:
+        sections[SUBMITS.name] = recorder.submits(run, base)
+    host_truth = host(run, random, base, metadata, sections) if s.host else None
+    deps, edge_counts = graph(s, tasks, random)
+    made = truth(run, found, sections) | {"graph": edge_counts, "host": host_truth}
+    if s.level >= 3:
+        made["unknown_kinds"] = renamed
+    key = _LEVEL_KEYS.get(s.generation, "l2_swimlane_level")
+    files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections)}
+    if s.deps:
+        files["deps.json"] = encode_deps(deps)
+    if s.names:
+        files["name_map_simulated.json"] = encode_names(NAMES, "Simulated")
+    return Simulation(files, made)
+
+
+def _content(s: Scenario, key: str, metadata: dict[str, Any], sections: dict[str, Section]) -> bytes:
+    records = Records(key, s.level, metadata, sections)
+    if s.generation == "v4":
+        metadata["runtime"] = "tensormap_and_ringbuffer"
+        records = Records(key, s.level, metadata, sections, generation="v4")
+    if s.is_v1:
+        from lanescope.devices.ascend.v1 import as_v1
+
+        records = as_v1(records, key)
+    content = encode_records(records)
+    if s.bad_rows:
+        name = V1_TASKS.key if s.is_v1 else AICORE.key
+        at = content.index(b"[\n", content.index(f'"{name}"'.encode())) + 2
+        bad = b"".join(b'    ["no row", %d],\n' % number for number in range(s.bad_rows))
+        content = content[:at] + bad + content[at:]
+    return content

@@ -1,0 +1,97 @@
+"""What a host records that orchestrates: submits before the device starts, copies, readings of both clocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanescope.devices.ascend.layout import HOST_SUBMITS, UPLOADS
+from lanescope.devices.ascend.records import Section, section
+from lanescope.devices.ascend.simulate.chip import Run
+from lanescope.devices.ascend.simulate.phases import window
+
+_GAP_NS = 200_000  # from the last copy to the first dispatch
+_TRIPS = 3
+
+
+def host(
+    run: Run, random: np.random.Generator, base: int, metadata: dict[str, Any], sections: dict[str, Section]
+) -> dict[str, Any]:
+    """Add the host's lists and metadata, and return the truth about its clock."""
+    s, n = run.scenario, len(run.tasks)
+    origin = int(random.integers(1 << 40, 1 << 44))
+    begin, end = (values * 20 // s.unit for values in (run.submit_start, run.submit_end))
+    total = int(end[-1])
+    copies = origin + total + np.array([1000, 30_000])
+    lengths = np.array([20_000, 45_000])
+    sections[HOST_SUBMITS.name] = section(
+        HOST_SUBMITS,
+        {
+            "submit_idx": np.arange(n),
+            "task_id": run.tasks.task_id,
+            "start_host_ns": origin + begin,
+            "end_host_ns": origin + end,
+        },
+        group=np.zeros(n, np.int64),
+    )
+    sections[UPLOADS.name] = section(
+        UPLOADS,
+        {"phase": [0, 1], "start_host_ns": copies, "end_host_ns": copies + lengths, "detail": [4096, 1 << 20]},
+        texts=("graph_upload", "arena_h2d"),
+    )
+    device_at = origin + total + _GAP_NS
+    drift = float(random.uniform(-5e-5, 5e-5))
+    first_host = int(sections[HOST_SUBMITS.name]["start_host_ns"][0])
+    metadata |= {
+        "orchestrator_source": "host",
+        "orchestrator_clock_domain": "host_monotonic_ns",
+        "device_clock_domain": "device_syscnt_cycles",
+        "host_orchestration_origin_ns": first_host,
+        "timeline_relation": "host_orchestration_precedes_device",
+        "host_capture": {"status": "complete", "expected_records": n, "recorded_records": n, "dropped_records": 0},
+    }
+    if s.anchors:
+        moments = {
+            "pre_host_orchestration": -(total + _GAP_NS + 100_000) * s.clock // 1_000_000_000,
+            "post_device_execution": window(run),
+        }
+        samples = [
+            _sample(
+                position, index, ticks + index * s.unit * (50 if ticks >= 0 else -50), random, base, device_at, rate
+            )
+            for rate in [(1 + drift) * 1_000_000_000 / s.clock]
+            for position, ticks in moments.items()
+            for index in range(_TRIPS)
+        ]
+        metadata["clock_anchors"] = {
+            "schema_version": 1,
+            "raw_device_timestamp_unit": "syscnt_cycles",
+            "samples_per_position": _TRIPS,
+            "samples": samples,
+        }
+    return {
+        "first_host_ns": first_host,
+        "device_zero_host_ns": device_at,
+        "device_zero_cycles": base,
+        "drift": drift,
+    }
+
+
+def _sample(
+    position: str, index: int, ticks: int, random: np.random.Generator, base: int, device_at: int, rate: float
+) -> dict[str, Any]:
+    """Return a reading of both clocks, ``ticks`` after the device's begin."""
+    trip = int(random.integers(800, 4000))
+    before = device_at + round(ticks * rate) - int(random.integers(0, trip + 1))
+    return {
+        "position": position,
+        "sample_idx": index,
+        "host_before_ns": before,
+        "raw_device_timestamp": base + ticks,
+        "device_cycles": base + ticks,
+        "host_after_ns": before + trip,
+        "rtt_ns": trip,
+        "uncertainty_ns": (trip + 1) // 2,
+        "error": None,
+    }

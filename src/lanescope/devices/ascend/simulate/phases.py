@@ -1,0 +1,207 @@
+"""What scheduler threads record: one phase for each window in which something was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.layout import PHASES
+from lanescope.devices.ascend.records import Section, section
+from lanescope.devices.ascend.simulate.chip import COMPLETE, DISPATCH, DUMMY, EARLY, LOOP, RELEASE, Run, rank
+from lanescope.devices.ascend.simulate.workload import PREDICATED
+from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
+
+_RESOLVE = 36
+_MIN_RESOLVE_NS = 1000  # shorter ones are not recorded
+#: Kinds that a generation writes; those that are not named here write all.
+_KINDS = {
+    **dict.fromkeys(("v1a", "v1b", "v1c", "v2"), ("complete", "dispatch")),
+    "v3": ("complete", "dispatch", "release", "resolve", "early_dispatch", "dummy_task"),
+}
+_INNER = ("resolve", "dummy_task", "predicated_skip")
+#: The kind that stands for one that nobody knows.
+UNKNOWN_KIND = "mystery"
+
+
+def phases(run: Run, random: np.random.Generator, base: int) -> tuple[Section, int]:
+    """Return the phases of all threads, and how many of them got a kind that nobody knows."""
+    return _Phases(run, random, base).section()
+
+
+class _Phases:
+    def __init__(self, run: Run, random: np.random.Generator, base: int) -> None:
+        self.run, self.random, self.base = run, random, base
+        self.parts: list[dict[str, Any]] = []
+        self._completes()
+        self._bare()
+        self._dispatches()
+
+    def part(self, kind: str, lane: Int64, iteration: Int64, begin: Any, end: Any, count: Any, **more: Any) -> None:
+        """Add phases of a kind, unless the generation does not write it; times are ticks within their iterations."""
+        generation = self.run.scenario.generation
+        if not len(lane) or kind not in _KINDS.get(generation, (kind,)):
+            return
+        at = self.base + self.run.begin(lane, iteration)
+        self.parts.append(
+            {
+                "kind": kind,
+                "lane": lane,
+                "start": at + begin,
+                "end": at + end,
+                "iteration": iteration + 1,
+                "count": np.broadcast_to(np.asarray(count, np.int64), len(lane)),
+                **more,
+            }
+        )
+
+    def _completes(self) -> None:
+        """Finishes are seen, and the consumers of what is over are visited."""
+        run, random = self.run, self.random
+        s, u, tasks = run.scenario, run.scenario.unit, run.tasks
+        # Consumers are visited when the last row of their producer is seen.
+        degree = np.bincount(tasks.pred, minlength=len(tasks))
+        last = np.full(len(tasks), -1)
+        finish = np.zeros(len(tasks), np.int64)
+        np.maximum.at(finish, run.task, run.finish)
+        is_last = np.flatnonzero(run.finish == finish[run.task])
+        last[run.task[is_last]] = is_last
+        visits = np.zeros(len(run), np.int64)
+        visits[last[last >= 0]] = degree[last >= 0]
+        lane, iteration, count, visited = self._groups(run.thread_of[run.core], run.finish_iteration, visits)
+        length = np.where(visited > 0, np.minimum(10 + 7 * visited, 58) * u, 0)
+        depth = random.integers(0, 4, (len(lane), 3))
+        grown = depth + random.integers(0, 3, depth.shape) if s.is_chip else depth
+        self.part("complete", lane, iteration, COMPLETE[0], (_RESOLVE + 2) * u + length, count, depth=(depth, grown))
+        seen = length * 1_000_000_000 // s.clock >= _MIN_RESOLVE_NS
+        begin = _RESOLVE * u
+        self.part("resolve", lane[seen], iteration[seen], begin, begin + length[seen], visited[seen])
+        idle = random.random(len(lane)) < 0.1
+        begin, end = RELEASE[0] * u, RELEASE[1] * u
+        self.part("release", lane[idle], iteration[idle], begin, end, 1 if s.is_chip else 0)
+        if s.is_chip:
+            some = ~idle & (random.random(len(lane)) < 0.05)
+            self.part("async_poll", lane[some], iteration[some], begin, end, 1, depth=(grown[some], grown[some]))
+
+    def _bare(self) -> None:
+        """Tasks without a kernel, and those whose predicate is false, pass."""
+        run, random, tasks = self.run, self.random, self.run.tasks
+        s, u = run.scenario, run.scenario.unit
+        passing = np.flatnonzero(tasks.is_bare)
+        if not len(passing):
+            return
+        lane, iteration = run.bare_thread[passing], run.bare_iteration[passing]
+        at = (DUMMY[0] + 1 + np.minimum(rank(lane * (1 << 40) + iteration), 15)) * u
+        low = (tasks.task_id[passing] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        skipped = tasks.kind[passing] == PREDICATED
+        for kind, mine in (("dummy_task", ~skipped), ("predicated_skip", skipped)):
+            # v3 has no place for the id and writes its lower half as the count.
+            more = {"task_id": tasks.task_id[passing[mine]]} if s.is_chip else {}
+            count = 1 if s.is_chip else low[mine]
+            self.part(kind, lane[mine], iteration[mine], at[mine], at[mine], count, **more)
+        lane, iteration, count, _ = self._groups(lane, iteration)
+        depth = random.integers(0, 4, (len(lane), 3))
+        self.part("dummy", lane, iteration, DUMMY[0] * u, DUMMY[1] * u, count, depth=(depth, depth + 1))
+
+    def _dispatches(self) -> None:
+        run, random = self.run, self.random
+        s, u = run.scenario, run.scenario.unit
+        thread = run.thread_of[run.core]
+        lane, iteration, count, _ = self._groups(thread[run.staged], run.iteration[run.staged])
+        end = np.minimum(EARLY[0] + 4 + count, EARLY[1]) * u
+        self.part("early_dispatch", lane, iteration, EARLY[0] * u, end, count)
+        normal = ~run.staged
+        lane, iteration, count, _ = self._groups(thread[normal], run.iteration[normal])
+        depth = random.integers(0, 4, (len(lane), 3))
+        popped = np.stack([count, np.zeros_like(count), np.zeros_like(count)], 1)
+        self.part(
+            "dispatch",
+            lane,
+            iteration,
+            DISPATCH[0] * u,
+            np.minimum(DISPATCH[0] + 5 + count, DISPATCH[1]) * u,
+            count,
+            pops=(count, random.integers(0, 10, len(lane))),
+            depth=(depth + popped, depth),
+        )
+        # The last one has no width: it brings the counts that are left.
+        last = max((int(p["iteration"].max()) for p in self.parts), default=1)
+        lane = np.arange(s.threads)
+        zero, at = np.zeros(s.threads, np.int64), np.full(s.threads, DISPATCH[0] * u)
+        none = np.zeros((s.threads, 3), np.int64)
+        self.part("dispatch", lane, zero + last + 1, at, at, 0, pops=(zero, zero + 4), depth=(none, none))
+
+    def _groups(self, lane: Int64, iteration: Int64, weight: Int64 | None = None) -> tuple[Int64, ...]:
+        """Return the distinct pairs of lane and iteration, how often each occurs, and the sum of its weights."""
+        width = int(iteration.max(initial=0)) + 1
+        key = lane * width + iteration
+        count = np.bincount(key)
+        used = np.flatnonzero(count)
+        total = np.bincount(key, weight).astype(np.int64)[used] if weight is not None else np.zeros(len(used), np.int64)
+        return used // width, used % width, count[used], total
+
+    def section(self) -> tuple[Section, int]:
+        """Put the phases together, as they are written: when they end, inner ones before the outer."""
+        s, parts = self.run.scenario, self.parts
+        kinds = list(dict.fromkeys(p["kind"] for p in parts))
+        sizes = [len(p["lane"]) for p in parts]
+
+        def joined(name: str, width: int = 0, place: int | None = None) -> tuple[Any, Mask]:
+            values, there = [], []
+            for p, size in zip(parts, sizes, strict=True):
+                given = p.get(name)
+                if given is not None and place is not None:
+                    given = given[place]
+                shape = (size, width) if width else (size,)
+                kind = np.uint64 if name == "task_id" else np.int64
+                values.append(np.zeros(shape, kind) if given is None else np.asarray(given).reshape(shape))
+                there.append(np.full(size, given is not None))
+            return np.concatenate(values), np.concatenate(there)
+
+        lane, start, end = (joined(name)[0] for name in ("lane", "start", "end"))
+        kind = np.repeat([kinds.index(p["kind"]) for p in parts], sizes)
+        is_outer = ~np.isin(kind, [kinds.index(k) for k in _INNER if k in kinds])
+        span = int(end.max()) - self.base + 1
+        order = np.argsort((lane * span + (end - self.base)) * 2 + is_outer, kind="stable")
+        columns: dict[str, Any] = {
+            "kind": kind,
+            "start_cycles": start,
+            "end_cycles": end,
+            "loop_iter": joined("iteration")[0],
+            "tasks_processed": joined("count")[0],
+        }
+        for place, name in enumerate(("pop_hit", "pop_miss")):
+            columns[name], columns[f"{name}_valid"] = joined("pops", place=place)
+        columns["task_id"], columns["task_id_valid"] = joined("task_id")
+        if not s.is_v1:
+            for place, when in enumerate(("start", "end")):
+                columns[f"shared_at_{when}"] = joined("depth", 3, place)[0]
+                if not s.is_chip:
+                    columns[f"local_at_{when}"] = columns[f"shared_at_{when}"][:, ::-1]
+        if s.generation == "v4":
+            at = np.searchsorted(self.run.first_iterations, columns["loop_iter"] - 1, side="right")
+            columns["run_epoch"] = at if s.epochs > 1 else np.ones_like(at)
+        renamed = self._rename(columns, kinds)
+        made = section(
+            PHASES,
+            {name: np.asarray(values)[order] for name, values in columns.items()},
+            group=lane[order],
+            texts=[*kinds, UNKNOWN_KIND],
+        )
+        return Section(**{**made.__dict__, "groups": s.threads}), renamed
+
+    def _rename(self, columns: dict[str, Any], kinds: list[str]) -> int:
+        """Give some phases a kind that nobody knows; what carries counts keeps its own."""
+        wanted = self.run.scenario.unknown_kinds
+        victims = np.flatnonzero(columns["kind"] == (kinds.index("release") if "release" in kinds else -1))[:wanted]
+        columns["kind"] = columns["kind"].copy()
+        columns["kind"][victims] = len(kinds)
+        return len(victims)
+
+
+def window(run: Run) -> int:
+    """Return ticks after which nothing happens any more."""
+    return int(run.finish.max(initial=0)) + LOOP * run.scenario.unit * 8

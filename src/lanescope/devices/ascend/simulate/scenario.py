@@ -1,0 +1,129 @@
+"""What to simulate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lanescope.errors import UsageError
+
+#: The clock of the small chip; constants of the simulator are its ticks of 20 ns, scaled to faster clocks.
+SLOW_CLOCK = 50_000_000
+#: Generations, oldest first.
+V1 = ("v1a", "v1b", "v1c")
+GENERATIONS = (*V1, "v2", "v3", "v3c", "v4")
+#: Those of the newer naming.
+CHIP = ("v3c", "v4")
+#: Tasks of an episode, about: as many episodes as that makes are simulated at once.
+_EPISODE_TASKS, _MOST_EPISODES = 2048, 256
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The options of the simulator; ``family.py`` says what each means."""
+
+    tasks: int = 400
+    generation: str = "v3"
+    level: int = 4
+    aic: int = 24
+    aiv: int = 48
+    threads: int = 3
+    clock: int = SLOW_CLOCK
+    mix: float = 0.05
+    spmd: float = 0.03
+    dummy: float = 0.02
+    alloc: float = 0.02
+    predicated: float = 0.01
+    speculative: float = 0.15
+    producers: float = 1.4
+    violations: int = 0
+    epochs: int = 1
+    host: bool = False
+    anchors: bool = True
+    deps: bool = True
+    names: bool = True
+    drop_aicore: int = 0
+    drop_aicpu: int = 0
+    drop_both: int = 0
+    overflow: int = 0
+    buffer: int = 1024
+    clock_steps: int = 0
+    duplicates: int = 0
+    ambiguous: int = 0
+    bad_rows: int = 0
+    unknown_kinds: int = 0
+    wrap: bool = False
+    shuffle: bool = False
+    truth: str = "rows"
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Scenario:
+        """Return the scenario of the simulator's options; ``UsageError`` if they contradict themselves."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in options.items() if name in known})
+
+    def __post_init__(self) -> None:
+        """Refuse what no chip could run."""
+        if self.generation not in GENERATIONS:
+            raise UsageError(
+                f"generation {self.generation!r} cannot be simulated", hint="say one of " + ", ".join(GENERATIONS)
+            )
+        if not 1 <= self.level <= 4:
+            raise UsageError(f"level {self.level} is not between 1 and 4", hint="4 records everything")
+        if min(self.tasks, self.aic, self.aiv, self.threads, self.epochs, self.buffer) < 1 or self.clock < 1_000_000:
+            raise UsageError("tasks, aic, aiv, threads, epochs and buffer must be at least 1, clock at least 1000000")
+        if self.host and self.generation != "v3c":
+            raise UsageError("only v3c has orchestrators on the host", hint="say generation=v3c")
+        if self.epochs > 1 and self.generation != "v4":
+            raise UsageError("only v4 has several runs in a file", hint="say generation=v4")
+        shares = self.shares
+        if min(shares) < 0 or sum(shares) > 1:
+            raise UsageError("shares of kinds of tasks must not be negative or exceed 1 together")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Shares of MIX, SPMD, dummy, alloc and predicated tasks."""
+        return self.mix, self.spmd, self.dummy, self.alloc, self.predicated if self.is_chip else 0.0
+
+    @property
+    def unit(self) -> int:
+        """Ticks of the counter in one tick of the small chip."""
+        return max(self.clock // SLOW_CLOCK, 1)
+
+    @property
+    def cores(self) -> int:
+        """Cores of both engines."""
+        return self.aic + self.aiv
+
+    @property
+    def episodes(self) -> int:
+        """Parts of the run that do not overlap."""
+        if self.epochs > 1:
+            return min(self.epochs, self.tasks)
+        return min(max(self.tasks // _EPISODE_TASKS, 1), _MOST_EPISODES)
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the collector joins the streams and writes microseconds."""
+        return self.generation in V1
+
+    @property
+    def is_chip(self) -> bool:
+        """Whether the generation is of the newer naming."""
+        return self.generation in CHIP
+
+    @property
+    def has_receive(self) -> bool:
+        """Whether cores record when they took a task."""
+        return self.generation in ("v3", *CHIP)
+
+    @property
+    def has_staging(self) -> bool:
+        """Whether schedulers send tasks to cores before their producers have ended."""
+        return self.has_receive
+
+    @property
+    def stamps_again(self) -> bool:
+        """Whether a task that was staged early is received a second time, when it is let go."""
+        return not self.is_chip or self.host
