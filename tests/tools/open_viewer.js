@@ -4,7 +4,8 @@
 //   node open_viewer.js ADDRESS SCREENSHOT 'TEXT TO WAIT FOR'
 //
 // NODE_PATH names a folder with puppeteer-core, CHROMIUM the browser. {"texts": whether the text came, "requests":
-// every address asked for with its answer, "errors": what the page reported, "seconds": until the text was there}
+// every address asked for with its answer, "errors": what the page reported, "seconds": until the text was there,
+// "cpu": processor seconds of all the browser's processes until then}
 'use strict';
 const puppeteer = require('puppeteer-core');
 
@@ -30,10 +31,13 @@ const [address, screenshot, awaited] = process.argv.slice(2);
   await page.waitForFunction((t) => document.body.innerText.includes(t), { timeout: 60000 }, awaited)
     .catch(() => { found = false; });
   const seconds = (Date.now() - start) / 1000;
+  const session = await browser.target().createCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  const cpu = processInfo.reduce((sum, process) => sum + process.cpuTime, 0);
   await new Promise((r) => setTimeout(r, 1500));   // let the canvas be drawn
   const text = await page.evaluate(() => document.body.innerText);
   const badges = await page.evaluate(() => [...document.querySelectorAll('[title]')].map((e) => e.title));
   if (screenshot) await page.screenshot({ path: screenshot });
   await browser.close();
-  console.log(JSON.stringify({ found, seconds, text, badges, requests, errors }));
+  console.log(JSON.stringify({ found, seconds, cpu, text, badges, requests, errors }));
 })().catch((e) => { console.error(e); process.exit(1); });
