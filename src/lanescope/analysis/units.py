@@ -122,6 +122,13 @@ def _of_numbers(time: LaneTime, role: str, tracks: Ints, column: Column) -> Unit
     pairs, unit = np.unique(np.stack([devices, values]), axis=1, return_inverse=True)
     of = np.full(len(tree), -1, np.int64)
     of[lanes] = unit.reshape(-1)
+    # The table may leave lanes out that belong to another one: they are where the others of their group are.
+    parents = np.array(tree.parents, np.int64).reshape(-1)
+    of_group = np.full(len(tree) + 1, -1, np.int64)
+    of_group[parents[lanes[::-1]]] = of[lanes[::-1]]
+    of_group[-1] = -1  # lanes at the top have no group
+    left_out = np.flatnonzero((of < 0) & (tree.tracks["kind"] == "lane"))
+    of[left_out] = of_group[parents[left_out]]
     labels = [f"{role} {number}" for number in pairs[1].tolist()]
     if len(set(pairs[0].tolist())) > 1:
         labels = [f"{tree.path(device)}/{label}" for device, label in zip(pairs[0].tolist(), labels, strict=True)]

@@ -13,7 +13,7 @@ from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.kernel import EVENTS, Random, Setup, run
 from lanescope.devices.cuda.planted import LOADS, WAITS, planted, waits
 from lanescope.exchange import sql
-from lanescope.trace import Column, Table, Trace
+from lanescope.trace import Table, Trace
 from lanescope.trace.schema import FLOWS
 
 SETUPS = [
@@ -182,16 +182,54 @@ def test_the_comparison_notices_one_wrong_stamp():
     assert {(r["region"], r["other"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
 
 
-def with_multiprocessors(trace, sms):
-    """Say where blocks ran, as layouts do that know it."""
-    table = trace.details["cuda_lanes"]
-    columns = {name: table.column(name) for name in table.spec.names}
-    lanes = Table(table.spec, columns | {"sm": Column.array(table["block"] % sms)})
-    return Trace(trace.time, trace.tables(), {**trace.details, "cuda_lanes": lanes})
+@pytest.mark.parametrize("layout", ["flashinfer1", "flashinfer2", "warpscope", "ls2"])
+@pytest.mark.parametrize("seed", range(2))
+def test_every_layout_tells_the_same(layout, seed):
+    simulation = simulate(seed=seed, blocks=5, tiles=6, sms=2, groups=3 + seed, layout=layout)
+    trace = decode_simulation(simulation)
+    planted_ = simulation.truth["planted"]
+    tables = session.views(trace)
+    names = {name for name, _, _ in planted_["overlap"]}  # LS2 also records when loads are in flight
+    found = {(r["region"], r["other"]): r["overlap_ns"] for r in tables["overlap"].table.rows() if r["overlap_ns"]}
+    assert {pair: ns for pair, ns in found.items() if names.issuperset(pair)} == {
+        (one, other): ns for one, other, ns in planted_["overlap"]
+    }
+    waiting = Counter()
+    for _, group, kind, name, ns in planted_["idle"]:
+        if kind == "wait":
+            waiting[group, name] += ns
+    groups = {r["track_id"]: r["group"] for r in trace.details["cuda_lanes"].rows()}
+    rows = [r for r in tables["cuda_idle"].table.rows() if r["kind"] == "wait"]
+    total = Counter()
+    for row in rows:
+        total[groups[row["track_id"]], row["name"]] += row["total_ns"]
+    assert total == waiting
 
 
-def test_multiprocessors_are_told_where_the_layout_says_them():
-    trace = with_multiprocessors(decode_simulation(simulate(seed=1, blocks=7, tiles=4, sms=3)), 3)
+@pytest.mark.parametrize("options", [{}, {"groups": 5}, {"ring": True}, {"payload": True, "sms": 3}])
+def test_flows_of_a_buffer_charge_waits_as_planted(options):
+    simulation = simulate(seed=9, **{"blocks": 6, "tiles": 9, "layout": "ls2", **options})
+    trace = decode_simulation(simulation)
+    # The buffer has no signal by which one computing group gives its turn to the next one.
+    planted_ = [row for row in simulation.truth["planted"]["charged"] if row[3] != "qk"]
+    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in planted_})
+    found = merged(charged(trace, session.views(trace)["idle"].table, "exact"))
+    assert {key[:2] for key in expected} >= {(0, "wait_empty"), (1, "wait_full")}
+    assert {key: n for key, n in found.items() if key[:2] in {key[:2] for key in expected}} == expected
+
+
+def test_loads_in_flight_belong_to_their_block():
+    trace = decode_simulation(simulate(seed=4, blocks=3, tiles=5, layout="ls2"))
+    tables = session.views(trace)
+    rows = {(r["block"], r["other"]): r for r in tables["cuda_overlap"].table.rows() if r["region"] == "fetch"}
+    assert {block for block, _ in rows} == {0, 1, 2}
+    # Asynchronous: while a load is in flight its issuer loads the next one, or waits.
+    assert all(rows[block, "fetch"]["region_ns"] > rows[block, "qk"]["overlap_ns"] > 0 for block in range(3))
+
+
+@pytest.mark.parametrize("layout", ["flashinfer2", "ls2"])
+def test_multiprocessors_are_told_where_the_layout_says_them(layout):
+    trace = decode_simulation(simulate(seed=1, blocks=7, tiles=4, sms=3, layout=layout))
     rows = {row["sm"]: row for row in session.views(trace)["cuda_sms"].table.rows()}
     assert {sm: row["blocks"] for sm, row in rows.items()} == {0: 3, 1: 2, 2: 2}
     for row in rows.values():

@@ -46,6 +46,7 @@ from lanescope.devices.cuda.layout import (
     INSTANT,
     LS2_FLOAT,
 )
+from lanescope.devices.cuda.planted import planted
 from lanescope.devices.cuda.simulate import files, groups_of
 from lanescope.errors import UsageError
 
@@ -145,6 +146,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         "extent": _listed(setup, np.arange(setup.lanes), begin, end),
         **damage,
         **_truth(setup, flat, stored),
+        "planted": planted(kernel),
     }
     return Simulation(files=files(encode.to_npy(words), truth), truth=truth)
 
