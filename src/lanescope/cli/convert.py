@@ -38,7 +38,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     own = [name for family in families for name in family.exports]
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to; the suffix tells the format")
     formats = sorted({*SUFFIXES.values(), *own})
-    parser.add_argument("--format", choices=formats, help="the format, when the suffix does not tell")
+    told = "the format, when the suffix does not tell: " + ", ".join(formats)
+    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=told)
     parser.add_argument("--force", action="store_true", help="replace what is there")
     parser.add_argument(
         "--no-compress", dest="compress", action="store_false", help="Perfetto: larger, a little faster"
