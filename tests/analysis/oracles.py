@@ -42,6 +42,29 @@ def window(trace):
     return (min(times), max(times)) if times else (0, 0)
 
 
+def gaps_of(trace, lane):
+    """The gaps of a lane and of the groups above it."""
+    last, above = window(trace)[1], list(ancestors(trace, lane))
+    return [
+        (row["ts"], last if row["dur"] is None else row["ts"] + row["dur"])
+        for row in trace.gaps.rows()
+        if row["track_id"] in above
+    ]
+
+
+def tails_of(trace, lane):
+    """Time in which an open slice of a lane may still have run."""
+    last = window(trace)[1]
+    slices = [row for row in trace.slices.rows() if row["track_id"] == lane]
+    tails = []
+    for row in slices:
+        if row["dur"] is None:
+            begin, end = extent(row)
+            following = [s["ts"] for s in slices if s["ts"] >= end and (s["ts"] > begin or end > begin)]
+            tails.append((end, min(following, default=last)))
+    return tails
+
+
 def split(trace, lane):
     """Busy, idle and unknown time of a lane, one unit of time after another."""
     first, last = window(trace)
@@ -49,20 +72,10 @@ def split(trace, lane):
     slices = [row for row in trace.slices.rows() if row["track_id"] == lane]
     points = [extent(row) for row in slices]
     points += [(row["ts"], row["ts"]) for row in trace.instants.rows() if row["track_id"] == lane]
-    gaps = [
-        (row["ts"], last if row["dur"] is None else row["ts"] + row["dur"])
-        for row in trace.gaps.rows()
-        if row["track_id"] in above
-    ]
+    gaps, tails = gaps_of(trace, lane), tails_of(trace, lane)
     recorded = [(row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows() if row["track_id"] in above]
     if not recorded and points:
         recorded = [(min(begin for begin, _ in points), max(end for _, end in points))]
-    tails = []
-    for row in slices:
-        if row["dur"] is None:
-            begin, end = extent(row)
-            following = [s["ts"] for s in slices if s["ts"] >= end and (s["ts"] > begin or end > begin)]
-            tails.append((end, min(following, default=last)))
     counts = {"busy": 0, "idle": 0, "unknown": 0}
     for time in range(first, last):
 

@@ -22,6 +22,7 @@ class Sweep:
         ticks: the moments, each standing for [t, t + 1).
         doing: (lane, t) -> rows of slices that the lane is in.
         unit: lane -> its parent, or itself at the top.
+        unknown: (unit, t) -> whether the state of one of its lanes is not known.
     """
 
     def __init__(self, trace):
@@ -32,6 +33,10 @@ class Sweep:
         self.lanes = [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
         tracks = list(trace.tracks.rows())
         self.unit = {n: n if tracks[n]["parent_id"] is None else tracks[n]["parent_id"] for n in self.lanes}
+        self.unknown = Counter()
+        for lane in self.lanes:
+            spans = [*oracles.gaps_of(trace, lane), *oracles.tails_of(trace, lane)]
+            self.unknown.update((self.unit[lane], t) for t in {t for span in spans for t in range(*span)})
         self.doing = {}
         for lane in self.lanes:
             mine = [row for row in self.slices if row["track_id"] == lane and len(range(*oracles.extent(row)))]
@@ -66,7 +71,7 @@ class Sweep:
         return found
 
     def hidden(self):
-        """Kind, or kind and name -> [total, hidden], of what does not compute."""
+        """Kind, or kind and name -> [total, hidden, unknown], of what does not compute."""
         found = {}
         for unit in set(self.unit.values()):
             for t in self.ticks:
@@ -74,9 +79,10 @@ class Sweep:
                 computes = any(kind(name) == "compute" for name in names)
                 keys = {(kind(name), key) for name in names for key in (name, None) if kind(name) != "compute"}
                 for key in keys:
-                    total = found.setdefault(key, [0, 0])
+                    total = found.setdefault(key, [0, 0, 0])
                     total[0] += 1
                     total[1] += computes
+                    total[2] += not computes and bool(self.unknown[unit, t])
         return found
 
     def active(self):

@@ -82,8 +82,10 @@ def test_overlap_is_what_a_sweep_finds(trace):
     rows = list(overlap.overlap(trace).rows())
     assert filled({(row["region"], row["other"]): row["overlap_ns"] for row in rows}) == summed
     assert all(row["region_ns"] == summed[row["region"], row["region"]] for row in rows)
-    hidden = {(row["kind"], row["region"]): [row["total_ns"], row["hidden_ns"]] for row in overlap.hidden(trace).rows()}
-    assert hidden == sweep.hidden()
+    hidden = list(overlap.hidden(trace).rows())
+    columns = ("total_ns", "hidden_ns", "unknown_ns")
+    assert {(row["kind"], row["region"]): [row[name] for name in columns] for row in hidden} == sweep.hidden()
+    assert all(row["total_ns"] == row["hidden_ns"] + row["exposed_ns"] + row["unknown_ns"] for row in hidden)
 
 
 @given(pipelines())
@@ -111,15 +113,22 @@ def test_the_time_of_units_adds_up(trace):
         mine = [lane for lane in sweep.lanes if tracks[lane] == row["id"]]
         unit = sweep.unit[mine[0]]
         assert row["lanes"] == len(mine)
-        assert row["work_ns"] + row["stalled_ns"] + row["empty_ns"] == row["window_ns"] == last - first
+        parts = ("work_ns", "stalled_ns", "unknown_ns", "empty_ns")
+        assert sum(row[name] for name in parts) == row["window_ns"] == last - first
         kinds = [{kind(name) for name in sweep.names(unit, t)} for t in sweep.ticks]
         for name in ("load", "compute", "store"):
             assert row[f"{name}_ns"] == sum(name in running for running in kinds)
         assert row["work_ns"] == sum(bool(running - {"wait"}) for running in kinds)
         times = [t for s in sweep.slices if s["track_id"] in mine for t in oracles.extent(s)]
         assert row["resident_ns"] == (max(times) - min(times) if times else 0)
+        blank = [t for t, running in zip(sweep.ticks, kinds, strict=True) if not running - {"wait"}]
+        unknown = {t for t in blank if sweep.unknown[unit, t]}
+        assert row["unknown_ns"] == len(unknown)
+        there = range(min(times), max(times)) if times else range(0)
+        assert row["stalled_ns"] == sum(t in there for t in blank if t not in unknown)
+        after = range(max(times, default=first), last)
+        assert row["tail_ns"] == sum(not sweep.unknown[unit, t] for t in after)
         assert (row["first_ts"], row["last_ts"]) == ((min(times), max(times)) if times else (None, None))
-        assert row["tail_ns"] == last - max(times, default=first)
         assert row["groups"] == bool(times)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, Pieces, classes, innermost
-from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, measure, union
+from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, join, measure, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, hulls, units
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
@@ -33,7 +33,7 @@ def units_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of the time of units for a time unit."""
     return TableSpec(
         "units",
-        "one unit (a multiprocessor, a block, a core): resident + empty = window, work + stalled = resident",
+        "one unit (a multiprocessor, a block, a core): work + stalled + unknown + empty = window",
         (
             ColumnSpec("id", "int64", "dense, in drawing order or by number"),
             ColumnSpec("unit", "utf8", "its name"),
@@ -50,6 +50,12 @@ def units_spec(unit: str = "ns") -> TableSpec:
             ColumnSpec(f"load_{unit}", "int64", "time in which any lane loaded", unit=unit),
             ColumnSpec(f"store_{unit}", "int64", "time in which any lane stored", unit=unit),
             ColumnSpec(f"stalled_{unit}", "int64", "resident, but no lane worked", unit=unit),
+            ColumnSpec(
+                f"unknown_{unit}",
+                "int64",
+                "no lane is known to have worked, and one is in a gap or never ended",
+                unit=unit,
+            ),
             ColumnSpec(f"empty_{unit}", "int64", "nothing was there", unit=unit),
             ColumnSpec(f"tail_{unit}", "int64", "part of it after its last group, while others went on", unit=unit),
             ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
@@ -174,7 +180,7 @@ def by_unit(
 ) -> Table:
     """Return what became of the time of each unit: work, stalls, emptiness, tail.
 
-    ``work + stalled + empty == window`` for every unit, exactly.
+    ``work + stalled + unknown + empty == window`` for every unit, exactly.
 
     Args:
         trace: the trace.
@@ -203,6 +209,9 @@ def by_unit(
         return covered(worked.take(wanted), count)
 
     hull = hulls(time, found.of, count)
+    lost = join(time.gaps, time.tails)
+    lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
+    lost = Intervals(found.of[lost.group], lost.begin, lost.end).take(found.of[lost.group] >= 0)
     resident = measure(union(hull), count)
     groups = np.bincount(hull.group, minlength=count)
     lanes = np.bincount(found.of[found.of >= 0], minlength=count)
@@ -212,7 +221,14 @@ def by_unit(
     seen = groups > 0
     first, last = time.window
     window = last - first
-    work = runs(LOAD, COMPUTE, STORE)
+    work, compute, load, store = runs(LOAD, COMPUTE, STORE), runs(COMPUTE), runs(LOAD), runs(STORE)
+    worked = worked.take(np.isin(kind, [CLASSES.index(name) for name in (LOAD, COMPUTE, STORE)]))
+    # What two sets of intervals share is the sum of both less their union.
+    unknown = covered(join(lost, worked), count) - work
+    beyond = covered(join(lost, hull), count) - resident
+    every = np.arange(count)
+    after = Intervals(every, np.where(seen, last_ts, first), np.full(count, last, np.int64))
+    tail = covered(join(lost, after), count) - covered(lost, count)
     spent = np.zeros(count, np.int64)
     np.add.at(spent, hull.group, hull.end - hull.begin)
     name = trace.time.time_unit
@@ -230,12 +246,13 @@ def by_unit(
             "last_ts": Column.array(np.where(seen, last_ts, 0), valid=seen),
             f"resident_{name}": Column.array(resident),
             f"work_{name}": Column.array(work),
-            f"compute_{name}": Column.array(runs(COMPUTE)),
-            f"load_{name}": Column.array(runs(LOAD)),
-            f"store_{name}": Column.array(runs(STORE)),
-            f"stalled_{name}": Column.array(resident - work),
-            f"empty_{name}": Column.array(window - resident),
-            f"tail_{name}": Column.array(np.where(seen, last - last_ts, window)),
+            f"compute_{name}": Column.array(compute),
+            f"load_{name}": Column.array(load),
+            f"store_{name}": Column.array(store),
+            f"stalled_{name}": Column.array(resident - work - (unknown - beyond)),
+            f"unknown_{name}": Column.array(unknown),
+            f"empty_{name}": Column.array(window - resident - beyond),
+            f"tail_{name}": Column.array(tail),
             f"window_{name}": Column.array(np.full(count, window, np.int64)),
             "mean_groups": Column.array(spent / (window or 1), valid=some),
             "share": Column.array(work / (window or 1), valid=some),

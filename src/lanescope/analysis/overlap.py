@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.activity import CLASSES, COMPUTE, Pieces, classes, innermost
-from lanescope.analysis.intervals import Intervals, Ints, joint, union
+from lanescope.analysis.intervals import Intervals, Ints, join, joint, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, Units, units
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 
-#: Regions that get a row of their own, those with most time; the rest share one. One bit of a word each, and one each
-#: for the kinds of work.
-MAX_REGIONS = 64 - 1 - len(CLASSES)
+#: Regions that get a row of their own, those with most time; the rest share one. One bit of a word each, one each for
+#: the kinds of work, and one for time in which the state of a lane is unknown.
+MAX_REGIONS = 64 - 2 - len(CLASSES)
 #: Combinations of regions that are taken apart at once.
 _AT_ONCE = 1 << 14
 
@@ -65,7 +65,13 @@ def hidden_spec(unit: str = "ns") -> TableSpec:
                 f"total_{unit}", "int64", "time in which it runs on any lane of the unit, units summed", unit=unit
             ),
             ColumnSpec(f"hidden_{unit}", "int64", "part of it in which a region computes in the same unit", unit=unit),
-            ColumnSpec(f"exposed_{unit}", "int64", "the rest: nothing computes", unit=unit),
+            ColumnSpec(f"exposed_{unit}", "int64", "part of it in which nothing computes", unit=unit),
+            ColumnSpec(
+                f"unknown_{unit}",
+                "int64",
+                "the rest: nothing is known to compute; a lane of the unit is in a gap or in a region that never ended",
+                unit=unit,
+            ),
             ColumnSpec("hidden_share", "float64", "hidden as a share of the total", nullable=True, unit="1"),
         ),
     )
@@ -173,7 +179,7 @@ class Overlap:
         units: what is compared: lanes of one unit with each other, no others.
         names: the regions that are told apart, by total time, and ``(others)`` if there are more.
         kinds: int64 [names], the kind of work of each, index into ``CLASSES``.
-        together: the shared times; keys are ``names``, then ``CLASSES``.
+        together: the shared times; keys are ``names``, then ``CLASSES``, then that the state of a lane is unknown.
     """
 
     def __init__(
@@ -201,23 +207,39 @@ class Overlap:
         if len(shown) > len(own):
             self.names.append("(others)")
             self.kinds = np.append(self.kinds, CLASSES.index(COMPUTE))
-        self.together = self._with_classes(together(unit, key_of[code], begin, end), len(own))
+        lost = join(time.gaps, time.tails)
+        lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
+        lost_in = self.units.of[lost.group]
+        lost = lost.take(lost_in >= 0)
+        found = together(
+            np.concatenate([unit, lost_in[lost_in >= 0]]),
+            np.concatenate([key_of[code], np.full(len(lost.group), len(own) + len(CLASSES))]),
+            np.concatenate([begin, lost.begin]),
+            np.concatenate([end, lost.end]),
+        )
+        self.together = self._with_classes(found, len(own))
         #: int64 [keys, keys], shared times of all units.
-        self.matrix = self.together.pairs(len(self.names) + len(CLASSES))
+        self.matrix = self.together.pairs(self.keys)
 
     def _with_classes(self, found: Together, own: int) -> Together:
         """Add bits for the kinds of work to those of the regions; the others become one."""
         masks, inverse = np.unique(found.mask, return_inverse=True)
         bits: Mask = _bits(masks, 64).astype(np.bool_)
-        kinds, others = np.append(self.kinds[:own], np.arange(len(CLASSES))), bits[:, own : own + len(CLASSES)]
-        members = bits[:, : own + len(CLASSES)]
+        members, others = bits[:, : own + len(CLASSES)], bits[:, own : own + len(CLASSES)]
+        kinds = np.append(self.kinds[:own], np.arange(len(CLASSES)))
         parts = [bits[:, :own]]
         if self.regions > own:
             parts.append(np.any(others, axis=1, keepdims=True))
         parts += [np.any(members[:, kinds == kind], axis=1, keepdims=True) for kind in range(len(CLASSES))]
+        parts.append(bits[:, own + len(CLASSES), None])
         keys = np.concatenate(parts, axis=1).astype(np.uint64)
         value = np.bitwise_or.reduce(keys << np.arange(keys.shape[1], dtype=np.uint64), axis=1)
         return Together(found.unit, value[inverse.reshape(-1)], found.time)
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return self.regions + len(CLASSES) + 1
 
     @property
     def regions(self) -> int:
@@ -240,7 +262,7 @@ def overlap(
     """Return how long each two regions run at the same time.
 
     Lanes of one unit are compared with each other. A region runs in a unit while it is the innermost one of any lane
-    there; two lanes in the same region count once. All numbers are exact.
+    there; two lanes in the same region count once. All numbers are exact; what is unknown counts for nothing.
 
     Args:
         trace: the trace.
@@ -270,7 +292,7 @@ def overlap(
     dictionary = Dictionary(found.names)
     columns: dict[str, Column] = {}
     if each:
-        unit, one, other, shared = found.together.pairs_by_unit(regions + len(CLASSES))
+        unit, one, other, shared = found.together.pairs_by_unit(found.keys)
         used = np.flatnonzero((one < regions) & (other < regions))
         unit, one, other, shared = unit[used], one[used], other[used], shared[used]
         same = one == other
@@ -319,14 +341,18 @@ def hidden(
     """
     found = known or Overlap(time or LaneTime(trace), role, given)
     compute = found.of_class(COMPUTE)
-    rows: list[tuple[str, str | None, int, int]] = []
+    masks, times = found.together.mask, found.together.time
+    blank = (masks & np.uint64(1 << compute) == 0) & (masks & np.uint64(1 << (found.keys - 1)) != 0)
+    masks, times = masks[blank], times[blank]
+    rows: list[tuple[str, str | None, int, int, int]] = []
     for number, kind in enumerate(CLASSES):
         members = np.flatnonzero(found.kinds == number).tolist()
         if kind == COMPUTE or not members:
             continue
         for key in (found.of_class(kind), *members):
             name = found.names[key] if key < found.regions else None
-            rows.append((kind, name, int(found.matrix[key, key]), int(found.matrix[key, compute])))
+            unknown = int(times[masks & np.uint64(1 << key) != 0].sum())
+            rows.append((kind, name, int(found.matrix[key, key]), int(found.matrix[key, compute]), unknown))
     unit = trace.time.time_unit
     columns: dict[str, Any] = {
         "id": range(len(rows)),
@@ -334,7 +360,8 @@ def hidden(
         "region": [row[1] for row in rows],
         f"total_{unit}": [row[2] for row in rows],
         f"hidden_{unit}": [row[3] for row in rows],
-        f"exposed_{unit}": [row[2] - row[3] for row in rows],
+        f"exposed_{unit}": [row[2] - row[3] - row[4] for row in rows],
+        f"unknown_{unit}": [row[4] for row in rows],
         "hidden_share": [row[3] / row[2] if row[2] else None for row in rows],
     }
     return Table.from_arrays(hidden_spec(unit), columns)

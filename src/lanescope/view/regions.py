@@ -154,10 +154,11 @@ def overlap_words(shared: Shared, role: str) -> list[str]:
     said = []
     for row in overlap.hidden(shared.trace, role, known=found).rows():
         if row["region"] is None and row["kind"] != WAIT and row[f"total_{unit}"]:
-            hidden, exposed = row[f"hidden_{unit}"], row[f"exposed_{unit}"]
+            hidden, exposed, unknown = (row[f"{name}_{unit}"] for name in ("hidden", "exposed", "unknown"))
             said.append(
                 f"{row['kind']}: {row['hidden_share']:.1%} of {time_text(row[f'total_{unit}'], unit)} hidden behind "
                 f"compute ({time_text(hidden, unit)}), {time_text(exposed, unit)} exposed"
+                + (f", {time_text(unknown, unit)} unknown: records were lost" if unknown else "")
             )
     table = occupancy.by_unit(shared.trace, role, given=shared.given, time=shared.time, pieces=shared.pieces)
     resident = int(table[f"resident_{unit}"].sum())
@@ -274,6 +275,8 @@ def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list
     in_turn = role in _IN_TURN
     counted = "blocks" if role == "sm" else "groups"
     times = ("resident", "work", "compute", "load", "store", "stalled") + (() if in_turn else ("empty", "tail"))
+    if table[f"unknown_{unit}"].any():
+        times += ("unknown",)
 
     def cells() -> Iterator[list[Any]]:
         for row in list(table.rows())[: limit or None]:

@@ -18,7 +18,7 @@ VIEWS = (
         "cuda_blocks",
         "units",
         ("block",),
-        "one block: resident from its first stamp to its last; work + stalled = resident",
+        "one block: resident from its first stamp to its last; work + stalled + unknown + empty = window",
         {**_BLOCK, "groups": None, "mean_groups": None},
     ),
     View(
