@@ -79,10 +79,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name at its first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "cuda":  # a module of its own, for people who have a buffer and no file
+        return import_module("lanescope.cuda")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value

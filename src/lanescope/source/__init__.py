@@ -2,6 +2,19 @@
 
 from lanescope.source.capture import Capture
 from lanescope.source.file import CHUNK_BYTES, Source
+from lanescope.source.memory import MemoryCapture, MemorySource
 from lanescope.source.sniff import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
 
-__all__ = ["CERTAIN", "CHUNK_BYTES", "HEAD_BYTES", "MINE", "TIE", "Capture", "Head", "Match", "Source"]
+__all__ = [
+    "CERTAIN",
+    "CHUNK_BYTES",
+    "HEAD_BYTES",
+    "MINE",
+    "TIE",
+    "Capture",
+    "Head",
+    "Match",
+    "MemoryCapture",
+    "MemorySource",
+    "Source",
+]

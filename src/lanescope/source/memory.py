@@ -1,0 +1,74 @@
+"""Bytes that are in memory already, as a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lanescope.source.capture import Capture
+from lanescope.source.file import CHUNK_BYTES, Source
+from lanescope.source.sniff import HEAD_BYTES, Head
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class MemorySource(Source):
+    """A file that is none.
+
+    Args:
+        data: uint8 [n]; it must not change while it is decoded.
+        name: what it is called.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self.path = name
+        self.container = "memory"
+        self.size = len(data)
+        self._data = data
+        self._hex = ""
+
+    def head(self, size: int = HEAD_BYTES) -> Head:
+        """Return at most ``size`` bytes from the start."""
+        return Head(self._data[:size].tobytes(), self.size, self.name)
+
+    def chunks(self, size: int = CHUNK_BYTES) -> Iterator[memoryview]:
+        """Yield the content in pieces of ``size`` bytes."""
+        view = memoryview(self._data.data)
+        for begin in range(0, self.size, size):
+            yield view[begin : begin + size]
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        """Return the whole content, uint8 [size]."""
+        return self._data
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the content, hexadecimal."""
+        if not self._hex:
+            from hashlib import sha256
+
+            self._hex = sha256(self._data.data, usedforsecurity=False).hexdigest()
+        return self._hex
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class MemoryCapture(Capture):
+    """A capture of one part that is in memory; it has no neighbours.
+
+    Args:
+        data: uint8 [n]; it must not change while it is decoded.
+        name: what the capture is called.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self.main = MemorySource(data, name)
+        self.parts = {"main": self.main}
+
+    def find(self, pattern: str) -> list[Path]:
+        """Return no neighbours."""
+        return []
