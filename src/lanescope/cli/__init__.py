@@ -39,6 +39,15 @@ examples:
 """
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps a verb and what is said of it on one line: argparse forgets that verbs are indented."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            self._action_max_length += self._indent_increment
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are one line like all others."""
 
@@ -119,7 +128,7 @@ def _run(arguments: list[str]) -> int:
         prog="lanescope",
         description="One checked timeline from the raw device-side traces of accelerators.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"lanescope {lanescope.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
