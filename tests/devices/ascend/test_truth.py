@@ -348,3 +348,26 @@ def test_how_a_simulated_file_is_cut_changes_nothing(tmp_path, chunk):
         (tmp_path / name).write_bytes(content)
     main = tmp_path / next(iter(files))
     assert listing(decode_file(main, chunk=chunk)) == listing(decode_file(main))
+
+
+PLANTED = {
+    "drop_aicore": ("aicpu_unmatched", "LS401", "ascend_aicpu_unmatched"),
+    "drop_aicpu": ("aicore_unmatched", "LS401", "ascend_aicore_unmatched"),
+    "drop_both": ("holes", "LS002", "ascend_hole"),
+    "duplicates": ("duplicates", "LS402", "ascend_row_duplicate"),
+    "ambiguous": ("ambiguous", "LS402", "ascend_key_duplicate"),
+    "bad_rows": ("bad_rows", "LS002", "ascend_bad_row"),
+}
+
+
+@pytest.mark.parametrize("generation", COUNTED)
+@pytest.mark.parametrize("fault", PLANTED)
+def test_check_finds_what_was_planted(fault, generation):
+    loss, code, stat = PLANTED[fault]
+    options = {"tasks": 150, "generation": generation, "aic": 3, "aiv": 5}
+    simulation = simulated(11, **{fault: 4}, **options)
+    planted = simulation.truth["losses"][loss]
+    assert planted > 0
+    for found, expected in ((simulation, planted), (simulated(11, **options), 0)):
+        findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.detail == stat]
+        assert sum(finding.count for finding in findings) == expected

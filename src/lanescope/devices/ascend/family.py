@@ -83,6 +83,7 @@ class Ascend(Family):
         Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
     )
     verbs: Mapping[str, str] = MappingProxyType({"fan": "lanescope.cli.fan"})
+    exports = ("swimlane",)
     summaries = ("phase", "thread-phase", "scheduler", "core", "function", "setup")
     streaming = False
     # Text and columns of an execution with its phases, submit and edges.
@@ -109,6 +110,12 @@ class Ascend(Family):
         from lanescope.devices.ascend.simulate import simulate
 
         return simulate(options, seed)
+
+    def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
+        """Return the writer of one of ``exports``."""
+        from lanescope.devices.ascend.swimlane import export
+
+        return export
 
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return one of ``summaries``."""
