@@ -65,6 +65,22 @@ def units_spec(unit: str = "ns") -> TableSpec:
     )
 
 
+def residence_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of groups on each unit over time for a time unit."""
+    return TableSpec(
+        "residence",
+        "a stretch of time in which the number of groups of lanes on one unit does not change; none where it is 0",
+        (
+            ColumnSpec("id", "int64", "dense, by unit, then time"),
+            ColumnSpec("unit", "utf8", "name of the unit"),
+            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("ts", "int64", "begin", unit=unit),
+            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
+            ColumnSpec("active", "int64", "groups that are there"),
+        ),
+    )
+
+
 def levels_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of average and highest activity for a time unit."""
     return TableSpec(
@@ -170,6 +186,34 @@ def occupancy(
     )
 
 
+def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None) -> Table:
+    """Return how many groups of lanes, blocks of a kernel, are on each unit over time.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Units``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+
+    Raises:
+        UsageError: the trace knows no such unit.
+    """
+    time = time or LaneTime(trace)
+    found = units(time, role)
+    unit, ts, dur, active = steps(*hulls(time, found.of, len(found)))
+    name = trace.time.time_unit
+    return Table(
+        residence_spec(name),
+        {
+            "id": Column.array(np.arange(len(ts))),
+            "unit": Column.array(found.label_column[unit]),
+            "number": found.number_column(unit),
+            "ts": Column.array(ts),
+            f"dur_{name}": Column.array(dur),
+            "active": Column.array(active),
+        },
+    )
+
+
 def by_unit(
     trace: Trace,
     role: str = PARENT,
@@ -232,14 +276,13 @@ def by_unit(
     spent = np.zeros(count, np.int64)
     np.add.at(spent, hull.group, hull.end - hull.begin)
     name = trace.time.time_unit
-    numbers = np.zeros(count, np.int64) if found.numbers is None else found.numbers
     some = None if window else np.zeros(count, np.bool_)
     return Table(
         units_spec(name),
         {
             "id": Column.array(np.arange(count)),
             "unit": Column.array(found.label_column),
-            "number": Column.array(numbers, valid=np.zeros(count, np.bool_) if found.numbers is None else None),
+            "number": found.number_column(every),
             "groups": Column.array(groups),
             "lanes": Column.array(lanes),
             "first_ts": Column.array(np.where(seen, first_ts, 0), valid=seen),

@@ -299,7 +299,7 @@ def overlap(
         keys = unit * regions + one
         whole = shared[same][np.searchsorted(keys[same], keys)]
         columns["unit"] = Column.array(found.units.label_column[unit])
-        columns["number"] = _numbers(found.units, unit)
+        columns["number"] = found.units.number_column(unit)
     else:
         one, other = (part.ravel() for part in np.indices((regions, regions)))
         shared = found.matrix[one, other]
@@ -365,12 +365,6 @@ def hidden(
         "hidden_share": [row[3] / row[2] if row[2] else None for row in rows],
     }
     return Table.from_arrays(hidden_spec(unit), columns)
-
-
-def _numbers(found: Units, unit: Ints) -> Column:
-    if found.numbers is None:
-        return Column.array(np.zeros(len(unit), np.int64), valid=np.zeros(len(unit), np.bool_))
-    return Column.array(found.numbers[unit])
 
 
 def _share(part: Ints, whole: Ints) -> Column:

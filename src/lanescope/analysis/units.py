@@ -44,6 +44,12 @@ class Units:
         found[:] = self.labels
         return found
 
+    def number_column(self, unit: Ints) -> Column:
+        """Return the numbers of units (int64 [n]) as a column, NULL where they have none."""
+        if self.numbers is None:
+            return Column.array(np.zeros(len(unit), np.int64), valid=np.zeros(len(unit), np.bool_))
+        return Column.array(self.numbers[unit])
+
 
 def units(time: LaneTime, role: str) -> Units:
     """Put the lanes of a trace together.

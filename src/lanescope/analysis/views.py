@@ -83,6 +83,9 @@ ANALYSES: dict[str, Analysis] = {
         occupancy.spec, lambda s, _: occupancy.occupancy(s.trace, None, time=s.time, pieces=s.pieces)
     ),
     "residence": Analysis(occupancy.spec, lambda s, role: occupancy.occupancy(s.trace, role, time=s.time)),
+    "residence_each": Analysis(
+        occupancy.residence_spec, lambda s, role: occupancy.residence(s.trace, role, time=s.time)
+    ),
     "units": Analysis(
         occupancy.units_spec,
         lambda s, role: occupancy.by_unit(s.trace, role, given=s.given, time=s.time, pieces=s.pieces),

@@ -36,6 +36,8 @@ _ASCII = str.maketrans({**dict(zip(_BARS, " .:-=+*#@", strict=True)), **dict(zip
 _NAME, _CELL = 18, 9
 #: Lanes, causes of each, and strips that are shown where nobody says how many.
 _LANES, _CAUSES, _STRIPS = 12, 6, 16
+#: The least share of a lane's time that is worth a line.
+_SHOWN = 0.001
 #: Units that come one after another, so that the last one's end says nothing about a tail.
 _IN_TURN = ("block", "parent")
 
@@ -190,7 +192,7 @@ def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> Non
         screen.line(
             (fit(lane, 28), "bold"), f"{time_text(total, unit):>12} {share:>7.1%}  ", (_bar(share), "color(203)")
         )
-        shown = [row for row in mine if (row["share"] or 0) >= 0.001][:_CAUSES] or mine[:1]
+        shown = [row for row in mine if (row["share"] or 0) >= _SHOWN][:_CAUSES] or mine[:1]
         for row in shown:
             what = "waits in " + row["name"] if row["kind"] == "wait" else row["name"]
             screen.line(
@@ -226,7 +228,7 @@ def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
             f"most of it: {top['lane']} waits {time_text(top[f'total_{unit}'], unit)} in {top['name']} for "
             f"{top['producer']}, {time_text(top[f'latency_{unit}'], unit)} of that after {top['producer']} was done"
         )
-        if any(row["inferred"] for row in waits):
+        if any(row["inferred"] and (row["share"] or 0) >= _SHOWN for row in waits):
             said.append(
                 "inferred: no flow names the producer; it ended on another lane, beside the wait and just before it did"
             )

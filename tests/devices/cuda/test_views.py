@@ -241,10 +241,26 @@ def test_multiprocessors_are_told_where_the_layout_says_them(layout, slots):
     assert min(row["tail_ns"] for row in rows.values()) == 0
     # Three waves on one, two on the others: what is left is their tail.
     assert rows[1]["tail_ns"] > rows[0]["tail_ns"]
+    resident = Counter()
+    for row in session.views(trace)["cuda_sm_resident"].table.rows():
+        assert row["blocks"] == 1
+        resident[row["sm"]] += row["dur_ns"]
+    assert resident == {sm: row["resident_ns"] for sm, row in rows.items()}
     spread = {row["region"]: row for row in session.views(trace)["cuda_spread"].table.rows()}
     assert spread["qk"]["units"] == 3
     assert spread["qk"]["slowest"] == "sm 0"
     assert 1.0 < spread["qk"]["imbalance"] < 9 / 7 * 1.1
+
+
+def test_several_gpus_have_multiprocessors_of_their_own(tmp_path):
+    for gpu in range(2):
+        simulation = simulate(seed=gpu, blocks=3, tiles=2, sms=2, layout="ls2", gpu=gpu)
+        for name, content in simulation.files.items():
+            (tmp_path / name.replace("attention", f"gpu{gpu}")).write_bytes(content)
+    trace = session.merge([session.open(tmp_path / f"gpu{gpu}.npy") for gpu in range(2)])
+    rows = list(session.views(trace)["cuda_sms"].table.rows())
+    assert [(row["sm"], row["blocks"]) for row in rows] == [(0, 2), (1, 1)] * 2
+    assert len({row["unit"] for row in rows}) == 4
 
 
 def test_a_layout_without_multiprocessors_has_no_rows_of_them():

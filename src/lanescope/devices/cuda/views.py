@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanescope.devices.base import View
 
-_BLOCK = {"unit": None, "number": "block"}
+_BLOCK = {"number": "block"}
 
 VIEWS = (
     View(
@@ -26,7 +26,7 @@ VIEWS = (
         "units",
         ("sm",),
         "one multiprocessor; none where the layout does not say on which one a lane ran",
-        {"unit": None, "number": "sm", "groups": "blocks", "mean_groups": "mean_blocks"},
+        {"number": "sm", "groups": "blocks", "mean_groups": "mean_blocks"},
     ),
     View(
         "cuda_resident",
@@ -34,6 +34,14 @@ VIEWS = (
         ("block",),
         "a stretch of time in which the number of resident blocks does not change",
         {"what": None, "active": "blocks"},
+    ),
+    View(
+        "cuda_sm_resident",
+        "residence_each",
+        ("sm",),
+        "a stretch of time in which the number of blocks on one multiprocessor does not change; none where the layout "
+        "does not say on which one a lane ran",
+        {"number": "sm", "active": "blocks"},
     ),
     View(
         "cuda_idle",
