@@ -50,7 +50,7 @@ inline constexpr uint32_t kFlowReserved = 0xFFC000;
 inline constexpr uint32_t kPcOfStart = 0x3FFF;
 
 // What a row of mode 2 says.
-enum class FlowKind : uint8_t { start, restart, taken, not_taken, new_pc, loop, stop };
+enum class FlowKind : uint8_t { start, restart, new_pc, taken, not_taken, loop, stop };
 
 struct alignas(32) Code {
     Frame frame;

@@ -171,13 +171,13 @@ class Timeline {
     size_t other_frame(Source& s, const Packet& packet, size_t bit);
     size_t pc_stretch(Source& s, const Packet& packet, size_t at, size_t end);
     size_t flow_stretch(Source& s, const Packet& packet, size_t at, size_t end);
-    size_t other_flow_frame(Source& s, const Packet& packet, size_t bit);
-    bool late_flow_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
+    size_t flow_frame(Source& s, const Packet& packet, size_t bit);
     bool lost_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
     size_t not_understood(Source& s, const Packet& packet, size_t bit, const Code& code);
     size_t end_at_stop(Source& s, const Packet& packet, size_t bit, int64_t end);
     void note_published(Source& s, const Packet& packet, size_t from, int64_t count);
     void write_point(Source& s, Output& out);
+    void begin_flow(Source& s, FlowKind kind, uint32_t value, Output& out);
     void write_flow(Source& s, FlowKind kind, uint32_t value, Output& out);
     bool late_repeat(Source& s, const Packet& packet, size_t bit, uint32_t n);
     size_t start(Source& s, const uint32_t* payload, size_t i, size_t first_word, const Offsets& offsets, Output& out);

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import lanescope
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.layout import FLOW_KINDS
 from lanescope.devices.aie.model_core import DELAY_SLOTS, Bundle, Core
 from lanescope.devices.aie.model_execution import Retired, flow_of
 from lanescope.devices.aie.model_unit import EventUnit, FlowUnit
@@ -214,7 +215,7 @@ def test_the_fast_flow_encoder_equals_the_model(events):
         unit.retire(kind, value)
     unit.stop()
     kinds, values = (np.array(column, np.int64) for column in (zip(*events, strict=True) if events else ([], [])))
-    stop = encode.encode_flow(np.array([6]), np.array([0]), np.array([1]))
+    stop = encode.encode_flow(np.array([FLOW_KINDS.index("stop")]), np.array([0]), np.array([1]))
     made = [encode.start_flow(64), encode.encode_flow(*flow_of(kinds.astype(np.uint8), values)), stop]
     assert encode.pack(Frames.join(made)).tolist() == unit.payload.tolist()
 
@@ -282,9 +283,8 @@ def test_what_an_overrun_of_mode_2_loses_lies_between_rows_that_are_told(tmp_pat
 
 
 def expanded(kinds, values, counts):
-    names = ("start", "restart", "taken", "not_taken", "new_pc", "loop", "stop")
     return [
-        (names[kind], int(value) & (1 << 28) - 1)
+        (FLOW_KINDS[kind], int(value) & (1 << 28) - 1)
         for kind, value, count in zip(kinds, values, counts, strict=True)
         for _ in range(count)
     ]

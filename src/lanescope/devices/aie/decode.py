@@ -78,7 +78,7 @@ _OTHER_MODE = "other_mode"
 _EXECUTION, _RESERVED = 2, 3
 _AFTER_GAP = 1 << 4  # in a tag
 _LOOP = FLOW_KINDS.index("loop")
-_HAS_PC = np.array([kind in ("start", "restart", "new_pc") for kind in FLOW_KINDS])
+_LAST_WITH_PC = FLOW_KINDS.index("new_pc")
 
 
 class _Arena:
@@ -363,14 +363,14 @@ class AieDecoder:
         if {1, 2} <= set(self._modes):
             is_flow = modes[tag >> 7] == _EXECUTION
             pc_rows, flow_rows = np.flatnonzero(~is_flow), np.flatnonzero(is_flow)
-            self._add_pc_events(first + pc_rows, times[pc_rows], value[pc_rows])
-            self._add_flow(first + flow_rows, times[flow_rows], value[flow_rows], tag[flow_rows])
+            self._add_pc_events(Column.array(first + pc_rows), times[pc_rows], value[pc_rows])
+            self._add_flow(Column.array(first + flow_rows), times[flow_rows], value[flow_rows], tag[flow_rows])
         elif _EXECUTION in self._modes:
-            self._add_flow(first + np.arange(count), times, value, tag)
+            self._add_flow(_counting(first, count), times, value, tag)
         else:
-            self._add_pc_events(first + np.arange(count), times, value)
+            self._add_pc_events(_counting(first, count), times, value)
 
-    def _add_pc_events(self, instant: I64, cycles: I64, value: U32) -> None:
+    def _add_pc_events(self, instant: Column, cycles: I64, value: U32) -> None:
         count = len(instant)
         if not count:
             return
@@ -382,7 +382,7 @@ class AieDecoder:
             mask=Column.derived(count, lambda: EVENT_PC["mask"].of(value).astype(np.uint8)),
         )
 
-    def _add_flow(self, instant: I64, times: I64, value: U32, tag: U32) -> None:
+    def _add_flow(self, instant: Column, times: I64, value: U32, tag: U32) -> None:
         count = len(instant)
         if not count:
             return
@@ -390,7 +390,7 @@ class AieDecoder:
         codes = kinds.codes(FLOW_KINDS)
         kind = (tag & 7).astype(np.uint8)
         loop = MODE2["loop"]
-        has_pc, is_loop = _HAS_PC[kind], kind == _LOOP
+        has_pc, is_loop = kind <= _LAST_WITH_PC, kind == _LOOP
         self._builder.append(
             "aie_program_flow",
             instant_id=instant,
@@ -732,6 +732,10 @@ def _headers(source: Source) -> list[int]:
         rest = np.concatenate([rest, words[: reader.finish(words, offsets)]])
     scan(rest, is_last=True)
     return list(scanner.headers)
+
+
+def _counting(first: int, count: int) -> Column:
+    return Column.derived(count, lambda: np.arange(first, first + count, dtype=np.int64))
 
 
 def _hertz(value: Any) -> Fraction | None:

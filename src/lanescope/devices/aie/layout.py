@@ -243,8 +243,8 @@ FRAMES = (
 NO_FRAME = ("unknown_code", "crosses_word", "misaligned", "truncated", "zero_word", "other_mode")
 #: Frames that carry nothing.
 FILLERS = ("filler", "filler0", "filler1")
-#: What a row of mode 2 says, by the number in its native tag.
-FLOW_KINDS = ("start", "restart", "taken", "not_taken", "new_pc", "loop", "stop")
+#: What a row of mode 2 says, by the number in its native tag; the first ones with an address.
+FLOW_KINDS = ("start", "restart", "new_pc", "taken", "not_taken", "loop", "stop")
 #: What the native packet scanner calls its runs of words, by number.
 RUNS = ("packet", "lost", "orphan", "zeros", "incomplete")
 PACKET_RUN, LOST_RUN, ORPHAN_RUN, ZEROS_RUN, INCOMPLETE_RUN = range(5)

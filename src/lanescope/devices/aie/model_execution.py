@@ -20,7 +20,7 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
 
-START, RESTART, TAKEN, NOT_TAKEN, NEW_PC, LOOP, STOP = range(len(FLOW_KINDS))
+START, RESTART, NEW_PC, TAKEN, NOT_TAKEN, LOOP, STOP = range(len(FLOW_KINDS))
 PC_MASK = MODE2["new_pc"]["pc"].mask
 #: More trips than a loop frame has room for.
 WRAPPED_TRIPS = 1 << MODE2["loop"]["count"].width
