@@ -1,0 +1,43 @@
+/* What softze offers its tests beyond Level Zero. zeDriverGetExtensionFunctionAddress() finds these functions by name;
+ * the driver's library exports them too. */
+#ifndef SOFTZE_H
+#define SOFTZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a kernel gets: the values set by zeKernelSetArgumentValue, the launch's sizes, and the pointer that
+ * softze_register_kernel() was given. */
+typedef struct softze_launch {
+    const void* const* arguments;
+    const size_t* sizes;
+    uint32_t count;
+    uint32_t groups[3];
+    uint32_t group_size[3];
+    void* data;
+} softze_launch;
+
+typedef void (*softze_kernel)(const softze_launch* launch);
+
+/* Make a C function known as a kernel, for all modules. It runs once a launch and takes at least `ticks`. A function
+ * registered again replaces the first. The kernels that come with the driver: see kernels.cpp. */
+void softze_register_kernel(const char* name, softze_kernel function, void* data, uint64_t ticks);
+typedef void (*softze_register_kernel_t)(const char* name, softze_kernel function, void* data, uint64_t ticks);
+
+/* Name the command that this thread appends next in the truth. */
+void softze_mark(const char* text);
+typedef void (*softze_mark_t)(const char* text);
+
+/* A count of SOFTZE_STATS by its name, for example "live.event", "live.pool.most", "query_bytes", "memory.host",
+ * "mistakes", "calls.zeEventCreate"; 0 for a name that nothing counted yet. */
+uint64_t softze_stat(const char* name);
+typedef uint64_t (*softze_stat_t)(const char* name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+"""Build the software driver of Level Zero and its programs for tests, once for each choice of sanitizers."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Softze:
+    """The software driver, as built.
+
+    Attributes:
+        folder: where all of it lies.
+        levelzero: Debian's Level Zero: ``include`` and ``lib``.
+    """
+
+    folder: Path
+    levelzero: Path
+
+    @property
+    def driver(self) -> Path:
+        """The driver's library, for ZE_ENABLE_ALT_DRIVERS."""
+        return self.folder / "libsoftze.so"
+
+    @property
+    def app(self) -> Path:
+        """The program ``softze_app``, linked with the loader."""
+        return self.folder / "softze_app"
+
+    @property
+    def app_dlopen(self) -> Path:
+        """The same program, which opens the loader by name."""
+        return self.folder / "softze_app_dlopen"
+
+    def environment(self, loader: Path | None = None, **habits: str | int | Path) -> dict[str, str]:
+        """Return the environment in which a program finds the loader and this driver.
+
+        Args:
+            loader: the folder of the loader; Debian's by default.
+            habits: variables of ``softze/habits.hpp`` without their prefix, in any case: ``host_reset="sticky"``.
+
+        Returns:
+            A copy of this process's environment, without its own SOFTZE and ZE variables.
+        """
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTZE_", "ZE_", "ZEL_"))}
+        kept["ZE_ENABLE_ALT_DRIVERS"] = str(self.driver)
+        kept["LD_LIBRARY_PATH"] = str(loader or self.levelzero / "lib")
+        kept.update({f"SOFTZE_{name.upper()}": str(value) for name, value in habits.items()})
+        return kept
+
+
+def build(levelzero: Path, sanitize: str = "") -> Softze:
+    """Build what has changed, in ``build/softze`` or, sanitized, in ``build/softze-NAME``.
+
+    Args:
+        levelzero: the folder of Level Zero's ``include`` and ``lib``.
+        sanitize: sanitizers for gcc: ``address,undefined`` or ``thread``.
+
+    Returns:
+        What was built.
+    """
+    name = f"softze-{sanitize.split(',')[0]}" if sanitize else "softze"
+    folder = ROOT / "build" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = Path(sys.executable).parent
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may come at once
+        for command in (
+            ["cmake", "-S", str(ROOT / "tests/native"), "-B", str(folder), "-G", "Ninja", "--log-level=WARNING"]
+            + [f"-DSOFTZE_LEVELZERO={levelzero}", f"-DSOFTZE_SANITIZE={sanitize}"],
+            ["cmake", "--build", str(folder)],
+        ):
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+            )
+            if done.returncode != 0:
+                raise RuntimeError(f"{' '.join(command)} failed\n{done.stdout[-8000:]}{done.stderr[-4000:]}")
+    return Softze(folder, levelzero)
