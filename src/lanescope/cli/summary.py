@@ -87,14 +87,15 @@ def _of_family(args: argparse.Namespace, trace: Trace) -> Table | None:
     from lanescope import devices
 
     known = set(trace.inputs["family"].tolist())
-    families = [family for family in (*devices.in_tree(), *devices.strangers()) if args.by in family.summaries]
+    is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
+    # Finding the families of other packages takes a while: only where one of them may have the answer.
+    others = devices.strangers() if known - set(devices.IN_TREE) or not is_common else ()
+    families = [family for family in (*devices.in_tree(), *others) if args.by in family.summaries]
     for family in families:
         if family.name in known:
             return family.summarise(args.by, trace)
-    if args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS:
-        return None
-    # Not of its kind: the family says so better than we could.
-    return families[0].summarise(args.by, trace)
+    # Where the trace is not of its kind, the family says so better than we could.
+    return None if is_common else families[0].summarise(args.by, trace)
 
 
 def _kinds(given: Sequence[str]) -> dict[str, str]:

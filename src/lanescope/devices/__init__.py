@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, settle
+from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, View, settle
 from lanescope.errors import MissingToolError, UsageError
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
@@ -52,4 +52,16 @@ def strangers() -> tuple[Family, ...]:
     return tuple(found)
 
 
-__all__ = ["IN_TREE", "STAGES", "Decoder", "Family", "Option", "Simulation", "family", "in_tree", "settle", "strangers"]
+__all__ = [
+    "IN_TREE",
+    "STAGES",
+    "Decoder",
+    "Family",
+    "Option",
+    "Simulation",
+    "View",
+    "family",
+    "in_tree",
+    "settle",
+    "strangers",
+]
