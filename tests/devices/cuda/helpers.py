@@ -28,7 +28,7 @@ def buffer(lanes, *, blocks=1, groups=None, stride=0, slots=0):
     return words
 
 
-LS2_LETTERS = dict(zip("BEICbeof", range(8), strict=True))
+LS2_LETTERS = dict(zip("BEIcbeof", range(8), strict=True))
 
 
 def ls2(lanes, *, groups=1, capacity=64, words=1, ring=False, states=None, begin=None, end=None, clock=0):

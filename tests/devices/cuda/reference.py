@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, INSTANT, STAMP_WRAP, TIRX_RECORD
+from lanescope.devices.cuda.layout import (
+    BEGIN,
+    COUNTER,
+    END,
+    FINALIZE,
+    INSTANT,
+    LS2_FILE_WORDS,
+    LS2_LANE_WORDS,
+    LS2_RECORD,
+    STAMP_WRAP,
+    TIRX_RECORD,
+)
 from lanescope.trace import Flag
 
 STEP_BACK = 1 << 20
@@ -38,8 +49,7 @@ class Lane:
 
 
 def decode_lane(words, lane, stride):
-    """Return what stands in one lane, ticks unwrapped from its first stamp."""
-    found = Lane()
+    """Return what stands in one lane of a strided buffer, ticks unwrapped from its first stamp."""
     positions = words[1 + lane :: stride]
     good = [
         (index, TIRX_RECORD.decode(word))
@@ -47,6 +57,46 @@ def decode_lane(words, lane, stride):
         if word and TIRX_RECORD.decode(word)["lane"] == lane
     ]
     bad = [index for index, word in enumerate(positions) if word and TIRX_RECORD.decode(word)["lane"] != lane]
+    return apply(lane, good, bad, full_at=len(positions))
+
+
+def decode_ls2_lane(words, lane, *, capacity, width, ring, offered):
+    """Return what stands in one finalized lane of an LS2 buffer."""
+    start = LS2_FILE_WORDS + lane * (LS2_LANE_WORDS + capacity * width) + LS2_LANE_WORDS
+    lost = max(0, offered - capacity)
+    first, shift = (offered % capacity, 1) if ring and lost else (0, 0)
+    order = [start + (first + i) % capacity * width for i in range(min(offered, capacity))]
+    found = [words[at] if at < len(words) else 0 for at in order]
+    good, bad = [], []
+    counter = None  # the record whose value may come next
+    for at, word in enumerate(found):
+        before, counter = counter, None
+        follows = width == 2 or (at + 1 < len(found) and found[at + 1] % 4 == 2)
+        if word % 2:
+            fields = LS2_RECORD.decode(word)
+            if fields["kind"] == COUNTER and not follows:
+                bad.append(at + shift)
+                continue
+            if fields["kind"] == COUNTER and width == 1:
+                counter = fields
+            good.append((at + shift, {**fields, "kind": min(fields["kind"], INSTANT)}))
+        elif word and before and word % 4 == 2:
+            good.append((at + shift, {**before, "kind": INSTANT}))
+        elif word:
+            bad.append(at + shift)
+    return apply(lane, good, bad, full_at=None if ring or not lost else -1)
+
+
+def apply(lane, good, bad, *, full_at):
+    """Apply the rules to one lane.
+
+    Args:
+        lane: its number.
+        good: (position, fields) of its readable records.
+        bad: positions of unreadable words.
+        full_at: the lane is full if its records reach this position; -1: it is; None: it cannot be.
+    """
+    found = Lane()
     stamp = tick = expected = last_gap = launch = 0
     backward = finalized = False
     active: list[Region] = []
@@ -112,7 +162,7 @@ def decode_lane(words, lane, stride):
             assert kind in (END, INSTANT)
             found.marks.append((lane, launch, event, tick, index, kind == END, flags))
 
-    found.is_full = bool(good) and expected == len(positions) and not finalized
+    found.is_full = not finalized and (full_at == -1 or (bool(good) and expected == full_at))
     tail = [index for index in bad if index >= expected]
     if tail:
         found.gaps.append((lane, tick, -1, expected, tail[-1] + 1 - expected, len(tail)))
@@ -146,3 +196,53 @@ def tick_step(lanes):
     if len(set(stamps)) < 16:
         return None
     return gcd(*[(stamp - stamps[0]) % STAMP_WRAP for stamp in stamps])
+
+
+def assert_same(decoded, expected):
+    """Compare what the native rules made of lanes, before they are aligned, with a ``Lane`` for each."""
+    step = tick_step(expected)
+    regions = [region for lane in expected for region in lane.regions]
+    rows = decoded.slices
+    found = zip(
+        rows.lane.tolist(),
+        *(rows[name].tolist() for name in ("launch", "event", "begin", "dur", "begin_index", "end_index", "flags")),
+        strict=True,
+    )
+    wanted = []
+    for region in regions:
+        dur = (region.last_seen if region.end is None else region.end) - region.begin
+        flags = region.flags
+        if step is not None and region.end is not None and 0 <= dur < 2 * step:
+            flags |= Flag.BELOW_RESOLUTION
+        end_index = region.begin_index if region.end is None else region.end_index
+        row = (region.lane, region.launch, region.event, region.begin, dur, region.begin_index, end_index, int(flags))
+        wanted.append(row)
+    assert list(found) == wanted
+    seen = 0
+    for row in wanted:
+        seen |= row[-1]
+    assert decoded.seen == seen
+    assert decoded.tick_step == (step or None)
+
+    marks = decoded.instants
+    found = zip(
+        marks.lane.tolist(),
+        *(marks[name].tolist() for name in ("launch", "event", "tick", "index", "is_end", "flags")),
+        strict=True,
+    )
+    assert list(found) == [(*mark[:5], int(mark[5]), int(mark[6])) for lane in expected for mark in lane.marks]
+    gaps = decoded.gaps
+    found = zip(*(gaps[name].tolist() for name in ("lane", "tick", "dur", "index", "missing", "bad")), strict=True)
+    assert list(found) == [gap for lane in expected for gap in lane.gaps]
+
+    summary = decoded.summary
+    for number, lane in enumerate(expected):
+        assert summary["records"][number] == len(lane.ticks)
+        assert bool(summary["full"][number]) == lane.is_full
+        if lane.ticks:
+            assert summary["first"][number] == lane.ticks[0]
+            assert summary["last"][number] == lane.ticks[-1]
+            assert summary["min"][number] == min(lane.ticks)
+            assert summary["max"][number] == max(lane.ticks)
+        if lane.finalize is not None:
+            assert summary["finalize"][number] == lane.finalize

@@ -54,52 +54,8 @@ def test_native_equals_reference(given_buffer):
     decoded = buffer.decode(split=True, step_back=STEP_BACK)
     expected = [reference.decode_lane(words.tolist(), lane, stride) for lane in range(lanes)]
 
-    step = reference.tick_step(expected)
-    regions = [region for lane in expected for region in lane.regions]
-    rows = decoded.slices
-    found = zip(
-        rows.lane.tolist(),
-        *(rows[name].tolist() for name in ("launch", "event", "begin", "dur", "begin_index", "end_index", "flags")),
-        strict=True,
-    )
-    wanted = []
-    for region in regions:
-        dur = (region.last_seen if region.end is None else region.end) - region.begin
-        flags = region.flags
-        if step is not None and region.end is not None and 0 <= dur < 2 * step:
-            flags |= Flag.BELOW_RESOLUTION
-        end_index = region.begin_index if region.end is None else region.end_index
-        row = (region.lane, region.launch, region.event, region.begin, dur, region.begin_index, end_index, int(flags))
-        wanted.append(row)
-    assert list(found) == wanted
-    seen = 0
-    for row in wanted:
-        seen |= row[-1]
-    assert decoded.seen == seen
-    assert decoded.tick_step == (step or None)
-
-    marks = decoded.instants
-    found = zip(
-        marks.lane.tolist(),
-        *(marks[name].tolist() for name in ("launch", "event", "tick", "index", "is_end", "flags")),
-        strict=True,
-    )
-    assert list(found) == [(*mark[:5], int(mark[5]), int(mark[6])) for lane in expected for mark in lane.marks]
-    gaps = decoded.gaps
-    found = zip(*(gaps[name].tolist() for name in ("lane", "tick", "dur", "index", "missing", "bad")), strict=True)
-    assert list(found) == [gap for lane in expected for gap in lane.gaps]
-
+    reference.assert_same(decoded, expected)
     summary = decoded.summary
-    for number, lane in enumerate(expected):
-        assert summary["records"][number] == len(lane.ticks)
-        assert bool(summary["full"][number]) == lane.is_full
-        if lane.ticks:
-            assert summary["first"][number] == lane.ticks[0]
-            assert summary["last"][number] == lane.ticks[-1]
-            assert summary["min"][number] == min(lane.ticks)
-            assert summary["max"][number] == max(lane.ticks)
-        if lane.finalize is not None:
-            assert summary["finalize"][number] == lane.finalize
     assert int(summary["records"].sum()) + buffer.unreadable == np.count_nonzero(words[1:])
 
 

@@ -18,6 +18,7 @@ from lanescope.devices.cuda.schema import LANES, MARKS, REGIONS, STATS, TABLES
 from lanescope.devices.cuda.tree import Tree
 from lanescope.source import Capture
 from lanescope.trace import Column, Flag, TimeBase, Trace, TraceBuilder
+from lanescope.trace.stats import CORE_STATS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -54,12 +55,13 @@ class Maker:
         self.capture, self.options, self.names = capture, options, given
         self.buffer, self.content, self.before = buffer, content, content.before
         self.grid = buffer.grid
+        self._stats: dict[str, tuple[int, int | None, int | None]] = {}
         self.device = options["device"] or buffer.describe().get("device", "GPU")
 
-    def batches(self, limit: int = PART_RECORDS) -> Iterator[Trace]:
-        """Yield the trace in batches of about ``limit`` records."""
+    def batches(self) -> Iterator[Trace]:
+        """Yield the trace in batches of about ``PART_RECORDS`` records."""
         buffer, options = self.buffer, self.options
-        parts = buffer.parts(limit)
+        parts = buffer.parts(PART_RECORDS)
         rules = {"split": options["multi"] == "split", "step_back": STEP_BACK}
         # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
         decoded = [buffer.decode(part, **rules) for part in parts[:1]]
@@ -81,8 +83,10 @@ class Maker:
             self._part(piece)
             if number + 1 < len(parts):
                 yield self.builder.batch()
+        self._overruns()
         self._lane_details()
         facts.add(self)
+        self._count()
         name, make = buffer.raw()
         before = self.before
         self.builder.records(name, lambda: make(before))
@@ -162,14 +166,14 @@ class Maker:
         if self.buffer.has_special and len(rows):
             where = self.joined.add(decoded, first)
         self._instants(rows, where)
-        self._gaps(decoded)
+        self._missing(decoded)
 
     def _doubt(self, decoded: Decoded, lanes: slice) -> None:
         """Flag what the turns of the lanes leave open, and take back what they prove."""
         ambiguous = np.uint32(Flag.EPOCH_AMBIGUOUS)
         for rows in (decoded.slices, decoded.instants):
             flags = rows["flags"]
-            if self.turns.sure is not None and decoded.seen & Flag.EPOCH_AMBIGUOUS:
+            if self.turns.sure is not None and self.summary["jumps"][lanes].any():
                 flags &= ~np.where(rows.spread(self.turns.sure[lanes]), ambiguous, np.uint32(0))
             if self.turns.doubtful is not None:
                 flags |= np.where(rows.spread(self.turns.doubtful[lanes]), ambiguous, np.uint32(0))
@@ -353,11 +357,10 @@ class Maker:
 
     # --- gaps ---------------------------------------------------------------------------------------------------
 
-    def _gaps(self, decoded: Decoded) -> None:
-        self._missing(decoded)
-        lanes = np.arange(decoded.base, decoded.base + len(decoded.summary["records"]))
+    def _overruns(self) -> None:
+        """Add a gap behind each lane that had no more room."""
         summary = self.summary
-        full = lanes[summary["full"][lanes] != 0]
+        full = np.flatnonzero(summary["full"])
         if not len(full):
             return
         is_open = summary["open"][full]
@@ -376,8 +379,11 @@ class Maker:
             lost_count_valid=exact | (is_open > 0),
             input_id=self.input_id,
         )
-        self.stat("cuda_lane_full", len(full), ts=int(last[0]))
-        self.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=int(last[0]))
+        if not exact.all():
+            # What a probe counted itself needs no guess.
+            first = int(last[exact.argmin()])
+            self.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
+            self.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=first)
 
     def _missing(self, decoded: Decoded) -> None:
         """Add a gap for each run of positions without a readable record."""
@@ -488,8 +494,17 @@ class Maker:
         return self.before + self.buffer.slots_of(lane, index) * self.buffer.unit_bytes
 
     def stat(self, name: str, count: int, *, offset: int | None = None, ts: int | None = None) -> None:
-        """Count a fact about the input."""
-        self.builder.stat(name, count, input_id=self.input_id, first_offset=offset, first_ts=ts)
+        """Count a fact about the input; the first place is kept."""
+        if count:
+            before = self._stats.get(name)
+            self._stats[name] = (count, offset, ts) if before is None else (before[0] + count, *before[1:])
+
+    def _count(self) -> None:
+        """Add the stats in the order of their declarations, however the lanes were cut."""
+        for spec in STATS + CORE_STATS:
+            if spec.name in self._stats:
+                count, offset, ts = self._stats[spec.name]
+                self.builder.stat(spec.name, count, input_id=self.input_id, first_offset=offset, first_ts=ts)
 
     def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str) -> None:
         """Count the rows under ``mask``, with the place of the first."""

@@ -14,7 +14,7 @@ from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.clocks import Timeline
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, turns_of
-from lanescope.devices.cuda.tirx import TirxBuffer, Words, find_stride, header
+from lanescope.devices.cuda.tirx import Geometry, TirxBuffer, Words, find_stride, header, scan
 from lanescope.errors import UsageError
 from lanescope.trace import Table
 
@@ -91,12 +91,50 @@ class StridedBuffer:
         )
 
     def parts(self, limit: int) -> list[tuple[int, int]]:
-        """All lanes at once: their records stand between each other."""
-        return [(0, self.tirx.geometry.lanes)]
+        """Cut the lanes into runs of about equal size."""
+        geometry = self.tirx.geometry
+        if not geometry.stride or self.tirx.found.used <= limit:
+            return [(0, geometry.lanes)]
+        rows = self.tirx.found.last_used // geometry.stride + 1
+        width = max(1, limit // rows)
+        return [(first, min(first + width, geometry.lanes)) for first in range(0, geometry.lanes, width)]
 
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
-        """Decode all lanes; arguments as ``buffer.Buffer.decode`` describes them."""
-        return self.tirx.decode(split=split, step_back=step_back)
+        """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
+        first, last = part
+        if last - first == self.tirx.geometry.lanes:
+            return self.tirx.decode(split=split, step_back=step_back)
+        decoded = self._cut(first, last).decode(split=split, step_back=step_back)
+        if first:
+            decoded.summary = {name: column[1:] for name, column in decoded.summary.items()}
+            for rows in (decoded.slices, decoded.instants):
+                rows.counts, rows.base = rows.counts[1:], first
+            decoded.gaps["lane"] -= np.uint32(1)
+            decoded.base = first
+        return decoded
+
+    def _cut(self, first: int, last: int) -> TirxBuffer:
+        """Return a buffer of these lanes only, numbered from 0; behind an empty one unless they are the first.
+
+        A record of lane 0 may look like an empty word, and no other lane's may begin to.
+        """
+        words, stride = self.tirx.words, self.tirx.geometry.stride
+        rows, rest = divmod(min(len(words) - 1, (self.tirx.found.last_used // stride + 2) * stride), stride)
+        empty = int(first > 0)
+        width = last - first + empty
+        tail = words[1 + rows * stride :][:rest][first:last]
+        made = np.zeros(1 + rows * width + (empty + len(tail) if len(tail) else 0), np.uint64)
+        made[0] = words[0]
+        body = made[1 : 1 + rows * width].reshape(rows, width)
+        body[:, empty:] = words[1 : 1 + rows * stride].reshape(rows, stride)[:, first:last]
+        made[1 + rows * width + empty :] = tail
+        if first:
+            field = layout.TIRX_RECORD["lane"]
+            tag = np.uint64(field.mask << field.lsb)
+            used = made[1:] != 0
+            moved = (made[1:] - np.uint64(first - 1 << field.lsb)) & tag
+            made[1:] = np.where(used, (made[1:] & ~tag) | moved, np.uint64(0))
+        return TirxBuffer(made, Geometry(width, 1, width, "given"), scan(made, width, width))
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> Turns:
         """Place the lanes by their first stamps."""

@@ -1,0 +1,26 @@
+// Any words in a grid that the first byte chooses: what names the block of its slot gets the lane of its slot.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/cuda/flashinfer.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    namespace flashinfer = lanescope::cuda::flashinfer;
+    if (size < 9) return 0;
+    const uint64_t groups = 1 + data[0] % 4, lanes = groups * (1 + data[0] / 4 % 8);
+    std::vector<uint64_t> words((size - 1) / 8);
+    std::memcpy(words.data(), data + 1, words.size() * 8);
+    std::vector<uint64_t> out(words.size());
+    std::vector<int16_t> sm(lanes);
+    const auto agree = flashinfer::to_tirx(words, lanes, groups, out, sm);
+    uint64_t placed = 0;
+    for (size_t slot = 1; slot < words.size(); ++slot) {
+        const auto lane = (slot - 1) % lanes;
+        const bool fits = words[slot] != 0 && (words[slot] >> 12 & 0xFFF) == lane / groups % 4096;
+        placed += fits;
+        if (words[slot] != 0 && fits != ((out[slot] >> 12 & 0xFFFFF) == lane)) std::abort();
+        if ((words[slot] ^ out[slot]) & ~(uint64_t{0xFFFFF} << 12)) std::abort();
+    }
+    return agree == placed ? 0 : (std::abort(), 0);
+}

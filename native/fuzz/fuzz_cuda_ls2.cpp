@@ -1,0 +1,51 @@
+// Any words behind a header that the first bytes choose: no output is overrun, and every position is accounted for.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/cuda/ls2.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace lanescope::cuda;
+    if (size < 10) return 0;
+    const ls2::Layout layout{1 + data[0] % 4u, uint64_t{1} << data[1] % 7, 1 + (data[0] >> 4) % 2u, data[1] >= 128};
+    std::vector<uint64_t> words((size - 2) / 8 + ls2::file_header);
+    std::memcpy(words.data() + ls2::file_header, data + 2, (words.size() - ls2::file_header) * 8);
+    // Small counts reach further than any 64 bits.
+    for (uint64_t lane = 0; lane < layout.lanes; ++lane) {
+        const auto at = ls2::file_header + lane * layout.lane_words();
+        if (at + 1 < words.size() && data[1] % 3 != 0) words[at] %= 4, words[at + 1] %= 200;
+    }
+    std::vector<ls2::Lane> lanes(layout.lanes);
+    ls2::scan(words, layout, lanes);
+    size_t longest = 0, begins = 0, marks = 0, present = 0;
+    for (const auto& lane : lanes) {
+        longest = std::max(longest, static_cast<size_t>(lane.present));
+        begins += static_cast<size_t>(lane.begins);
+        marks += static_cast<size_t>(lane.marks);
+        present += static_cast<size_t>(lane.present);
+        if (lane.present > lane.stored || static_cast<uint64_t>(lane.stored) > layout.capacity) std::abort();
+    }
+    const size_t holes = present + lanes.size();
+    std::vector<int64_t> b(begins), d(begins), t(marks), gt(holes), gd(holes);
+    std::vector<uint32_t> sf(begins), sl(begins), sb(begins), se(begins), mf(marks), ml(marks), mi(marks);
+    std::vector<uint32_t> gl(holes), gi(holes), gm(holes), gb(holes);
+    std::vector<uint16_t> e(begins), me(marks);
+    std::vector<uint8_t> ends(marks);
+    std::vector<Record> records(longest);
+    std::vector<Edge> edges(2 * longest);
+    std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
+    static std::vector<int32_t> top(size_t{1} << ls2::event_bits, -1);
+    std::vector<Summary> summaries(lanes.size());
+    Slices slices{b, d, sf, sl, sb, se, e};
+    Instants instants{t, mf, ml, mi, me, ends};
+    Gaps gaps{gt, gd, gl, gi, gm, gb};
+    LaneDecoder decoder({32, true, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
+    ls2::decode(words, layout, lanes, records, summaries, decoder);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+        if (summaries[i].records != lanes[i].begins + lanes[i].marks) std::abort();
+        if (summaries[i].records + summaries[i].missing > lanes[i].stored + 1) std::abort();
+    }
+    return 0;
+}
