@@ -11,10 +11,6 @@ STORES = {"store"}
 NAMES = ["tile", "load", "tma_k", "mma", "softmax", "wait_full", "barrier", "store"]
 
 
-def kind(name):
-    return "wait" if name in WAITS else "load" if name in LOADS else "store" if name in STORES else "compute"
-
-
 class Sweep:
     """A trace, moment by moment.
 
@@ -22,6 +18,7 @@ class Sweep:
         ticks: the moments, each standing for [t, t + 1).
         doing: (lane, t) -> rows of slices that the lane is in.
         unit: lane -> its parent, or itself at the top.
+        outer: names of regions that mostly enclose others.
         unknown: (unit, t) -> whether the state of one of its lanes is not known.
     """
 
@@ -38,9 +35,10 @@ class Sweep:
             spans = [*oracles.gaps_of(trace, lane), *oracles.tails_of(trace, lane)]
             self.unknown.update((self.unit[lane], t) for t in {t for span in spans for t in range(*span)})
         self.doing = {}
+        encloses = set()
         for lane in self.lanes:
             mine = [row for row in self.slices if row["track_id"] == lane and len(range(*oracles.extent(row)))]
-            crossing = {
+            crossing = {row["id"] for row in mine if tracks[lane]["discipline"] == "free"} or {
                 row["id"]
                 for one, other in combinations(mine, 2)
                 for (a, b), (c, d) in [sorted([oracles.extent(one), oracles.extent(other)])]
@@ -51,11 +49,28 @@ class Sweep:
                 (row for row in mine if row["id"] not in crossing),
                 key=lambda row: (oracles.extent(row)[0], -oracles.extent(row)[1], row["id"]),
             )
+            encloses |= {
+                outer["id"]
+                for outer, inner in combinations(stack, 2)
+                if oracles.extent(inner)[1] <= oracles.extent(outer)[1]
+                and oracles.extent(inner)[0] < oracles.extent(outer)[1]
+            }
             spans = {row["id"]: range(*oracles.extent(row)) for row in mine}
             for t in self.ticks:
                 here = [row for row in stack if t in spans[row["id"]]][-1:]
                 here += [row for row in mine if row["id"] in crossing and t in spans[row["id"]]]
                 self.doing[lane, t] = here
+
+        counts, enclosing = (
+            Counter(row["name"] for row in self.slices if row["id"] in ids)
+            for ids in ({row["id"] for row in self.slices}, encloses)
+        )
+        self.outer = {name for name in counts if 2 * enclosing[name] > counts[name]}
+
+    def kind(self, name):
+        """The kind of work of a region."""
+        known = "wait" if name in WAITS else "load" if name in LOADS else "store" if name in STORES else None
+        return known or ("outer" if name in self.outer else "compute")
 
     def names(self, unit, t):
         """Names of the regions that run in a unit."""
@@ -76,8 +91,9 @@ class Sweep:
         for unit in set(self.unit.values()):
             for t in self.ticks:
                 names = self.names(unit, t)
-                computes = any(kind(name) == "compute" for name in names)
-                keys = {(kind(name), key) for name in names for key in (name, None) if kind(name) != "compute"}
+                computes = any(self.kind(name) == "compute" for name in names)
+                kinds = {(self.kind(name), key) for name in names for key in (name, None)}
+                keys = {key for key in kinds if key[0] not in ("compute", "outer")}
                 for key in keys:
                     total = found.setdefault(key, [0, 0, 0])
                     total[0] += 1

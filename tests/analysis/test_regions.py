@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import oracles
-from analysis.sweep import NAMES, WAITS, Sweep, kind, runs
+from analysis.sweep import NAMES, WAITS, Sweep, runs
 from lanescope import testing
 from lanescope.analysis import activity, idle, lanes, occupancy, overlap, percentiles
 from lanescope.analysis.lanes import LaneTime
@@ -32,7 +32,15 @@ def pipelines(draw):
             parent = builder.track(f"block {block}", kind="group", role="block")
         for group in range(draw(st.integers(1, 3))):
             name = f"group {block}.{group}" if parent is None else f"group {group}"
-            found.append(builder.track(name, kind="lane", role="group", parent=parent, discipline="nested"))
+            found.append(
+                builder.track(
+                    name,
+                    kind="lane",
+                    role="group",
+                    parent=parent,
+                    discipline=draw(st.sampled_from(["nested", "nested", "nested", "free"])),
+                )
+            )
     for _ in range(draw(st.integers(0, 10))):
         length = draw(st.one_of(st.none(), st.integers(0, 12), st.integers(0, 12)))
         begin = draw(TIMES)
@@ -115,7 +123,7 @@ def test_the_time_of_units_adds_up(trace):
         assert row["lanes"] == len(mine)
         parts = ("work_ns", "stalled_ns", "unknown_ns", "empty_ns")
         assert sum(row[name] for name in parts) == row["window_ns"] == last - first
-        kinds = [{kind(name) for name in sweep.names(unit, t)} for t in sweep.ticks]
+        kinds = [{sweep.kind(name) for name in sweep.names(unit, t)} for t in sweep.ticks]
         for name in ("load", "compute", "store"):
             assert row[f"{name}_ns"] == sum(name in running for running in kinds)
         assert row["work_ns"] == sum(bool(running - {"wait"}) for running in kinds)
@@ -301,6 +309,19 @@ def test_many_regions_share_a_row():
     assert len(table) == (overlap.MAX_REGIONS + 1) ** 2
 
 
+def test_a_region_around_others_does_not_compute():
+    builder = TraceBuilder(TimeBase())
+    block = builder.track("block 0", kind="group", role="block")
+    loads, issuer = (builder.track(name, kind="lane", role="group", parent=block) for name in ("async", "issuer"))
+    builder.append("slices", track_id=[loads, issuer, issuer], ts=[0, 0, 60], dur=[100, 100, 30],
+                   name=["load", "tile", "mma"])  # fmt: skip
+    trace = builder.finish()
+    (row, _) = overlap.hidden(trace).rows()
+    assert (row["kind"], row["hidden_ns"], row["exposed_ns"]) == ("load", 30, 70)
+    (row, _) = overlap.hidden(trace, given={"compute": "t*"}).rows()
+    assert (row["hidden_ns"], row["exposed_ns"]) == (100, 0)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("wait_load", "wait"), ("tma_load2", "load"), ("LDGSTS", "load"), ("prefetchNext", "load"), ("qk", "compute"),
@@ -313,7 +334,7 @@ def test_kinds_by_words(name, expected):
 def test_given_kinds_come_first_and_must_exist():
     assert activity.classify("mbarrier", {"wait": "mbar*, *poll"}) == "wait"
     with pytest.raises(UsageError, match="no kind of work"):
-        activity.classes([], {"waits": "x"})
+        activity.check({"waits": "x"})
 
 
 def test_units_are_told_by_tracks_or_by_the_detail_table():

@@ -12,10 +12,12 @@ import numpy as np
 from lanescope.analysis.intervals import Intervals, Ints, crossing, firsts, join, order, positions
 from lanescope.analysis.lanes import LaneTime
 from lanescope.errors import UsageError
+from lanescope.trace import Trace
 
-#: Kinds of work, as far as a name tells: what moves data in, what computes, what moves it out, what waits.
-LOAD, COMPUTE, STORE, WAIT = "load", "compute", "store", "wait"
-CLASSES = (LOAD, COMPUTE, STORE, WAIT)
+#: Kinds of work, as far as a name tells: what moves data in, what computes, what moves it out, what waits; and regions
+#: that only enclose others, of whose own time nothing tells what happens in it.
+LOAD, COMPUTE, STORE, WAIT, OUTER = "load", "compute", "store", "wait", "outer"
+CLASSES = (LOAD, COMPUTE, STORE, WAIT, OUTER)
 
 #: Words of a region's name by which its kind is known; waiting wins, as in ``wait_load``.
 _WORDS = (
@@ -35,10 +37,12 @@ class Pieces:
     Attributes:
         time: intervals by lane; on a lane whose slices nest no two share time. Sorted by lane and begin, none empty.
         row: int64 [m], row of the slices table.
+        encloses: int64 [k], rows of slices that another one is nested in.
     """
 
     time: Intervals
     row: Ints
+    encloses: Ints
 
     def __len__(self) -> int:
         return len(self.row)
@@ -47,8 +51,9 @@ class Pieces:
 def innermost(time: LaneTime) -> Pieces:
     """Return what each lane is doing at each moment.
 
-    A slice counts while nothing that is nested in it on its lane does. Slices that cross another one of their lane are
-    in no stack: they count from begin to end, and what they cross too. An open slice counts as far as it was last seen.
+    A slice counts while nothing that is nested in it on its lane does. Slices that cross another one of their lane, and
+    all slices of lanes of discipline ``free``, are in no stack: they count from begin to end, whatever else does. An
+    open slice counts as far as it was last seen.
 
     Args:
         time: the trace's lane times.
@@ -58,22 +63,25 @@ def innermost(time: LaneTime) -> Pieces:
     usable = (end[rows] > begin[rows]) & (track[rows] >= 0) & (track[rows] < len(time.tree))
     rows = rows[usable]
     sorted_time = time.extents.take(rows)
-    crosses = crossing(sorted_time)
-    if not crosses.any():
-        return Pieces(*_stacked(sorted_time, rows))
-    pieces, owner = _stacked(sorted_time.take(~crosses), rows[~crosses])
-    joined = join(pieces, sorted_time.take(crosses))
-    owner = np.concatenate([owner, rows[crosses]])
+    alone = (time.tree.tracks["discipline"] == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
+    stacked = np.flatnonzero(~alone)
+    alone[stacked] = crossing(sorted_time.take(stacked))
+    if not alone.any():
+        return _stacked(sorted_time, rows)
+    found = _stacked(sorted_time.take(~alone), rows[~alone])
+    joined = join(found.time, sorted_time.take(alone))
+    owner = np.concatenate([found.row, rows[alone]])
     sort = order(*joined)
-    return Pieces(joined.take(sort), owner[sort])
+    return Pieces(joined.take(sort), owner[sort], found.encloses)
 
 
-def _stacked(stack: Intervals, rows: Ints) -> tuple[Intervals, Ints]:
-    """Return the innermost pieces of slices that nest properly, in the order of ``order``, and the row of each."""
+def _stacked(stack: Intervals, rows: Ints) -> Pieces:
+    """Return the innermost pieces of slices that nest properly; they come in the order of ``order``."""
     group, begin, end = stack
     count = len(group)
+    nothing = np.empty(0, np.int64)
     if not count:
-        return stack, rows
+        return Pieces(stack, rows, nothing)
     new = firsts(group)
     depth = np.arange(count) - _ended_before(stack)
     # A slice's first piece ends where something nested in it begins.
@@ -81,7 +89,7 @@ def _stacked(stack: Intervals, rows: Ints) -> tuple[Intervals, Ints]:
     nests = np.append(~new[1:], False)
     nests[:-1] &= following[:-1] < end[:-1]
     if not nests.any():
-        return stack, rows
+        return Pieces(stack, rows, nothing)
     first_end = np.where(nests, following, end)
     inner = np.flatnonzero(depth > 0)
     parent = _parents(group, depth, inner)
@@ -95,7 +103,7 @@ def _stacked(stack: Intervals, rows: Ints) -> tuple[Intervals, Ints]:
     filled = pieces.end > pieces.begin
     pieces, owner = pieces.take(filled), owner[filled]
     sort = order(*pieces)
-    return pieces.take(sort), owner[sort]
+    return Pieces(pieces.take(sort), owner[sort], np.unique(rows[parent]))
 
 
 def _ended_before(stack: Intervals) -> Ints:
@@ -120,13 +128,14 @@ def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
 # --- kinds of work ------------------------------------------------------------------------------------------------
 
 
-def classify(name: str, given: Mapping[str, str] = {}) -> str:
-    """Return the kind of work of a region: ``load``, ``compute``, ``store`` or ``wait``.
+def classify(name: str, given: Mapping[str, str] = {}, *, is_outer: bool = False) -> str:
+    """Return the kind of work of a region: one of ``CLASSES``.
 
     Args:
         name: the region's name. Its words tell (``wait_full`` waits, ``loadK`` and ``tma_load`` load); whatever no word
-            tells otherwise computes.
+            tells otherwise computes, unless it only encloses other regions.
         given: patterns that say it better, by kind: ``{"load": "tma*,cp_*"}``; the first that fits wins.
+        is_outer: whether the region mostly encloses others.
 
     Example:
         >>> [classify(name) for name in ("wait_full", "loadK", "qk", "epilogue_store")]
@@ -142,16 +151,35 @@ def classify(name: str, given: Mapping[str, str] = {}) -> str:
     for kind, known in _WORDS:
         if words & known:
             return kind
-    return COMPUTE
+    return OUTER if is_outer else COMPUTE
 
 
-def classes(names: list[str], given: Mapping[str, str] = {}) -> Ints:
-    """Return the kind of each name, int64 [n], indices into ``CLASSES``.
+def classes(trace: Trace, pieces: Pieces, given: Mapping[str, str] = {}) -> Ints:
+    """Return the kind of each name of slices, int64 [names], indices into ``CLASSES``.
+
+    A region is outer if more than half of its slices have another one nested in them and no word of its name says more:
+    an outer region around each tile must not pass for computing while nothing in it runs.
+
+    Args:
+        trace: the trace.
+        pieces: what ``innermost`` returned for it.
+        given: patterns of names by kind, see ``classify``.
 
     Raises:
         UsageError: ``given`` names a kind that is none.
     """
+    check(given)
+    column = trace.slices.column("name")
+    texts = column.dictionary.texts if column.dictionary is not None else []
+    count = np.bincount(column.values, minlength=len(texts))
+    enclosing = np.bincount(column.values[pieces.encloses], minlength=len(texts))
+    outer = (2 * enclosing > count).tolist()
+    kinds = [classify(name, given, is_outer=is_outer) for name, is_outer in zip(texts, outer, strict=True)]
+    return np.array([CLASSES.index(kind) for kind in kinds], np.int64).reshape(-1)
+
+
+def check(given: Mapping[str, str]) -> None:
+    """Raise ``UsageError`` if ``given`` names a kind that is none."""
     for kind in given:
         if kind not in CLASSES:
             raise UsageError(f"{kind!r} is no kind of work", hint="it is one of " + ", ".join(CLASSES))
-    return np.array([CLASSES.index(classify(name, given)) for name in names], np.int64).reshape(-1)

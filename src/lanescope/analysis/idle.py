@@ -141,7 +141,7 @@ def idle(
     pieces = innermost(time) if pieces is None else pieces
     column = trace.slices.column("name")
     texts = list(column.dictionary.texts) if column.dictionary is not None else []
-    waits = classes(texts, given) == CLASSES.index(WAIT)
+    waits = classes(trace, pieces, given) == CLASSES.index(WAIT)
     code = column.values.astype(np.int64)
     stretches = _stretches(time, pieces, waits[code[pieces.row]] if len(pieces) else np.empty(0, np.bool_))
     charge = _by_flow(trace, stretches, pieces)

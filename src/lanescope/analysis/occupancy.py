@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, Pieces, classes, innermost
+from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, WAIT, Pieces, classes, innermost
 from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, join, measure, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, hulls, units
@@ -242,7 +242,7 @@ def by_unit(
     count = len(found)
     column = trace.slices.column("name")
     texts = list(column.dictionary.texts) if column.dictionary is not None else []
-    kind_of = classes(texts, given)
+    kind_of = classes(trace, pieces, given)
     unit = found.of[pieces.time.group]
     mine = np.flatnonzero(unit >= 0)
     kind = kind_of[column.values[pieces.row[mine]]] if len(texts) else np.empty(0, np.int64)
@@ -265,8 +265,9 @@ def by_unit(
     seen = groups > 0
     first, last = time.window
     window = last - first
-    work, compute, load, store = runs(LOAD, COMPUTE, STORE), runs(COMPUTE), runs(LOAD), runs(STORE)
-    worked = worked.take(np.isin(kind, [CLASSES.index(name) for name in (LOAD, COMPUTE, STORE)]))
+    working = [name for name in CLASSES if name != WAIT]
+    work, compute, load, store = runs(*working), runs(COMPUTE), runs(LOAD), runs(STORE)
+    worked = worked.take(kind != CLASSES.index(WAIT))
     # What two sets of intervals share is the sum of both less their union.
     unknown = covered(join(lost, worked), count) - work
     beyond = covered(join(lost, hull), count) - resident

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.activity import CLASSES, COMPUTE, Pieces, classes, innermost
+from lanescope.analysis.activity import CLASSES, COMPUTE, OUTER, Pieces, classes, innermost
 from lanescope.analysis.intervals import Intervals, Ints, join, joint, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, Units, units
@@ -194,7 +194,7 @@ class Overlap:
         column = time.trace.slices.column("name")
         texts = column.dictionary.texts if column.dictionary is not None else []
         code = column.values[pieces.row[used]].astype(np.int64)
-        kind_of = classes(list(texts), given)
+        kind_of = classes(time.trace, pieces, given)
         total = np.zeros(len(texts), np.int64)
         np.add.at(total, code, end - begin)
         shown = np.lexsort((np.arange(len(texts)), -total))[: int(np.count_nonzero(total))]
@@ -206,7 +206,7 @@ class Overlap:
         self.kinds = kind_of[own]
         if len(shown) > len(own):
             self.names.append("(others)")
-            self.kinds = np.append(self.kinds, CLASSES.index(COMPUTE))
+            self.kinds = np.append(self.kinds, CLASSES.index(OUTER))
         lost = join(time.gaps, time.tails)
         lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
         lost_in = self.units.of[lost.group]
@@ -347,7 +347,7 @@ def hidden(
     rows: list[tuple[str, str | None, int, int, int]] = []
     for number, kind in enumerate(CLASSES):
         members = np.flatnonzero(found.kinds == number).tolist()
-        if kind == COMPUTE or not members:
+        if kind in (COMPUTE, OUTER) or not members:
             continue
         for key in (found.of_class(kind), *members):
             name = found.names[key] if key < found.regions else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from lanescope.analysis import idle, occupancy, overlap, percentiles
-from lanescope.analysis.activity import Pieces, innermost
+from lanescope.analysis.activity import CLASSES, Pieces, classes, innermost
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import ALL, LANE, PARENT, roles
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
@@ -36,6 +36,14 @@ class Shared:
     def pieces(self) -> Pieces:
         """What each lane is doing at each moment."""
         return innermost(self.time)
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of work of each region by its name."""
+        column = self.trace.slices.column("name")
+        texts = column.dictionary.texts if column.dictionary is not None else []
+        found = classes(self.trace, self.pieces, self.given).tolist()
+        return {text: CLASSES[kind] for text, kind in zip(texts, found, strict=True)}
 
     def overlap(self, role: str) -> overlap.Overlap:
         """What runs beside what."""

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lanescope.analysis import occupancy, overlap
-from lanescope.analysis.activity import CLASSES, WAIT, classes
+from lanescope.analysis.activity import CLASSES, WAIT
 from lanescope.analysis.views import Shared
 from lanescope.trace import Table
 from lanescope.view.text import count_text, escape, fit, time_text
@@ -28,7 +28,13 @@ _HEAT = (
     "black on color(38)",
     "black on color(80)",
 )
-_KIND_COLORS = {"load": "color(33)", "compute": "color(35)", "store": "color(170)", "wait": "color(203)"}
+_KIND_COLORS = {
+    "load": "color(33)",
+    "compute": "color(35)",
+    "store": "color(170)",
+    "wait": "color(203)",
+    "outer": "color(245)",
+}
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHARE = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({**dict(zip(_BARS, " .:-=+*#@", strict=True)), **dict(zip(_SHARE[1:], ".:-=+*##", strict=True)),
@@ -242,17 +248,16 @@ def region_table(shared: Shared, table: Table, role: str, limit: int = 0) -> tup
     """Return heads and rows of the regions for a terminal: what fits there, and a bar of own time."""
     unit = shared.trace.time.time_unit
     rows = list(table.rows())
-    kinds = classes([row["region"] for row in rows], shared.given).tolist()
     whole = sum(row[f"own_{unit}"] for row in rows) or 1
     times = ("total", "own", "p50", "p90", "p99", "max")
     has_tail = role not in _IN_TURN
     heads = ["region", "kind", "count", *times, "imbalance", "slowest", *(["tail"] if has_tail else []), ""]
 
     def cells() -> Iterator[list[Any]]:
-        for row, kind in list(zip(rows, kinds, strict=True))[: limit or None]:
+        for row in rows[: limit or None]:
             yield [
                 row["region"],
-                CLASSES[kind] if row[f"own_{unit}"] else "outer",
+                shared.kinds[row["region"]],
                 row["count"],
                 *(row[f"{name}_{unit}"] for name in times),
                 None if row["imbalance"] is None else f"{row['imbalance']:.2f}×",  # noqa: RUF001
@@ -334,13 +339,11 @@ def strips(shared: Shared, tables: Sequence[Table], stream: IO[str], limit: int 
     screen.line((fit("", _NAME) + "     mean     max  ", "dim"))
     for table in tables:
         amounts = occupancy.levels(shared.trace, table, shared.time)
-        names = [row["what"] for row in amounts.rows()]
-        kinds = classes(names, shared.given).tolist()
-        for row, kind in islice(zip(amounts.rows(), kinds, strict=True), limit or _STRIPS):
+        for row in islice(amounts.rows(), limit or _STRIPS):
             dictionary = table.column("what").dictionary
             code = dictionary.code(row["what"]) if dictionary is not None else 0
             means = occupancy.binned(table, code, edges, unit)
-            style = _KIND_COLORS[CLASSES[kind]] if not row["what"].startswith("<") else "bold"
+            style = _KIND_COLORS[shared.kinds[row["what"]]] if row["what"] in shared.kinds else "bold"
             steps = np.ceil(means / row["max"] * (len(_BARS) - 1)).astype(int).tolist()
             strip = "".join(_BARS[min(max(step, 0), len(_BARS) - 1)] for step in steps)
             screen.line(
