@@ -23,6 +23,7 @@ enum FlowCode : uint64_t {
     kIsFrame = 40,     // to be summed up over a packet
     kIsPublished = 52,
 };
+constexpr uint8_t kNotCommon = 255;
 struct FlowCodes {
     std::array<uint64_t, 256> code{};
     std::array<uint32_t, 256> value_mask{};
@@ -32,23 +33,16 @@ constexpr auto kFast = [] {
     for (size_t i = 0; i < made.code.size(); ++i) {
         const Code& code = kFlowCodes[i];
         // The lookup sees two nibbles: a filler behind an atom or another filler is taken with it.
-        const bool is_filled = code.bits == 4 && code.room == 4 && i % 16 == 2;
+        const bool is_filled = code.bits == 4 && code.is_common && i % 16 == 2;
         const unsigned bits = code.bits + (is_filled ? 4 : 0);
         made.value_mask[i] = code.value_mask;
-        made.code[i] = uint64_t{bits} << kBits | uint64_t{code.room} << kRoom | uint64_t{code.shift} << kShift |
+        made.code[i] = uint64_t{bits} << kBits | uint64_t{code.is_common ? code.bits : kNotCommon} << kRoom | uint64_t{code.shift} << kShift |
                        static_cast<uint64_t>(code.kind) << kKind | uint64_t{code.is_row & 1} << kIsRow |
                        uint64_t{code.is_repeat & 1} << kIsRepeat | uint64_t{code.is_target & 1} << kIsTarget |
                        uint64_t{code.is_frame} << kIsFrame | uint64_t{code.is_published} << kIsPublished;
     }
     return made;
 }();
-
-// Compilers like to turn a number that is 0 or 1 back into a branch, which no processor could guess here.
-inline void keep_as_number([[maybe_unused]] uint64_t& value) {
-#if defined(__GNUC__)
-    asm("" : "+r"(value));
-#endif
-}
 
 bool is_atom(uint32_t tag) {
     const auto kind = static_cast<FlowKind>(tag & 7);

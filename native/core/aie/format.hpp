@@ -56,9 +56,8 @@ struct alignas(32) Code {
     Frame frame;
     uint8_t bits;        // size of the whole frame
     uint8_t value_bits;  // its lowest bits: cycles or repeats; slot or mask lie above them
-    // For code without branches: what event frames, Repeats and filler have in common.
-    bool is_common = frame <= Frame::repeat1 || frame == Frame::filler || (frame >= Frame::event_pc && frame <= Frame::filler0);
-    uint8_t room = is_common ? bits : 255;       // needed in the word; 255: not these
+    // For code without branches.
+    bool is_common = frame <= Frame::repeat1 || (frame >= Frame::event_pc && frame <= Frame::filler0);  // not a rare one
     uint8_t shift = bits <= 32 ? 32 - bits : 0;  // from the most significant bits of a word to the lowest
     uint8_t single = 0;                          // mask of the one slot that the first byte names
     uint8_t multiple = frame >= Frame::multiple0 && frame <= Frame::multiple2 ? 0xFF : 0;
@@ -71,7 +70,6 @@ struct alignas(32) Code {
     uint32_t value_mask = value_bits < 32 ? (1u << value_bits) - 1 : 0;
     // All ones or zero.
     uint32_t is_repeat = frame == Frame::repeat0 || frame == Frame::repeat1 ? ~0u : 0;
-    uint32_t is_filler = frame == Frame::filler ? ~0u : 0;
     uint32_t is_row = frame >= Frame::not_taken && frame <= Frame::new_pc ? ~0u : 0;      // mode 2
     uint32_t is_target = frame == Frame::loop || frame == Frame::new_pc ? ~0u : 0;        // of them, those that are no atoms
 };
@@ -138,6 +136,13 @@ constexpr bool is_filler_word(uint32_t word, uint32_t mode) {
 
 // Stands for a line of a text file that is no word; not sound in any place (but where every value is: a timer).
 inline constexpr uint32_t kPlaceholder = 0xF8F8F8F8;
+
+// Compilers like to turn a number that is 0 or 1 back into a branch, which no processor could guess here.
+inline void keep_as_number([[maybe_unused]] uint64_t& value) {
+#if defined(__GNUC__)
+    asm("" : "+r"(value));
+#endif
+}
 
 // Where words lie in the file. Binary files: every 4 bytes; text: where each line begins.
 struct Offsets {

@@ -12,6 +12,32 @@ constexpr uint32_t kAllSlots = 0xFF;
 constexpr uint32_t kNoSlot = 1 << 8;
 constexpr uint32_t kNoRepeat = 1u << 31;   // beside idle cycles: the next Repeat does not just say that the state goes on
 constexpr size_t kLost = size_t{1} << 32;  // beside a position: what lies there is lost, up to the next word
+// What the common path of mode 0 has to know of a code, in one load: the next lookup waits for its lowest byte.
+enum FastCode : uint64_t {
+    kSize = 0,        // 8 bits each: size of the frame; 128: not for the common path
+    kValueBits = 8,   // lowest bits: cycles or repeats; slot or mask lie above them
+    kSingle = 16,     // mask of the one slot that the first byte names
+    kMultiple = 24,   // all ones where a mask lies above the value
+    kRepeat = 32,     // 32 bits: all ones for a Repeat
+};
+constexpr uint64_t kNotCommon = 128;
+struct FastCodes {
+    std::array<uint64_t, 256> code{};
+    std::array<uint32_t, 256> value_mask{};
+};
+constexpr auto kFast = [] {
+    FastCodes made;
+    for (size_t i = 0; i < made.code.size(); ++i) {
+        const Code& code = kCodes[i];
+        made.value_mask[i] = code.value_mask;
+        made.code[i] = (code.is_common ? uint64_t{code.bits} : kNotCommon) << kSize | uint64_t{code.value_bits} << kValueBits |
+                       uint64_t{code.single} << kSingle | uint64_t{code.multiple} << kMultiple |
+                       uint64_t{code.is_repeat} << kRepeat;
+    }
+    return made;
+}();
+// What is left of a word when it is filled up behind a frame, by bytes: in the highest places.
+constexpr std::array<uint64_t, 4> kFilled = {0, 0xFEull << 56, 0xFEFEull << 48, 0xFEFEFEull << 40};
 constexpr int64_t kFirstCredit = 1024;
 constexpr int64_t kCreditPerWord = 16;
 constexpr int64_t kMaxCredit = 1 << 16;
@@ -277,6 +303,11 @@ size_t Timeline::start(Source& s, const uint32_t* payload, size_t i, size_t firs
     const uint32_t window = packet.payload[bit / 32] << bit % 32;
     const Code& code = kCodes[window >> 24];
     if (code.frame == Frame::unknown_code || bit % 32 + code.bits > 32) return not_understood(s, packet, bit, code);
+    if (code.frame == Frame::filler) return bit + code.bits;
+    if (code.is_repeat != 0) {
+        const uint32_t n = window >> code.shift & code.value_mask;
+        return late_repeat(s, packet, bit, n) ? bit + code.bits : kLost;
+    }
     if (s.is_gap) resume(s, s.t + 1, packet.out);
     ++s.frames;
     if (code.frame == Frame::sync) {
@@ -338,43 +369,57 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
     // Locals: the outputs are int64 too, so the compiler must assume that each store to them changes a member.
     Output& out = packet.out;
     int64_t t;
-    uint32_t state, idle;
+    uint32_t state, idle, watch;
     size_t row;
-    int64_t frames = 0;
+    uint64_t frames = 0;
     const auto enter = [&] {
         t = s.t;
         state = s.mask;
-        idle = s.idle | ((s.watch & (kNothingYet | kSynced)) != 0 ? kNoRepeat : 0);
+        watch = s.watch;
+        idle = s.idle | ((watch & (kNothingYet | kSynced)) != 0 ? kNoRepeat : 0);
         row = out.slice;
     };
     const auto leave = [&] {
         s.t = t;
         s.mask = state;
         s.idle = idle & ~kNoRepeat;
-        s.frames += frames;
+        s.frames += static_cast<int64_t>(frames);
         frames = 0;
         out.slice = row;
     };
     enter();
-    const uint32_t* const payload = packet.payload;
     int64_t* const begins = out.slices.begin.data();
     int64_t* const durations = out.slices.duration.data();
     uint32_t* const tags = out.slices.tag.data();
     const uint32_t tag_base = s.tag_base;  // its quality changes only where the stretch ends
-    // The bits of word `word` that are left, in the highest places.
+    // The word behind the last one is read, but not used.
+    std::array<uint32_t, kPayloadWords + 1> payload;
+    std::copy_n(packet.payload, kPayloadWords, payload.begin());
+    payload[kPayloadWords] = 0;
+    // The bits of word `word` that are left, in the highest places; zeros below.
     const size_t end_word = end / 32;
-    size_t word = at / 32;
-    uint64_t rest_bits = static_cast<uint64_t>(payload[word]) << 32;
-    uint32_t left = 32;
+    size_t word;
+    uint64_t left, rest;
     const auto seek = [&](size_t bit) {
         word = bit / 32;
-        left = 32 - static_cast<uint32_t>(bit % 32);
-        if (word < end_word) rest_bits = static_cast<uint64_t>(payload[word]) << (64 - left);
+        left = 32 - bit % 32;
+        rest = static_cast<uint64_t>(payload[word]) << (64 - left);
     };
+    const auto place = [&] { return 32 * word + 32 - left; };
+    const auto write = [&](uint32_t slot, int64_t known) {
+        begins[row] = s.begin[slot];
+        durations[row] = known - s.begin[slot];
+        tags[row] = tag_base | slot;
+    };
+    seek(at);
     while (word < end_word) {
-        const Code& code = kCodes[rest_bits >> 56];
-        if (left < code.room) [[unlikely]] {
-            at = 32 * word + 32 - left;
+        const size_t first = rest >> 56;
+        const uint64_t code = kFast.code[first];
+        const uint64_t size = code & 0xFF;
+        const auto is_repeat = static_cast<uint32_t>(code >> kRepeat);
+        const uint64_t left_then = left - size;
+        if (static_cast<int64_t>(left_then) < 0 || (idle & is_repeat) != 0) [[unlikely]] {
+            at = place();
             leave();
             const size_t next = other_frame(s, packet, at);
             if (next == kLost) return at | kLost;
@@ -384,52 +429,47 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
             enter();
             continue;
         }
-        const uint32_t bits = static_cast<uint32_t>(rest_bits >> 32) >> code.shift;
-        const uint64_t following = static_cast<uint64_t>(payload[word + (word + 1 < end_word)]) << 32;
-        left -= code.bits;
-        rest_bits = left == 0 ? following : rest_bits << code.bits;
-        word += left == 0;
-        left = left == 0 ? 32 : left;
-        const uint32_t value = bits & code.value_mask;
-        if ((idle & code.is_repeat) != 0) [[unlikely]] {
-            leave();
-            at = 32 * word + 32 - left - code.bits;
-            if (!late_repeat(s, packet, at, value)) return at | kLost;
-            enter();
-            continue;
-        }
-        const uint32_t told = code.single | (bits >> code.value_bits & code.multiple);
-        const uint32_t goes_on = code.is_repeat | code.is_filler;
-        const uint32_t mask = told | (state & goes_on);
-        const uint32_t cycles = value & ~goes_on;
+        const auto bits = static_cast<uint32_t>(rest >> (64 - size));
+        const uint64_t following = static_cast<uint64_t>(payload[word + 1]) << 32;
+        rest <<= size;
+        // Behind the last frame of a word there is nothing, or filler up to its end.
+        uint64_t is_empty = rest == kFilled[left_then / 8];
+        keep_as_number(is_empty);
+        rest = (rest & (is_empty - 1)) | (following & (0 - is_empty));
+        left = (left_then & (is_empty - 1)) + (is_empty << 5);
+        word += is_empty;
+
+        const uint32_t value = bits & kFast.value_mask[first];
+        const uint32_t told = static_cast<uint32_t>(code >> kSingle & 0xFF) |
+                              (bits >> (code >> kValueBits & 0xFF) & static_cast<uint32_t>(code >> kMultiple & 0xFF));
+        const uint32_t mask = told | (state & is_repeat);
+        const uint32_t cycles = value & ~is_repeat;
         const uint32_t kept = state & mask & static_cast<uint32_t>(static_cast<int32_t>(cycles - 1) >> 31);  // if it is 0
-        idle = cycles | (idle & code.is_filler);
+        idle = cycles;
         const uint32_t closing = state ^ kept;
         const uint32_t opening = mask ^ kept;
         const int64_t known = t + 1;
-        t += value + 1 + goes_on;  // ones are -1
+        t += value + 1 + is_repeat;  // all ones are -1
         state = mask;
 
         // The first one is written in any case, and counted if there was one; slot 8 is nobody's.
-        auto slot = static_cast<uint32_t>(std::countr_zero(closing | kNoSlot));
-        begins[row] = s.begin[slot];
-        durations[row] = known - s.begin[slot];
-        tags[row] = tag_base | slot;
+        write(static_cast<uint32_t>(std::countr_zero(closing | kNoSlot)), known);
         row += (closing + 0xFF) >> 8;
-        for (uint32_t rest = closing & (closing - 1); rest != 0; rest &= rest - 1) {
-            slot = static_cast<uint32_t>(std::countr_zero(rest));
-            begins[row] = s.begin[slot];
-            durations[row] = known - s.begin[slot];
-            tags[row++] = tag_base | slot;
+        for (uint32_t more = closing & (closing - 1); more != 0; more &= more - 1) {
+            write(static_cast<uint32_t>(std::countr_zero(more)), known);
+            ++row;
         }
         s.begin[static_cast<uint32_t>(std::countr_zero(opening | kNoSlot))] = t;
-        for (uint32_t rest = opening & (opening - 1); rest != 0; rest &= rest - 1) {
-            s.begin[static_cast<uint32_t>(std::countr_zero(rest))] = t;
+        // Of these the first two: two at once are frequent enough to be no surprise.
+        const uint32_t opening2 = opening & (opening - 1);
+        s.begin[static_cast<uint32_t>(std::countr_zero(opening2 | kNoSlot))] = t;
+        for (uint32_t more = opening2 & (opening2 - 1); more != 0; more &= more - 1) {
+            s.begin[static_cast<uint32_t>(std::countr_zero(more))] = t;
         }
-        frames += code.is_frame;
-        if (((opening | closing << kFlagged | kEdge | kNothingYet | kSynced) & s.watch) != 0) [[unlikely]] {
+        ++frames;
+        if (watch != 0 && ((opening | closing << kFlagged | kEdge | kNothingYet | kSynced) & watch) != 0) [[unlikely]] {
             leave();
-            special(s, opening, closing, known, packet.offset(32 * word + 31 - left), out);
+            special(s, opening, closing, known, packet.offset(32 * word - (left == 32 ? 1 : 0)), out);
             enter();
         }
     }
@@ -440,14 +480,37 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
 // From word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
 size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
     const uint32_t* const payload = packet.payload;
+    // In mode 2 a word of zeros is eight branches that were not taken.
+    const auto is_none = [&](uint32_t word) { return word == 0 && s.mode != kExecution; };
+    const auto frames = [&](size_t from, size_t to) {
+        return s.mode == kEventTime ? stretch(s, packet, 32 * from, 32 * to)
+               : s.mode == kEventPc ? pc_stretch(s, packet, 32 * from, 32 * to)
+                                    : flow_stretch(s, packet, 32 * from, 32 * to);
+    };
+    if (i == 0) {
+        // Most packets hold nothing else than frames.
+        uint32_t odd = 0, fillers = 0;
+        for (size_t k = 0; k < kPayloadWords; ++k) {
+            odd |= static_cast<uint32_t>(payload[k] == 0) | static_cast<uint32_t>(is_start(payload[k]));
+            fillers += static_cast<uint32_t>(payload[k] == kFillerWord) | static_cast<uint32_t>(payload[k] == kFlowFillerWord);
+        }
+        if ((odd | fillers) == 0) {
+            const size_t bit = frames(0, kPayloadWords);
+            if (bit == 32 * kPayloadWords) {
+                decoded_ += kPayloadWords;
+                return kPayloadWords;
+            }
+            const size_t reached = (bit & ~kLost) / 32;
+            decoded_ += static_cast<int64_t>(reached);
+            if (s.state != State::running) return reached;
+            ++lost_;
+            i = reached + 1;
+        }
+    }
     while (i < kPayloadWords && !is_start(payload[i])) {
-        // In mode 2 a word of zeros is eight branches that were not taken.
-        const auto is_none = [&](uint32_t word) { return word == 0 && s.mode != kExecution; };
         size_t end = i;
         for (; end < kPayloadWords && !is_none(payload[end]) && !is_start(payload[end]); ++end) {}
-        const size_t bit = s.mode == kEventTime ? stretch(s, packet, 32 * i, 32 * end)
-                           : s.mode == kEventPc ? pc_stretch(s, packet, 32 * i, 32 * end)
-                                                : flow_stretch(s, packet, 32 * i, 32 * end);
+        const size_t bit = frames(i, end);
         const size_t reached = (bit & ~kLost) / 32;
         for (; i < reached; ++i) ++(is_filler_word(payload[i], s.mode) ? filler_ : decoded_);
         if (s.state != State::running) break;
