@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/cuda/flashinfer.hpp"
+#include "core/cuda/joins.hpp"
 #include "core/cuda/ls2.hpp"
 #include "core/cuda/proton.hpp"
 #include "cuda_columns.hpp"
@@ -117,4 +118,51 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
         },
         "words"_a.noconvert(), "rings"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "outputs"_a,
         "Decode all rings into the columns; results as cuda_tirx_decode.");
+
+    m.def(
+        "cuda_enclosing",
+        [](const In<int64_t>& lane_start, const In<uint32_t>& begin, const In<uint32_t>& end,
+           const In<uint32_t>& lane, const In<uint32_t>& index, const Out<int64_t>& out) {
+            const auto starts = view(lane_start);
+            size_t longest = 0;
+            for (size_t i = 0; i < starts.size(); ++i) {
+                const auto before = i == 0 ? 0 : starts[i - 1];
+                if (starts[i] < before || starts[i] > static_cast<int64_t>(begin.size())) {
+                    throw nb::value_error("the lanes do not lie one behind the other");
+                }
+                longest = std::max(longest, static_cast<size_t>(starts[i] - before));
+            }
+            if (end.size() != begin.size() || lane.size() != index.size() || out.size() != index.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            nb::gil_scoped_release nogil;
+            std::vector<int64_t> stack(longest);
+            cuda::enclosing({starts, view(begin), view(end), view(lane), view(index)}, view(out), stack);
+        },
+        "lane_start"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "lane"_a.noconvert(),
+        "index"_a.noconvert(), "out"_a.noconvert(),
+        "Find the innermost region around each record, -1 for none; all of them lane after lane, in write order.");
+    m.def(
+        "cuda_causes",
+        [](const In<int64_t>& start, const In<uint64_t>& key, const In<int64_t>& ts, const In<uint8_t>& is_effect,
+           const Out<int64_t>& out) {
+            const auto starts = view(start);
+            const auto count = static_cast<int64_t>(key.size());
+            int64_t longest = 0;
+            for (size_t i = 0; i + 1 < starts.size(); ++i) {
+                if (starts[i] < 0 || starts[i + 1] < starts[i] || starts[i + 1] > count) {
+                    throw nb::value_error("the groups do not lie one behind the other");
+                }
+                longest = std::max(longest, starts[i + 1] - starts[i]);
+            }
+            if (ts.size() != key.size() || is_effect.size() != key.size() || out.size() != key.size() ||
+                longest > int64_t{UINT32_MAX} || starts.size() < 2 || starts.front() != 0 || starts.back() != count) {
+                throw nb::value_error("columns of different lengths");
+            }
+            nb::gil_scoped_release nogil;
+            std::vector<cuda::Event> scratch(static_cast<size_t>(longest));
+            cuda::causes(starts, view(key), view(ts), view(is_effect), view(out), scratch);
+        },
+        "start"_a.noconvert(), "key"_a.noconvert(), "ts"_a.noconvert(), "is_effect"_a.noconvert(),
+        "out"_a.noconvert(), "Find the latest cause of each effect within its group, -1 for none.");
 }

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanescope.devices.cuda import links
+from lanescope.devices.cuda.lanes import Rows
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60)
 
@@ -37,44 +38,49 @@ def test_pairs(records):
 
 
 @settings(max_examples=400)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=40))
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=40))
 def test_effects_find_the_latest_cause(records):
-    key, ts, effect = (np.array([row[i] for row in records], np.int64) for i in range(3))
+    records.sort(key=lambda row: row[0])
+    group, key, ts, effect = (np.array([row[i] for row in records], np.int64) for i in range(4))
     wanted, lonely, used = {}, [], set()
-    for at, (k, t, is_effect) in enumerate(records):
+    for at, (g, k, t, is_effect) in enumerate(records):
         if not is_effect:
             continue
-        causes = [(u, i) for i, (c, u, e) in enumerate(records) if c == k and not e and u <= t]
+        causes = [(u, i) for i, (h, c, u, e) in enumerate(records) if (h, c) == (g, k) and not e and u <= t]
         if causes:
             wanted[at] = max(causes)[1]
             used.add(wanted[at])
         else:
             lonely.append(at)
-    effects, causes, without, idle = links.join(key, ts, effect.astype(np.bool_))
+    effects, causes, without, idle = links.join(group, key, ts, effect.astype(np.bool_))
     assert dict(zip(effects.tolist(), causes.tolist(), strict=True)) == wanted
     assert without.tolist() == lonely
-    assert idle.tolist() == [i for i, row in enumerate(records) if not row[2] and i not in used]
+    assert idle.tolist() == [i for i, row in enumerate(records) if not row[3] and i not in used]
 
 
 @settings(max_examples=400)
 @given(st.data())
 def test_innermost_region_around_a_record(data):
+    """Regions of lanes that begin at lane 5; of those that cross, the one that began last is the innermost."""
     regions, records = [], []
-    for lane in range(data.draw(st.integers(1, 3))):
-        stack = []
-        steps = data.draw(st.lists(st.sampled_from("(()).."), max_size=30))
+    count = data.draw(st.integers(1, 3))
+    for lane in range(5, 5 + count):
+        opened = []
+        steps = data.draw(st.lists(st.sampled_from("(()..x"), max_size=30))
         for at, step in enumerate(steps):
             if step == "(":
-                stack.append([lane, at, 1000])
-                regions.append(stack[-1])
-            elif step == ")" and stack:
-                stack.pop()[2] = at
+                opened.append([lane, at, at])
+                regions.append(opened[-1])
+            elif step in ")x" and opened:
+                opened.pop(-1 if step == ")" else 0)[2] = at
             elif step == ".":
                 records.append((lane, at))
-    regions.sort()
-    columns = [np.array([row[i] for row in regions], np.int64) for i in range(3)]
-    where = [np.array([row[i] for row in records], np.int64) for i in range(2)]
-    found = links.enclosing(*columns, *where, longest=1000)
+    begin, end = (np.array([row[i] for row in regions], np.uint32) for i in (1, 2))
+    counts = np.bincount([row[0] - 5 for row in regions] or [0], minlength=count) * bool(regions)
+    rows = Rows({"begin_index": begin, "end_index": end}, counts.astype(np.int64), 5)
+    found = links.enclosing(rows, *(np.array([row[i] for row in records], np.uint32) for i in range(2)))
     for (lane, at), row in zip(records, found.tolist(), strict=True):
-        around = [i for i, (other, begin, end) in enumerate(regions) if other == lane and begin < at < end]
+        around = [
+            i for i, (other, one, two) in enumerate(regions) if other == lane and one < at and (two == one or two > at)
+        ]
         assert row == (max(around, key=lambda i: regions[i][1]) if around else -1)

@@ -18,6 +18,9 @@ from lanescope.devices.cuda.strided import StridedBuffer
 from lanescope.devices.cuda.tirx import Words, header, scan
 from lanescope.errors import InputError, UsageError
 
+#: Words that are looked at to tell the most common layout.
+_FIRST = 1 << 12
+
 
 def layout_of(content: Content) -> str:
     """Return the layout of a buffer, from its bytes.
@@ -55,8 +58,12 @@ def is_flashinfer2(words: Words) -> bool:
         InputError: there is no header, or one that no kernel writes.
     """
     geometry = header(words)
+    # A lane stays on its SM, so where the first rows fit TIRx's tags all do.
+    found = scan(words[: max(_FIRST, 2 * geometry.lanes + 1)], geometry.lanes, geometry.lanes)
+    if found.used and not found.misplaced:
+        return False
     found = scan(words, geometry.lanes, geometry.lanes)
-    if not found.used or not found.misplaced:
+    if not found.misplaced:
         return False
     return as_tirx(words)[2] == found.used
 

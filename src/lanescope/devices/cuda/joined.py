@@ -20,8 +20,6 @@ Mask = npt.NDArray[np.bool_]
 
 #: Wider than any event or token.
 _EVENTS, _TOKENS = 1 << 16, 1 << 12
-#: Positions of a lane, and what may lie behind them.
-_LONGEST = 1 << 32
 
 
 class Joined:
@@ -166,22 +164,18 @@ class Joined:
             return
         maker, rows = self._maker, decoded.instants
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
-        index, launch = rows["index"][at].astype(np.int64), rows["launch"][at].astype(np.int64)
+        launch = rows["launch"][at].astype(np.int64)
         ts = maker.lane_ns(lane, rows["tick"][at]) - maker.t0
         block = maker.grid.block[lane]
-        _, block_row = np.unique(block, return_inverse=True)
-        key = ((block_row * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
-        effect, cause, lonely, unused = links.join(key, ts, kind[at] == layout.FLOW_IN)
+        # Lanes of one block follow each other, so its number does not have to rise.
+        blocks = np.cumsum(np.diff(block, prepend=block[:1]) != 0)
+        key = (launch * _EVENTS + event) * _TOKENS + special.token[at]
+        effect, cause, lonely, unused = links.join(blocks, key, ts, kind[at] == layout.FLOW_IN)
         self._count("cuda_flow_unmatched", lonely, at, decoded, special)
         self._count("cuda_flow_unused", unused, at, decoded, special)
         if not len(effect):
             return
-        slices = decoded.slices
-        ends = slices["end_index"].astype(np.int64)
-        ends[(slices["flags"] & np.uint32(Flag.OPEN_END)) != 0] = _LONGEST
-        around = links.enclosing(
-            slices.lane.astype(np.int64), slices["begin_index"].astype(np.int64), ends, lane, index, longest=_LONGEST
-        )
+        around = links.enclosing(decoded.slices, rows.lane[at], rows["index"][at])
         src, dst = around[cause], around[effect]
         first = maker.builder.append(
             "flows",

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
+from lanescope.devices.cuda.lanes import U32, Rows
+
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -74,60 +77,43 @@ def pair(key: I64, is_end: Mask) -> Pairs:
     return Pairs(order[begins][back], end_of[back], np.sort(order[stray]), doubtful[back])
 
 
-def join(key: I64, ts: I64, is_effect: Mask) -> tuple[I64, I64, I64, I64]:
+def join(group: I64, key: I64, ts: I64, is_effect: Mask) -> tuple[I64, I64, I64, I64]:
     """Find the cause of each effect: the latest record of its key that is not later.
 
     Args:
-        key: int64 [n], what cause and effect have in common.
+        group: int64 [n], not falling: cause and effect lie in one group.
+        key: int64 [n], what cause and effect have in common besides.
         ts: int64 [n].
         is_effect: bool [n]; the others are causes. Of causes at one time the last one counts.
 
     Returns:
         Effects that have a cause, and their causes, int64 [m] each; effects without a cause; causes without any effect.
     """
-    order = np.lexsort((np.arange(len(key)), is_effect, ts, key))
-    effect = is_effect[order]
-    at = np.where(effect, -1, np.arange(len(order)))
-    latest = np.maximum.accumulate(at) if len(at) else at
-    ordered = key[order]
-    found = effect & (latest >= 0)
-    found[found] = ordered[latest[found]] == ordered[found]
-    effects, causes = order[found], order[latest[found]]
-    back = np.argsort(effects, kind="stable")
+    start = np.flatnonzero(np.diff(group, prepend=group[:1] - 1, append=group[-1:] + 1)) if len(group) else [0, 0]
+    found = np.empty(len(key), np.int64)
+    core.cuda_causes(
+        np.asarray(start, np.int64), key.view(np.uint64), np.ascontiguousarray(ts), is_effect.view(np.uint8), found
+    )
+    effects = np.flatnonzero(found >= 0)
+    causes = found[effects]
     used = np.zeros(len(key), np.bool_)
     used[causes] = True
-    return effects[back], causes[back], np.sort(order[effect & ~found]), np.flatnonzero(~is_effect & ~used)
+    return effects, causes, np.flatnonzero(is_effect & (found < 0)), np.flatnonzero(~is_effect & ~used)
 
 
-def enclosing(lane: I64, begin: I64, end: I64, at_lane: I64, at: I64, *, longest: int) -> I64:
+def enclosing(rows: Rows, lane: U32, index: U32) -> I64:
     """Find the innermost region around each record.
 
     Args:
-        lane: int64 [n], lanes of the regions, rising.
-        begin: int64 [n], positions of their begin records, rising along a lane.
-        end: int64 [n], positions of their end records; of open regions beyond all others.
-        at_lane: int64 [m], lanes of the records.
-        at: int64 [m], their positions.
-        longest: more than any position.
+        rows: regions as the rules make them, lane after lane, by begin record.
+        lane: uint32 [n], lanes of the records, not falling.
+        index: uint32 [n], their positions, rising along a lane.
 
     Returns:
-        int64 [m], index of the region, -1 where none is around the record, or where regions cross there.
+        int64 [n], row of the region, -1 where none is around the record.
     """
-    if not len(lane) or not len(at):
-        return np.full(len(at), -1, np.int64)
-    start, stop = lane * (longest + 1) + begin, lane * (longest + 1) + np.minimum(end, longest)
-    where = at_lane * (longest + 1) + at
-    # Depth of each begin: how many are open when it comes. Open ends of one lane lie before the next lane's begins.
-    ends = np.sort(stop)
-    depth = np.arange(len(start)) - np.searchsorted(ends, start)
-    opened = np.searchsorted(start, where)
-    level = opened - np.searchsorted(ends, where) - 1
-    # The innermost region is the last one that began at that depth.
-    count = len(start) + 1
-    by_depth = np.argsort(depth, kind="stable")
-    keys = depth[by_depth] * count + by_depth
-    at_key = np.searchsorted(keys, level * count + opened - 1, side="right") - 1
-    found = np.where((level >= 0) & (at_key >= 0), by_depth[np.maximum(at_key, 0)], -1)
-    inside = found >= 0
-    inside[inside] = (start[found[inside]] < where[inside]) & (stop[found[inside]] > where[inside])
-    return np.where(inside, found, -1)
+    start = np.zeros(len(rows.counts) + 1, np.int64)
+    np.cumsum(rows.counts, out=start[1:])
+    found = np.empty(len(lane), np.int64)
+    core.cuda_enclosing(start, rows["begin_index"], rows["end_index"], lane - np.uint32(rows.base), index, found)
+    return found
