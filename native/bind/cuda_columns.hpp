@@ -3,10 +3,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "core/cuda/lanes.hpp"
+#include "threads.hpp"
 
 namespace lanescope::bind::cuda_columns {
 
@@ -110,18 +112,76 @@ struct Scratch {
     cuda::Workspace work;
 };
 
-// Run `decode(scratch records, decoder)` over the lanes without the GIL; return what `Outputs.done` takes.
+// A thread should have so many records to itself.
+inline constexpr size_t records_a_thread = size_t{1} << 16;
+
+// Decode lanes that lie one behind the other, several at a time; return what `Outputs.done` takes.
+//
+//   room     the rows that each lane may give, and its records: a Share whose `from`s are not used
+//   decode   is called with the first lane, the number of lanes, scratch records and a decoder, by several threads
 template <typename Decode>
-nb::tuple decoded(Columns& columns, const cuda::Rules& rules, size_t longest, unsigned event_bits, Decode decode) {
+nb::tuple decoded(Columns& columns, const cuda::Rules& rules, std::span<const cuda::Share> room,
+                  std::span<const size_t> records, unsigned event_bits, Decode decode) {
+    struct Part {
+        size_t first = 0, last = 0, longest = 0;
+        cuda::Share share;
+        cuda::Slices slices;
+        cuda::Instants instants;
+        cuda::Gaps gaps;
+        cuda::TickStep tick_step;
+    };
+    size_t total = 0;
+    for (const auto count : records) total += count;
+    const size_t wanted = std::max<size_t>(1, std::min(parts(total, records_a_thread), room.size()));
+    std::vector<Part> pieces(1);
+    size_t done = 0;
+    for (size_t lane = 0; lane < room.size(); ++lane) {
+        if (done >= total * pieces.size() / wanted && pieces.size() < wanted && pieces.back().last > pieces.back().first) {
+            const auto& before = pieces.back();
+            Part next;
+            next.first = next.last = lane;
+            next.share.slices_from = before.share.slices_from + before.share.slices;
+            next.share.instants_from = before.share.instants_from + before.share.instants;
+            next.share.gaps_from = before.share.gaps_from + before.share.gaps;
+            pieces.push_back(next);
+        }
+        auto& piece = pieces.back();
+        piece.last = lane + 1;
+        piece.longest = std::max(piece.longest, records[lane]);
+        piece.share.slices += room[lane].slices;
+        piece.share.instants += room[lane].instants;
+        piece.share.gaps += room[lane].gaps;
+        done += records[lane];
+    }
+    const auto& end = pieces.back().share;
+    columns.require(end.slices_from + end.slices, end.instants_from + end.instants, end.gaps_from + end.gaps);
     uint64_t step = 0;
     size_t short_slices = 0;
     {
         nb::gil_scoped_release nogil;
-        Scratch scratch(longest, event_bits);
-        cuda::LaneDecoder decoder(rules, scratch.work, columns.slices, columns.instants, columns.gaps);
-        decode(std::span(scratch.records.get(), longest), decoder);
-        if (decoder.tick_step().distinct() == cuda::TickStep::enough) {
-            step = decoder.tick_step().step();
+        for (auto& piece : pieces) {
+            piece.slices = cuda::part(columns.slices, piece.share);
+            piece.instants = cuda::part(columns.instants, piece.share);
+            piece.gaps = cuda::part(columns.gaps, piece.share);
+        }
+        std::vector<Scratch> scratch;
+        scratch.reserve(pieces.size());
+        for (const auto& piece : pieces) scratch.emplace_back(piece.longest, event_bits);
+        each_part(pieces.size(), [&](size_t i) {
+            auto& piece = pieces[i];
+            cuda::LaneDecoder decoder(rules, scratch[i].work, piece.slices, piece.instants, piece.gaps);
+            decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), piece.longest), decoder);
+            piece.tick_step = decoder.tick_step();
+        });
+        auto tick_step = pieces[0].tick_step;
+        for (size_t i = 0; i < pieces.size(); ++i) {
+            cuda::append(columns.slices, pieces[i].slices);
+            cuda::append(columns.instants, pieces[i].instants);
+            cuda::append(columns.gaps, pieces[i].gaps);
+            if (i > 0) tick_step.merge(pieces[i].tick_step, (uint64_t{1} << rules.stamp_bits) - 1);
+        }
+        if (tick_step.distinct() == cuda::TickStep::enough) {
+            step = tick_step.step();
             short_slices = cuda::mark_below_resolution(columns.slices, static_cast<int64_t>(step));
         }
     }

@@ -73,16 +73,18 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             std::vector<ls2::Lane> rows(given.size());
             ls2::scan(view(words), layout, rows);
             Columns columns(outputs, rows.size());
-            int64_t longest = 0, begins = 0, marks = 0, present = 0;
-            for (const auto& row : rows) {
-                longest = std::max(longest, row.present);
-                begins += row.begins, marks += row.marks, present += row.present;
+            std::vector<cuda::Share> room(rows.size());
+            std::vector<size_t> records(rows.size());
+            for (size_t i = 0; i < rows.size(); ++i) {
+                records[i] = static_cast<size_t>(rows[i].present);
+                room[i].slices = static_cast<size_t>(rows[i].begins);
+                room[i].instants = static_cast<size_t>(rows[i].marks);
+                room[i].gaps = records[i] + 1;
             }
-            columns.require(static_cast<size_t>(begins), static_cast<size_t>(marks),
-                            static_cast<size_t>(present) + rows.size());
-            return decoded(columns, {32, true, step_back}, static_cast<size_t>(longest), ls2::event_bits,
-                           [&](std::span<cuda::Record> records, cuda::LaneDecoder& decoder) {
-                               ls2::decode(view(words), layout, rows, records, columns.summaries, decoder);
+            return decoded(columns, {32, true, step_back}, room, records, ls2::event_bits,
+                           [&](size_t first, size_t count, std::span<cuda::Record> scratch, cuda::LaneDecoder& decoder) {
+                               ls2::decode(view(words), layout, first, std::span(rows).subspan(first, count), scratch,
+                                           columns.summaries.subspan(first, count), decoder);
                            });
         },
         "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "lanes"_a.noconvert(), "step_back"_a,
@@ -94,11 +96,11 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             const auto rows = structs<proton::Ring>(rings);
             check_rings(rows, words.size());
             const auto found = proton::count(view(words), rows);
-            return nb::make_tuple(found.begins, found.marks, found.special, found.wide);
+            return nb::make_tuple(found.begins, found.marks, found.async, found.values, found.wide);
         },
         "words"_a.noconvert(), "rings"_a.noconvert(),
-        "Count the entries of rings, int64 [n, 5]: (begins, other readable ones, asynchronous ones and values, whether "
-        "any stamp is wider than 32 bits).");
+        "Count the entries of rings, int64 [n, 5]: (begins, other readable ones, asynchronous ones among those, values "
+        "among those, whether any stamp is wider than 32 bits).");
     m.def(
         "cuda_proton_decode",
         [](const In<uint32_t>& words, const Rows<const int64_t>& rings, unsigned stamp_bits, uint64_t step_back,
@@ -107,13 +109,19 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             check_rings(rows, words.size());
             if (stamp_bits < 32 || stamp_bits > 43) throw nb::value_error("no such stamp");
             Columns columns(outputs, rows.size());
-            const auto counts = proton::count(view(words), rows);
-            int64_t longest = 0, stored = 0;
-            for (const auto& row : rows) longest = std::max(longest, row.stored), stored += row.stored;
-            columns.require(counts.begins, counts.marks, static_cast<size_t>(stored) + rows.size());
-            return decoded(columns, {stamp_bits, true, step_back}, static_cast<size_t>(longest), proton::event_bits,
-                           [&](std::span<cuda::Record> records, cuda::LaneDecoder& decoder) {
-                               proton::decode(view(words), rows, records, columns.summaries, decoder);
+            std::vector<cuda::Share> room(rows.size());
+            std::vector<size_t> records(rows.size());
+            for (size_t i = 0; i < rows.size(); ++i) {
+                const auto counts = proton::count(view(words), rows.subspan(i, 1));
+                records[i] = static_cast<size_t>(rows[i].stored);
+                room[i].slices = counts.begins;
+                room[i].instants = counts.marks;
+                room[i].gaps = records[i] + 1;
+            }
+            return decoded(columns, {stamp_bits, true, step_back}, room, records, proton::event_bits,
+                           [&](size_t first, size_t count, std::span<cuda::Record> scratch, cuda::LaneDecoder& decoder) {
+                               proton::decode(view(words), first, rows.subspan(first, count), scratch,
+                                              columns.summaries.subspan(first, count), decoder);
                            });
         },
         "words"_a.noconvert(), "rings"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "outputs"_a,

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     LaneDecoder decoder({32, true, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
-    ls2::decode(words, layout, lanes, records, summaries, decoder);
+    ls2::decode(words, layout, 0, lanes, records, summaries, decoder);
     for (size_t i = 0; i < lanes.size(); ++i) {
         if (summaries[i].records != lanes[i].begins + lanes[i].marks) std::abort();
         if (summaries[i].records + summaries[i].missing > lanes[i].stored + 1) std::abort();

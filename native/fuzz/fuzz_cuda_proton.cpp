@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     const unsigned bits = found.wide ? 43 : 32;
     LaneDecoder decoder({bits, true, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
-    proton::decode(words, rings, records, summaries, decoder);
+    proton::decode(words, 0, rings, records, summaries, decoder);
     for (size_t i = 0; i < rings.size(); ++i) {
         if (summaries[i].records > rings[i].stored) std::abort();
         if (summaries[i].records + summaries[i].missing > rings[i].stored + 1) std::abort();

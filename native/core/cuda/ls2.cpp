@@ -143,10 +143,10 @@ void scan(std::span<const uint64_t> words, const Layout& layout, std::span<Lane>
     }
 }
 
-void decode(std::span<const uint64_t> words, const Layout& layout, std::span<const Lane> lanes,
+void decode(std::span<const uint64_t> words, const Layout& layout, uint64_t first, std::span<const Lane> lanes,
             std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
     for (size_t number = 0; number < lanes.size(); ++number) {
-        const Positions lane(words, layout, number);
+        const Positions lane(words, layout, first + number);
         const auto& info = lanes[number];
         const uint32_t overwritten = layout.ring && info.lost > 0 ? 1 : 0;
         size_t count = 0;
@@ -160,7 +160,7 @@ void decode(std::span<const uint64_t> words, const Layout& layout, std::span<con
                      }
                      records[count++] = {stamp, static_cast<uint32_t>(i) + overwritten, event, kind};
                  });
-        decoder.decode(static_cast<uint32_t>(number), {records.first(count), info.lost > 0 && !layout.ring},
+        decoder.decode(static_cast<uint32_t>(first + number), {records.first(count), info.lost > 0 && !layout.ring},
                        summaries[number]);
     }
 }

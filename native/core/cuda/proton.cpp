@@ -36,14 +36,15 @@ Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexc
             found.begins += kind == Kind::begin;
             found.marks += kind != Kind::begin;
             const auto type = type_of(tag);
-            found.special += type == async || type == metric;
+            found.async += type == async;
+            found.values += type == metric;
             found.wide |= type != metric && (tag & 0x7FF) != 0;
         });
     }
     return found;
 }
 
-void decode(std::span<const uint32_t> words, std::span<const Ring> rings, std::span<Record> records,
+void decode(std::span<const uint32_t> words, uint64_t first, std::span<const Ring> rings, std::span<Record> records,
             std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
     for (size_t number = 0; number < rings.size(); ++number) {
         const auto& ring = rings[number];
@@ -61,7 +62,7 @@ void decode(std::span<const uint32_t> words, std::span<const Ring> rings, std::s
             }
             records[count++] = {stamp, i + overwritten, event, kind};
         });
-        decoder.decode(static_cast<uint32_t>(number), {records.first(count), false}, summaries[number]);
+        decoder.decode(static_cast<uint32_t>(first + number), {records.first(count), false}, summaries[number]);
     }
 }
 

@@ -21,14 +21,15 @@ struct Ring {
 struct Counts {
     uint64_t begins = 0;
     uint64_t marks = 0;    // everything else
-    uint64_t special = 0;  // of them, asynchronous ones and values
+    uint64_t async = 0;    // of them, begins and ends of asynchronous scopes
+    uint64_t values = 0;   // of them, values
     bool wide = false;     // any stamp has more than 32 bits
 };
 Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexcept;
 
-// Decode all rings. Ends and begins of asynchronous scopes, marks and values come out as instants, a value with the
+// Decode rings, whose lanes are numbered from `first` on. Ends and begins of asynchronous scopes, marks and values come out as instants, a value with the
 // stamp of the record that it belongs to. Where something was overwritten, index 0 stands for it.
-void decode(std::span<const uint32_t> words, std::span<const Ring> rings, std::span<Record> records,
+void decode(std::span<const uint32_t> words, uint64_t first, std::span<const Ring> rings, std::span<Record> records,
             std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
 
 }  // namespace lanescope::cuda::proton

@@ -1,12 +1,17 @@
 """The rows are the same on one thread and on several, whatever is wrong with the buffer."""
 
+import math
 import os
 
 import numpy as np
 import pytest
 
+from devices.cuda.helpers import simulate
 from lanescope._native import core
 from lanescope.devices.cuda.lanes import STEP_BACK, Outputs
+from lanescope.devices.cuda.ls2 import Ls2Buffer
+from lanescope.devices.cuda.proton import ProtonBuffer
+from lanescope.trace import Flag
 
 LANES, ROWS = 24, 9000
 SLOTS = 1 + LANES * ROWS
@@ -69,3 +74,35 @@ def test_the_rows_do_not_depend_on_the_number_of_threads(is_sound, is_listed):
     assert several[0] > ROWS * LANES // 3
     for column, same in zip(columns, expected, strict=True):
         assert np.array_equal(column, same)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is only one processor to compare with")
+@pytest.mark.parametrize("layout", ["ls2", "proton"])
+def test_other_layouts_on_several_threads(layout):
+    """A few hundred thousand records on as many threads as there may be, against each lane's alone."""
+    simulation = simulate(3, layout=layout, blocks=40, tiles=360, overflow=True, instants=True)
+    (data, *_) = simulation.files.values()
+    if layout == "ls2":
+        buffer = Ls2Buffer(np.frombuffer(data[128:], "<u8"))
+        whole = buffer.decode((0, 120), split=True, step_back=STEP_BACK)
+        parts = [buffer.decode((lane, lane + 1), split=True, step_back=STEP_BACK) for lane in range(120)]
+        for name in whole.summary:
+            assert whole.summary[name].tolist() == [int(part.summary[name][0]) for part in parts]
+    else:
+        words = np.frombuffer(data, "<u4")
+        whole = ProtonBuffer(words).decode((0, 120), split=True, step_back=STEP_BACK)
+        parts = []
+        for lane in range(120):
+            alone = ProtonBuffer(words)
+            rings = alone._rings[lane : lane + 1].copy()
+            alone._rings, (alone._begins, alone._marks, *_) = rings, core.cuda_proton_count(words, rings)
+            parts.append(alone.decode((0, 1), split=True, step_back=STEP_BACK))
+    assert len(whole.slices) + len(whole.instants) > 100_000
+    short = np.uint32(Flag.BELOW_RESOLUTION)  # one lane's stamps may have a larger step than all
+    for rows in ("slices", "instants"):
+        for name in getattr(whole, rows).columns:
+            found = np.concatenate([getattr(part, rows)[name] for part in parts])
+            same = getattr(whole, rows)[name]
+            assert np.array_equal(same & ~short, found & ~short) if name == "flags" else np.array_equal(same, found)
+    assert np.array_equal(whole.gaps["tick"], np.concatenate([part.gaps["tick"] for part in parts]))
+    assert whole.tick_step == math.gcd(*(part.tick_step for part in parts if part.tick_step))

@@ -123,7 +123,7 @@ class ProtonBuffer:
         self.bad_blocks = int(np.count_nonzero(~good))
         self._areas, self._good = areas, np.flatnonzero(good)
         self._rings = self._find_rings(meta, segment)
-        self._begins, self._marks, self._special, wide = core.cuda_proton_count(self.words, self._rings)
+        self._begins, self._marks, self._async, self._values, wide = core.cuda_proton_count(self.words, self._rings)
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
@@ -257,7 +257,7 @@ class ProtonBuffer:
     @property
     def has_payloads(self) -> bool:
         """Whether there may be values."""
-        return self.has_special
+        return self._values > 0
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the value behind each record that has one."""
@@ -276,7 +276,7 @@ class ProtonBuffer:
     @property
     def has_special(self) -> bool:
         """Whether there are asynchronous scopes or values."""
-        return bool(self._special)
+        return self._async + self._values > 0
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the file header says."""
