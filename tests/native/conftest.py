@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from native.softze_build import Softze, build
 
 if TYPE_CHECKING:

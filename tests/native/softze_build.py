@@ -73,14 +73,11 @@ def build(levelzero: Path, sanitize: str = "") -> Softze:
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may come at once
-        for command in (
-            ["cmake", "-S", str(ROOT / "tests/native"), "-B", str(folder), "-G", "Ninja", "--log-level=WARNING"]
-            + [f"-DSOFTZE_LEVELZERO={levelzero}", f"-DSOFTZE_SANITIZE={sanitize}"],
-            ["cmake", "--build", str(folder)],
-        ):
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
-            )
+        configure = ["cmake", "-S", str(ROOT / "tests/native"), "-B", str(folder), "-G", "Ninja", "--log-level=WARNING"]
+        settings = [f"-DSOFTZE_LEVELZERO={levelzero}", f"-DSOFTZE_SANITIZE={sanitize}"]
+        environment = {**os.environ, "PATH": path}
+        for command in ([*configure, *settings], ["cmake", "--build", str(folder)]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
             if done.returncode != 0:
                 raise RuntimeError(f"{' '.join(command)} failed\n{done.stdout[-8000:]}{done.stderr[-4000:]}")
     return Softze(folder, levelzero)

@@ -73,7 +73,16 @@ ze_result_t append_lists(const char* api, ze_command_list_handle_t handle, uint3
     }
     {
         const Exclusive exclusive(*list, api);
-        scheduler().submit(list->stream, submissions_of(number, lists), nullptr);
+        std::vector<Submission> submissions = submissions_of(number, lists);
+        if (list->lane->in_order) {
+            // Those commands are of lists of their own: barriers put them into this list's order.
+            Command order;
+            order.role = Role::barrier;
+            const Submission barrier = {std::make_shared<const Command>(order), list->lane, 1};
+            submissions.insert(submissions.begin(), barrier);
+            submissions.push_back(barrier);
+        }
+        scheduler().submit(list->stream, submissions, nullptr);
     }
     if (signal != nullptr) {
         Command done = named(api);

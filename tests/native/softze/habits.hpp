@@ -14,7 +14,8 @@
 //   SOFTZE_LATE=US         timestamp queries run that many microseconds after they could, and write their words one
 //                          by one, so pollers see cells that are empty or half written (default 0)
 //   SOFTZE_STATUS_NS=N     a status query of an event with timestamps takes that long (default 0)
-//   SOFTZE_UNSIGNALLED=    ticks of an event that is not signalled: poison (default: 0xDEAD...), not_ready
+//   SOFTZE_UNSIGNALLED=    ticks of an event that is not signalled: poison (default: 0xDEAD..., or the old ones
+//                          after a reset), not_ready (ZE_RESULT_NOT_READY)
 //   SOFTZE_ORDER=          when a command may start: free (any that the API allows), list (default: starts in order on
 //                          each queue and immediate list), engine (in order on each engine, so one that waits blocks
 //                          all behind it)

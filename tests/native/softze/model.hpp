@@ -61,7 +61,7 @@ struct Event : Object {
 enum class Role { plain, barrier, wait };
 
 struct Command {
-    const char* api = "";
+    const char* api = "";  // empty: the driver's own, not for the truth
     Role role = Role::plain;
     bool is_query = false;  // an in-list timestamp query
     Ref<Event> signal;

@@ -62,7 +62,7 @@ template <class T, class Handle>
 T* find(Handle handle) {
     T* object = reinterpret_cast<T*>(handle);
     if (object != nullptr && object->kind.load() == T::own_kind) return object;
-    mistake(std::string(object == nullptr ? "null" : "dead or foreign") + " handle for a " + name_of(T::own_kind));
+    mistake(std::string(name_of(T::own_kind)) + ": " + (object == nullptr ? "null" : "dead or foreign") + " handle");
     return nullptr;
 }
 

@@ -140,7 +140,7 @@ void Scheduler::run(Instance& instance, Lock& lock) {
     if (command.effect) command.effect(device);
     const uint64_t end = device.clock->end(start, command.cost);
     const uint64_t end_ns = host_ns();
-    if (truth_wanted()) write_op(command, instance, start, end, start_ns, end_ns);
+    if (truth_wanted() && *command.api != '\0') write_op(command, instance, start, end, start_ns, end_ns);
 
     lock.lock();
     finish(instance, end, end_ns);
