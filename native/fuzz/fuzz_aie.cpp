@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/aie/records.hpp"
 #include "core/aie/timeline.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -32,5 +33,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (timeline.finish({begin, duration, tag}, points, events).entries == 0) {}
     const int64_t inside = timeline.decoded() + timeline.filler() + timeline.lost();
     if (inside + outside != static_cast<int64_t>(words.size())) std::abort();
+
+    // As frames of each mode, and back: the same words.
+    for (uint32_t mode = 0; mode < 4; ++mode) {
+        const size_t room = 8 * words.size();
+        std::vector<uint32_t> word(room), made(room + 9 * words.size() + 9);
+        std::vector<uint8_t> bit(room), bits(room), frame(room);
+        std::vector<uint64_t> raw(room);
+        const size_t items = read_records(words, mode, {word, bit, bits, frame, raw});
+        const size_t count = pack_records({raw.data(), items}, {bits.data(), items}, mode, false, made);
+        made.resize(count);
+        if (made != words) std::abort();
+    }
     return 0;
 }
