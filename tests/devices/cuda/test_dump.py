@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from devices.cuda.helpers import buffer
+from devices.cuda.helpers import buffer, ls2, simulate
 from lanescope import devices
 from lanescope.devices.cuda import encode
 from lanescope.devices.cuda.family import FAMILY
@@ -69,3 +69,47 @@ def test_row(lines):
 def test_unknown_stage(lines):
     with pytest.raises(UsageError, match="no stage"):
         lines("frame")
+
+
+def dumped(tmp_path, data, stage, name="run.npy", **options):
+    (tmp_path / name).write_bytes(data)
+    with Capture(tmp_path / name) as capture:
+        return list(FAMILY.dump(capture, stage, devices.settle(FAMILY.options, options, what="family cuda")))
+
+
+def test_ls2(tmp_path):
+    lanes = [[("B", 1, 100), ("c", 2, 110, 0, 7), ("o", 3, 120, 5), ("E", 1, 130)], [("f", 3, 125, 5)]]
+    data = encode.to_npy(ls2(lanes, groups=2, capacity=8))
+    found = dumped(tmp_path, data, "record")
+    assert found[0].startswith("0x00000080  header  magic=")
+    assert "num_groups=2 capacity=8" in found[0]
+    assert found[1] == "0x00000140  01 00 01 00 64 00 00 00  begin        lane=0 time=100 event_id=1"
+    assert [line.split()[9] for line in found[1:]] == ["begin", "counter", "value", "flow_out", "end", "flow_in"]
+    rows = dumped(tmp_path, data, "row", events="a,b,fill,full")
+    assert "flow 0  block 0 / group 0 ts=20 -> block 0 / group 1 ts=25" in rows
+    assert "counter 0  block 0 / group 0 fill  ts=10 value=7.0" in rows
+    assert len(dumped(tmp_path, data, "packet")) > 20
+
+
+def test_proton(tmp_path):
+    simulation = simulate(layout="proton", blocks=2, groups=1, tiles=1)
+    data = simulation.files["attention.bin"]
+    found = dumped(tmp_path, data, "record", "run.bin")
+    assert found[0] == (
+        "0x00000000  header  version=1 header_offset=4 header_size=44 payload_offset=44 "
+        "payload_size=512 device=1 blocks=2 units=2 scratch=256 uids=1"
+    )
+    assert len(found) == 1 + simulation.truth["records"]
+    assert sum("metric" in line for line in found) == 2
+    packets = dumped(tmp_path, data, "packet", "run.bin")
+    assert packets[0] == "0x00000000  01 00 00 00  word 0"
+
+
+def test_flashinfer2(tmp_path):
+    simulation = simulate(layout="flashinfer2", blocks=3, groups=2, tiles=1, nested=False)
+    found = dumped(tmp_path, simulation.files["attention.npy"], "record")
+    assert len(found) == 1 + simulation.truth["records"]
+    assert all("NOT OF" not in line for line in found)
+    for line, group in zip(found[1:3], (0, 1), strict=True):
+        assert "block=0 sm=0" in line
+        assert line.endswith(f"group={group} index=0")

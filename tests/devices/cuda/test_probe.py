@@ -107,3 +107,23 @@ def test_captures_of_other_families():
     for path in others:
         with path.open("rb") as file:
             assert FAMILY.probe(Head(file.read(HEAD_BYTES), path.stat().st_size, path.name)).score < MINE, path
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    ("layout", "name", "least"),
+    [("ls2", "ls2", 100), ("proton", "proton", CERTAIN), ("flashinfer2", "flashinfer-v2", CERTAIN)],
+)
+def test_other_layouts_are_certain(layout, name, least, large):
+    data, *_ = simulate(layout=layout, blocks=12, groups=2, tiles=(4, 60)[large]).files.values()
+    assert (len(data) > HEAD_BYTES) == large
+    match = probe(data)
+    assert (match.format, match.score >= least) == (name, True)
+    assert "12 blocks" in match.reason
+
+
+def test_words_that_only_begin_like_other_layouts():
+    rest = np.random.default_rng(5).integers(0, 2**32, 2000, np.uint32).astype("<u4").tobytes()
+    assert probe(b"LSPROBE2" + rest).score < MINE
+    assert probe(np.array([1, 4, 44, 44, 256, 1, 1, 2, 256, 1, 0], "<u4").tobytes() + rest).score < MINE
+    assert probe(np.array([1, 4, 44, 44, 256, 1, 1, 0, 256, 1, 0, 0xDEADBEEF], "<u4").tobytes() + rest).score < MINE

@@ -19,6 +19,9 @@ from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
+#: Fields that most records leave empty.
+_RARE = ("token", "payload", "value_type", "is_end")
+
 
 def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a stage.
@@ -103,7 +106,8 @@ def _records(buffer: Buffer, words: npt.NDArray[Any], before: int) -> Iterator[s
     _, make = buffer.raw()
     for row in make(before).rows():
         kind = row.pop("kind", None) or row.pop("type", "")
-        shown = {name: value for name, value in row.items() if name not in ("slot", "offset", "word") and value}
+        shown = {name: value for name, value in row.items() if name not in ("slot", "offset", "word")}
+        shown = {name: value for name, value in shown.items() if value or name not in _RARE}
         size = 8 // width
         raw = words[row["slot"] : row["slot"] + size].tobytes().hex(" ")
         yield f"{row['offset']:#010x}  {raw}  {kind:11}  {_fields(shown)}"

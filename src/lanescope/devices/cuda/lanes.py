@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -202,23 +202,6 @@ class Decoded:
     stamp_wrap: int
     base: int = 0
 
-    def align(self, anchor: int | None) -> bool:
-        """Put all lanes on one time axis: decide in which turn of the counter each lane's first stamp lies.
-
-        The first stamps of a launch lie within half a turn of a reference: the anchor, or else the stamp behind the
-        largest silence of the turn. Ticks of slices, instants, gaps and summaries move by whole turns.
-
-        Args:
-            anchor: a full reading of the counter, in ticks, at or before the launch.
-
-        Returns:
-            False when the reference is not certain: the first stamps are spread over more than half a turn.
-        """
-        turns, certain = turns_of(self.summary, anchor, self.stamp_wrap)
-        if turns.any():
-            self.move(turns)
-        return certain
-
     def move(self, turns: I64) -> None:
         """Move the ticks of each lane by so many, int64 [lanes]; lanes without records have none to move."""
         used = self.summary["records"] > 0
@@ -228,21 +211,12 @@ class Decoded:
         self.instants.columns["tick"] += self.instants.spread(turns)
         self.gaps["tick"] += turns[self.gaps["lane"]]
 
-    @property
-    def earliest(self) -> int:
-        """The smallest tick, 0 without any."""
-        used = self.summary["records"] > 0
-        return int(self.summary["min"][used].min()) if used.any() else 0
-
-    @property
-    def latest(self) -> int:
-        """The largest tick, 0 without any."""
-        used = self.summary["records"] > 0
-        return int(self.summary["max"][used].max()) if used.any() else 0
-
 
 def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_wrap: int) -> tuple[I64, bool]:
-    """Return by how many ticks the lanes have to move to lie on one axis, int64 [lanes]; see ``Decoded.align``.
+    """Return by how many ticks the lanes have to move to lie on one axis: in which turn each lane's first stamp lies.
+
+    The first stamps of a launch lie within half a turn of a reference: the anchor, or else the stamp behind the largest
+    silence of the turn.
 
     Args:
         summary: of all lanes.
@@ -250,7 +224,8 @@ def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_wrap: int) ->
         stamp_wrap: ticks after which a stamp repeats.
 
     Returns:
-        The distances, and whether the reference is certain.
+        The distances, int64 [lanes], whole turns; and whether the reference is certain, which it is not when the first
+        stamps are spread over more than half a turn.
     """
     used = summary["records"] > 0
     first = summary["first"]
@@ -277,26 +252,3 @@ def _reference(stamps: I64, wrap: int) -> tuple[int, bool]:
     silence = np.diff(order, prepend=order[-1] - wrap)
     at = int(silence.argmax())
     return int(order[at]), bool(silence[at] > wrap // 2)
-
-
-class Buffer(Protocol):
-    """A buffer that a layout's reader has understood: what the common decoder asks of it.
-
-    Attributes:
-        format: name of the layout.
-        clock: name of the counter behind the stamps.
-    """
-
-    format: str
-    clock: str
-
-    def decode(self, *, split: bool, step_back: int) -> Decoded:
-        """Decode all lanes.
-
-        Args:
-            split: records behind a finalize begin a further launch; else they are left out.
-            step_back: ticks by which a stamp may step back without doubt about its turn of the counter.
-        """
-
-    def slots_of(self, lane: U32, index: U32) -> I64:
-        """Return the slots of records from their lanes and positions."""

@@ -27,6 +27,8 @@ _NEW, _OLD = PROTON_BLOCK.bits // 32, 4
 #: No kernel runs longer; what looks so is no pair of times.
 _LONGEST_NS = np.uint64(1 << 42)
 _LATEST = np.uint64(1 << 62)
+#: No warp writes so many words; what looks so is a time.
+_LARGEST_INDEX = 1 << 24
 #: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
 _MAX_WARPS = 1 << 10
 
@@ -127,7 +129,11 @@ class ProtonBuffer:
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
-        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is."""
+        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is.
+
+        With times there are three moments in order, and then write indices, which are even and not large. An older
+        area that passes for one with times would need the third stamp of its first warp to look like an index.
+        """
         marked = areas[areas[:, 0] == PROTON_PREAMBLE]
         if not len(marked) or areas.shape[1] < _NEW + self.header.units:
             return False
@@ -136,7 +142,8 @@ class ProtonBuffer:
         ran = end > 0
         ordered = (begin > 0) & (~ran | ((begin <= end) & (end <= done) & (done - begin < _LONGEST_NS)))
         indices = marked[:, _NEW : _NEW + self.header.units]
-        return bool(ordered.all() and (indices % 2 == 0).all() and (begin < _LATEST).all())
+        even = (indices % 2 == 0) & (indices < _LARGEST_INDEX)
+        return bool(ordered.all() and even.all() and (begin < _LATEST).all())
 
     def _find_rings(self, meta: int, segment: I64) -> I64:
         """Return the core's table of rings, a row for each recorded warp of each good area."""
@@ -257,7 +264,7 @@ class ProtonBuffer:
     @property
     def has_payloads(self) -> bool:
         """Whether there may be values."""
-        return self._values > 0
+        return bool(self._values)
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the value behind each record that has one."""
@@ -276,7 +283,7 @@ class ProtonBuffer:
     @property
     def has_special(self) -> bool:
         """Whether there are asynchronous scopes or values."""
-        return self._async + self._values > 0
+        return bool(self._async or self._values)
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the file header says."""
