@@ -263,3 +263,44 @@ def test_any_bytes_are_accounted_for(tmp_path_factory, data):
     for row in (first, second):
         assert row["total"] == row["decoded"] + row["filler"] + row["lost"]
     assert (trace.slices["dur"] >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [(mode, record.name) for mode, frame_set in FRAME_SETS.items() for record in frame_set.records]
+)
+def test_rows_that_only_others_have_seen_are_counted(tmp_path_factory, mode, name):
+    """The declared status of a row and what the fast decoder counts are the same."""
+    frame_set = FRAME_SETS[mode]
+    start = {0: [0xF0000000, 0], 1: [0xF1000000, 0], 2: [0xF2000330]}[mode]
+    event = {0: "single0", 1: "event_pc", 2: "taken"}[mode]
+    values = {
+        record: {field.name: field.default or 0 for field in frame_set[record].fields} for record in (event, name)
+    } | {"event_pc": {"mask": 1, "pc": 4}}
+    # A Repeat needs something to repeat.
+    frames = [] if name == "start" else [(frame_set[record], values[record]) for record in (event, name)]
+    payload = start + frame_set.encode(frames)
+    payload += [0x22222222 if mode == 2 else 0xFEFEFEFE] * (-len(payload) % 7)
+    trace = trace_of(encode.packets(HEADERS[0], np.array(payload, np.uint32)).astype("<u4").tobytes(), tmp_path_factory)
+    counted = [row["count"] for row in trace.stats.rows() if row["name"] == "unconfirmed_row"]
+    assert counted == ([1] if frame_set[name].status == "published" else [])
+    assert trace.accounting["lost"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("mode", FRAME_SETS)
+def test_restarts_are_unconfirmed_but_in_the_mode_that_we_saw(tmp_path_factory, mode):
+    start = [word | (mode << 24) for word in (0xF0000000, 0xF4000000)]
+    payload = [start[0], *[0] * (mode < 2), start[1], *[9] * (mode < 2)]
+    payload += [0x22222222 if mode == 2 else 0xFEFEFEFE] * (-len(payload) % 7)
+    trace = trace_of(encode.packets(HEADERS[0], np.array(payload, np.uint32)).astype("<u4").tobytes(), tmp_path_factory)
+    stats = {row["name"]: row["count"] for row in trace.stats.rows()}
+    assert stats["aie_restart"] == 1
+    assert ("unconfirmed_row" in stats) == (mode != 1)
+    assert trace.gaps["cause"].tolist() == ["overrun"]
+
+
+def test_the_reserved_mode_is_lost_not_misread(tmp_path_factory):
+    payload = [0xF3000000, *range(1, 7)]
+    trace = trace_of(encode.packets(HEADERS[0], np.array(payload, np.uint32)).astype("<u4").tobytes(), tmp_path_factory)
+    assert trace.accounting["lost"].tolist() == [0, 6]
+    assert trace.gaps["cause"].tolist() == ["other_mode"]
+    assert len(trace.slices) == 0
