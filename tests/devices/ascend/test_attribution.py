@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, golden, graph, read, records, stats, text
+from devices.ascend.helpers import decode, golden, graph, lane, read, records, stats, text
 from lanescope.analysis import check
-from lanescope.devices.ascend import attribution
+from lanescope.devices.ascend import attribution, invariants, threads
 from lanescope.devices.ascend.attribution import IDLE_PARTS
 from lanescope.devices.ascend.draw.sums import Sums
 from lanescope.devices.ascend.interpret import Interpreter
@@ -105,20 +105,21 @@ def test_every_cycle_of_every_core(capture):
     for core in range(len(CORES)):
         mine = [row for row in rows if row["core"] == core]
         counts = dict.fromkeys(("busy", *IDLE_PARTS), 0)
+        gone = 0
         for x in range(begin, end):
             if any(row["start"] <= x < row["end"] for row in mine):
                 counts["busy"] += 1
                 continue
             following = [row for row in mine if row["start"] > x]
-            if any(c == core and low <= x < high for c, low, high in lost):
-                counts["unknown"] += 1
-            elif not following:
+            gone += any(c == core and low <= x < high for c, low, high in lost)
+            if not following:
                 counts["after_last"] += 1
             else:
                 row = min(following, key=lambda row: (row["start"], row["end"], row["at"]))
                 free = max([begin, *(other["end"] for other in mine if other["start"] <= x)])
                 counts[what_for(row, int(sums.submitted[row["task"]]), free, x)] += 1
         assert dict(zip(IDLE_PARTS, found.idle[core].tolist(), strict=True)) | {"busy": int(found.busy[core])} == counts
+        assert found.lost[core] == gone
         assert found.overlap[core] == sum(row["end"] - row["start"] for row in mine) - counts["busy"]
         assert found.busy[core] + found.idle[core].sum() == end - begin
 
@@ -355,13 +356,21 @@ def test_threads_by_hand(rows):
         assert found.pop_hit[place] == sum(row[5] for row in mine)
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1 << 61)), max_size=15))
+def test_running_largest_values_of_any_size(pairs):
+    pairs.sort(key=lambda pair: pair[0])
+    lanes, values = np.array(pairs, np.int64).reshape(-1, 2).T
+    expected = [max(v for lane_, v in pairs[: n + 1] if lane_ == pair[0]) for n, pair in enumerate(pairs)]
+    assert threads._running_max(lanes, values).tolist() == expected
+
+
 def test_threads_of_a_golden_capture():
-    threads = golden("v3_spec_dummy", "l2").details["ascend_threads"]
-    assert threads["pop_hit"].sum() == 5
-    assert threads["pop_miss"].sum() == 29
-    assert (threads["busy_ns"] + threads["idle_ns"]).tolist() == threads["window_ns"].tolist()
-    assert threads["dispatched"].sum() == 5
-    assert threads["completed"].sum() == 6
+    found = golden("v3_spec_dummy", "l2").details["ascend_threads"]
+    assert found["pop_hit"].sum() == 5
+    assert found["pop_miss"].sum() == 29
+    assert (found["busy_ns"] + found["idle_ns"]).tolist() == found["window_ns"].tolist()
+    assert found["dispatched"].sum() == 5
+    assert found["completed"].sum() == 6
 
 
 # --- what is drawn ------------------------------------------------------------------------------------------------
@@ -407,3 +416,75 @@ def test_readiness_says_how_sure_it_is():
     tasks = decode(content, deps=graph(kernels, edges)).details["ascend_tasks"]
     found = {row["task_id"]: (row["ready_ticks"], row["ready_quality"]) for row in tasks.rows()}
     assert found == {1: (None, None), 4: (150, "estimated"), 5: (150, "exact"), 6: (150, "exact"), 7: (None, None)}
+
+
+# --- what every chip keeps ----------------------------------------------------------------------------------------
+
+
+@given(captures())
+@settings(max_examples=200, deadline=None)
+def test_invariants_by_hand(capture):
+    content, deps = capture
+    content["metadata"]["clock_freq_hz"] = 1_000_000  # a microsecond is one cycle
+    told = understand(content, deps)
+    runs = rows_of(told.runs)
+    finish, counter = told.runs.finish.tolist(), told.runs.counter.tolist()
+    odd = []
+    for row in runs:
+        stamps = [row["dispatch"], row["receive"], row["start"], row["end"], finish[row["at"]]]
+        known = [stamp for stamp in stamps if stamp]
+        odd.append(any(later + 1 < earlier for n, earlier in enumerate(known) for later in known[n + 1 :]))
+    assert invariants.disordered(told, np.zeros(len(runs), np.bool_)).tolist() == odd
+    crowded = [False] * len(runs)
+    for row in runs:
+        for other in runs:
+            is_second = other["core"] == row["core"] and counter[other["at"]] == counter[row["at"]] - 2
+            between = any(
+                o["core"] == row["core"] and counter[o["at"]] == counter[row["at"]] - 1 and o["dispatch"] for o in runs
+            )
+            if (
+                is_second
+                and between
+                and row["dispatch"]
+                and other["dispatch"]
+                and row["dispatch"] < finish[other["at"]]
+            ):
+                crowded[row["at"]] = True
+    assert invariants.crowded(told.runs).tolist() == crowded
+
+
+def test_what_contradicts_itself_is_a_finding():
+    # The third is dispatched before the first has finished; the fourth ends after it was seen to.
+    rows = [[0, n, n, 1000 * n, 1000 * n + 900, 4] for n in range(1, 4)] + [[0, 4, 4, 4000, 9000, 4]]
+    seen = [[0, 1, 900, 2500], [0, 2, 1900, 2950], [0, 3, 2400, 3950], [0, 4, 3960, 5000]]
+    submits = [{"submit_idx": n, "task_id": 1 + n // 2, "start_cycles": 10 + n, "end_cycles": 12 + n} for n in range(4)]
+    trace = decode(records(rows, seen, level=4, aicpu_orchestrator_phases=[submits]))
+    counts = stats(trace)
+    assert counts == {"ascend_stamp_order": 1, "ascend_crowded_core": 1, "ascend_submit_duplicate": 2}
+    found = {(f.code, f.severity, f.detail): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
+    assert found == {
+        ("LS002", "error", "ascend_stamp_order"): 1,
+        ("LS002", "error", "ascend_crowded_core"): 1,
+        ("LS402", "warning", "ascend_submit_duplicate"): 2,
+    }
+
+
+def test_phases_nest_as_they_were_written():
+    phases = [
+        {"kind": "drain_prepare", "start_cycles": 110, "end_cycles": 130},
+        {"kind": "drain_publish", "start_cycles": 130, "end_cycles": 150},
+        {"kind": "drain", "start_cycles": 105, "end_cycles": 160},
+        {"kind": "resolve", "start_cycles": 210, "end_cycles": 280},
+        {"kind": "complete", "start_cycles": 200, "end_cycles": 290},
+        {"kind": "predicated_skip", "start_cycles": 300, "end_cycles": 300, "task_id": 9},
+        {"kind": "brand_new", "start_cycles": 310, "end_cycles": 320},
+    ]
+    rows = [{**phase, "loop_iter": 1, "tasks_processed": 1} for phase in phases]
+    content = records([[0, 1, 1, 100, 150, 2]], [[0, 1, 90, 160]], level=3, key="chip_swimlane_level")
+    trace = decode({**content, "aicpu_scheduler_phases": [rows]})
+    assert not check.run(trace, select=["LS1"])
+    (line,) = trace.details["ascend_threads"].rows()
+    # Outer ones: 55 + 90 + 10 cycles, the unknown kind among them; the window ends with the last record.
+    assert (line["busy_ticks"], line["window_ticks"], line["pauses"]) == (155, 320 - 105, 2)
+    assert lane(trace, "Predicated_0") == [("skipped task", (300 - 90) * 20, 0)]
+    assert ("brand_new", (310 - 90) * 20, 200) in lane(trace, "Sched_0")

@@ -58,14 +58,17 @@ def clock_steps(runs: Executions) -> Steps:
     """
     suspect = np.zeros(len(runs), np.bool_)
     took = np.where(runs.receive > 0, runs.receive, runs.start)
+    back = took < runs.dispatch
+    ahead = (runs.finish > 0) & (runs.end > runs.finish) & (runs.dispatch > 0)
+    none = np.empty(0, np.int64)
+    if max(np.count_nonzero(back), np.count_nonzero(ahead)) < _STEP_ROWS:
+        return Steps(suspect, none, none)
     joined = np.flatnonzero(runs.dispatch > 0)
     # The schedulers' stamps are of another clock: their order stands.
     joined = joined[np.lexsort((runs.dispatch[joined], runs.core[joined]))]
     core = runs.core[joined]
-    back = took[joined] < runs.dispatch[joined]
-    ahead = (runs.finish[joined] > 0) & (runs.end[joined] > runs.finish[joined])
     found: list[tuple[int, int]] = []
-    for odd in (back, ahead):
+    for odd in (back[joined], ahead[joined]):
         at = np.flatnonzero(odd)
         if len(at) < _STEP_ROWS:
             continue
@@ -77,7 +80,6 @@ def clock_steps(runs: Executions) -> Steps:
             continue  # not the clock of a core: this chip stamps so
         found += runs_of
     if not found:
-        none = np.empty(0, np.int64)
         return Steps(suspect, none, none)
     ends = np.append(np.flatnonzero(np.diff(core)) + 1, len(core))
     for first, last in found:
@@ -249,6 +251,7 @@ class CoreTimes:
         busy: int64 [cores], cycles in which something ran.
         overlap: int64 [cores], cycles that executions claim beyond that.
         idle: int64 [cores, 7], cycles of ``IDLE_PARTS``.
+        lost: int64 [cores], cycles of them in which executions are known to be missing: perhaps the core was busy.
     """
 
     core: Int64
@@ -258,13 +261,14 @@ class CoreTimes:
     busy: Int64
     overlap: Int64
     idle: Int64
+    lost: Int64
 
 
 def core_times(runs: Executions, submitted: Int64, lost: Lost, cores: Int64) -> CoreTimes:
     """Split the time of each core.
 
     A gap before an execution goes to what that execution waited for, one thing after the other: its producers, its
-    submit, its dispatch, the way to the core, the setup there. Where rows are known to be lost the time is unknown.
+    submit, its dispatch, the way to the core, the setup there.
 
     Args:
         runs: the executions.
@@ -273,11 +277,11 @@ def core_times(runs: Executions, submitted: Int64, lost: Lost, cores: Int64) -> 
         cores: int64, the cores to report, rising; those of all rows are among them.
     """
     count = len(cores)
-    busy, overlap = np.zeros((2, count), np.int64)
+    busy, overlap, gone = np.zeros((3, count), np.int64)
     idle = np.zeros((count, len(IDLE_PARTS)), np.int64)
     rows = np.bincount(np.searchsorted(cores, runs.core), minlength=count)
     if not len(runs):
-        return CoreTimes(cores, rows, 0, 0, busy, overlap, idle)
+        return CoreTimes(cores, rows, 0, 0, busy, overlap, idle, gone)
     stop = np.maximum(runs.end, runs.start)
     begin, end = int(runs.start.min()), int(stop.max())
     order = np.lexsort((stop, runs.start, runs.core))
@@ -294,16 +298,12 @@ def core_times(runs: Executions, submitted: Int64, lost: Lost, cores: Int64) -> 
         busy[place] = int((np.maximum(finish, free[:-1]) - np.maximum(start, free[:-1])).sum())
         overlap[place] = int((finish - start).sum()) - busy[place]
         mine, gap, start = mine[is_gap], gap[is_gap], start[is_gap]
-        unseen = missing.within(int(cores[place]))
         for part, low, high in _milestones(runs, submitted[runs.task[mine]], mine, gap, start):
-            gone = unseen(high) - unseen(low)
-            idle[place, part] += int((high - low - gone).sum())
-            idle[place, _UNKNOWN] += int(gone.sum())
-        tail = np.array([free[-1], end])
-        unseen_tail = int(np.diff(unseen(tail))[0])
-        idle[place, _AFTER_LAST] += end - int(free[-1]) - unseen_tail
-        idle[place, _UNKNOWN] += unseen_tail
-    return CoreTimes(cores, rows, begin, end, busy, overlap, idle)
+            idle[place, part] += int((high - low).sum())
+        idle[place, _AFTER_LAST] = end - int(free[-1])
+        unseen = missing.within(int(cores[place]))
+        gone[place] = (unseen(start) - unseen(gap)).sum() + np.diff(unseen(np.array([free[-1], end])))[0]
+    return CoreTimes(cores, rows, begin, end, busy, overlap, idle, gone)
 
 
 _DEPENDENCY, _SUBMIT, _DISPATCH, _PROPAGATION, _SETUP, _UNKNOWN, _AFTER_LAST = range(len(IDLE_PARTS))

@@ -74,6 +74,12 @@ class Executions:
         return len(self.core)
 
     @property
+    def judged_at_receive(self) -> Mask:
+        """Bool [n], whether ``judged`` is the receive stamp; else it is the start."""
+        staged = self.may_be_staged
+        return self.receive > 0 if staged is None else (self.receive > 0) & ~staged
+
+    @property
     def setup(self) -> Int64:
         """int64 [n] cycles from receive to start without the gate; 0 where receive is unknown."""
         return np.where(self.receive > 0, self.start - self.receive - self.gate, 0)

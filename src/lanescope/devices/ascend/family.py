@@ -71,6 +71,7 @@ class Ascend(Family):
         Option("drop_aicore", int, "executions whose record is lost", 0),
         Option("drop_aicpu", int, "dispatches whose record is lost", 0),
         Option("drop_both", int, "dispatches that both streams lose", 0),
+        Option("drop_phases", int, "scheduler phases that are lost", 0),
         Option("overflow", int, "buffers of single cores that are lost as a whole", 0),
         Option("buffer", int, "records in a buffer", 1024),
         Option("clock_steps", int, "cores whose clock steps", 0),

@@ -53,7 +53,10 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
     edges, tasks = trace.details["ascend_edges"], trace.details["ascend_tasks"]
     pred, succ = edges["pred_task_id"], edges["succ_task_id"]
     ids = np.unique(np.concatenate([pred, succ, tasks["task_id"]]))
-    number = _task_id(task)
+    # Executions know how their capture writes task ids.
+    written = dict(zip(tasks["task_id"].tolist(), tasks["task"].tolist(), strict=True))
+    number = next((task_id for task_id, text in written.items() if text == task), None)
+    number = _task_id(task) if number is None else number
     at = int(np.searchsorted(ids, np.uint64(number)))
     if at == len(ids) or int(ids[at]) != number:
         raise UsageError(f"the capture knows no task {task}", hint="say a task as `lanescope sql` shows it: r2t5, t5")
@@ -72,9 +75,9 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
                     "direction": way,
                     "depth": level,
                     "task_id": int(ids[other]),
-                    "task": task_name(int(ids[other])),
+                    "task": written.get(int(ids[other]), task_name(int(ids[other]))),
                     "label": None if row is None else tasks.take(np.array([row]))["label"][0],
-                    "via": task_name(int(ids[via])),
+                    "via": written.get(int(ids[via]), task_name(int(ids[via]))),
                     "violated": bool(edges["is_violated"][edge]) if known else None,
                     "slack_ticks": int(edges["slack_ticks"][edge]) if known else None,
                 }

@@ -232,7 +232,7 @@ class Interpreter:
             rows = np.flatnonzero(self.is_kind(*kinds))
             return Intervals(thread[rows], phases["start_cycles"][rows], phases["end_cycles"][rows])
 
-        return Staging(marked, _threads(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
+        return Staging(marked, thread_of_core(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
 
     @property
     def on_host(self) -> bool:
@@ -319,7 +319,8 @@ def _core_types(metadata: dict[str, Any]) -> npt.NDArray[np.uint8]:
     )
 
 
-def _threads(metadata: dict[str, Any]) -> Int64:
+def thread_of_core(metadata: dict[str, Any]) -> Int64:
+    """Return the scheduler thread of each core, int64 [cores], -1 where it is not known."""
     listed = metadata.get("core_to_thread")
     if not isinstance(listed, list):
         return np.empty(0, np.int64)

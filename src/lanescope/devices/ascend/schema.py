@@ -171,7 +171,7 @@ _IDLE = {
     "dispatch": "ready, and not dispatched",
     "propagation": "dispatched, and not received",
     "setup": "received, and not started",
-    "unknown": "nobody can tell: stamps are missing, or executions are known to be lost there",
+    "unknown": "nobody can tell: stamps are missing",
     "after_last": "nothing came any more",
 }
 CORES = TableSpec(
@@ -186,6 +186,12 @@ CORES = TableSpec(
         *_total("busy", "something ran"),
         *(column for name, doc in _IDLE.items() for column in _total(name, doc)),
         ColumnSpec("overlap_ticks", "int64", "what executions claim beyond busy: they share time", unit="ticks"),
+        ColumnSpec(
+            "lost_ticks",
+            "int64",
+            "of the idle parts, time in which executions are known to be missing: perhaps it was busy",
+            unit="ticks",
+        ),
     ),
     key="track_id",
 )
@@ -308,6 +314,19 @@ STATS = (
     StatSpec(
         "ascend_arrows_bundled", "notice", "an edge joins too many pairs of blocks: it is drawn as one arrow after all"
     ),
+    StatSpec(
+        "ascend_stamp_order",
+        "error",
+        "dispatch, receive, start, end, finish of an execution contradict this order by more than 1 us",
+    ),
+    StatSpec(
+        "ascend_crowded_core",
+        "error",
+        "a task was dispatched to a core that held two already: counters and stamps do not belong together",
+    ),
+    StatSpec("ascend_dispatch_unmatched", "notice", "a dispatch while no phase of its thread ran: phases are missing"),
+    StatSpec("ascend_finish_unmatched", "notice", "an end seen while no phase of its thread ran: phases are missing"),
+    StatSpec("ascend_submit_duplicate", "notice", "a task was submitted more than once; the first submit holds"),
     StatSpec("ascend_no_overhead", "notice", "without a task graph nobody knows what was ready: no overhead counters"),
     StatSpec(
         "ascend_clock_step",

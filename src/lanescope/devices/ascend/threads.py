@@ -69,18 +69,19 @@ def thread_times(
     np.minimum.at(first, place, begin)
     np.maximum.at(last, place, end)
 
-    busy, longest, pauses = np.zeros((3, count), np.int64)
+    # A pause lies between two phases, or between one and an edge of the window: points at both edges stand for those.
     rows = np.flatnonzero(is_work)
-    rows = rows[np.lexsort((end[rows], begin[rows], place[rows]))]
-    bounds = np.searchsorted(place[rows], np.arange(count + 1))
-    for number in range(count):
-        mine = rows[bounds[number] : bounds[number + 1]]
-        # A pause lies between two phases, or between one and an edge of the window.
-        reach = np.append(first[number], np.maximum.accumulate(end[mine]))
-        pause = np.maximum(np.append(begin[mine], last[number]) - reach, 0)
-        busy[number] = last[number] - first[number] - pause.sum()
-        longest[number] = pause.max(initial=0)
-        pauses[number] = np.count_nonzero(pause)
+    lane = np.concatenate([np.arange(count), place[rows], np.arange(count)])
+    low, high = np.concatenate([first, begin[rows], last]), np.concatenate([first, end[rows], last])
+    order = np.lexsort((high, low, lane))
+    lane, low, high = lane[order], low[order], high[order]
+    reach = _running_max(lane, high)
+    pause = np.maximum(low[1:] - reach[:-1], 0)
+    pause[lane[1:] != lane[:-1]] = 0
+    idle, longest = np.zeros((2, count), np.int64)
+    np.add.at(idle, lane[1:], pause)
+    np.maximum.at(longest, lane[1:], pause)
+    pauses = np.bincount(lane[1:][pause > 0], minlength=count)
 
     highest = np.zeros(count, np.int64)
     np.maximum.at(highest, place, iteration)
@@ -94,10 +95,27 @@ def thread_times(
         records=np.bincount(place, minlength=count),
         begin=first,
         end=last,
-        busy=busy,
+        busy=last - first - idle,
         longest_idle=longest,
         pauses=pauses,
         iterations=highest,
         working=working,
         **added,
     )
+
+
+def _running_max(lane: Int64, value: Int64) -> Int64:
+    """Return the largest value so far of each lane, int64 [n]; lanes rise."""
+    if not len(value):
+        return value
+    low = int(value.min())
+    span = int(value.max()) - low + 1
+    if (int(lane[-1]) + 1) * span < 1 << 62:
+        # Values of a later lane are above all of an earlier one: one pass does for all.
+        shift = lane * span - low
+        found: Int64 = np.maximum.accumulate(value + shift) - shift
+        return found
+    found = value.copy()
+    for part in np.split(np.arange(len(lane)), np.flatnonzero(np.diff(lane)) + 1):
+        found[part] = np.maximum.accumulate(value[part])
+    return found

@@ -40,7 +40,7 @@ EXACT, ESTIMATED = 0, 1
 DETAILS, ARROWS = ("low", "full"), ("edge", "block")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Style:
     """What is drawn besides executions, phases and submits.
 
@@ -69,11 +69,12 @@ class Drawn:
     begin: Int64
     end: Int64
     to_ts: ToTs
+    places: Int64 | None = None  # of each slice behind the first, where they do not follow one another
 
     @property
     def ids(self) -> Int64:
         """int64 [n], the slices."""
-        return self.first + np.arange(len(self.begin))
+        return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
 
 class Canvas:

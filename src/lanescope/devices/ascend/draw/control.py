@@ -173,8 +173,8 @@ def draw_bare_tasks(
         rows = np.flatnonzero((told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES))
         if len(rows):
             begin, end = phases.begin[rows], phases.end[rows]
-            named = Drawn(phases.track[rows], phases.first, begin, end, phases.to_ts)
-            found.append(Bare(told.marker_task[rows], _at(named, rows)))
+            named = Drawn(phases.track[rows], phases.first, begin, end, phases.to_ts, rows)
+            found.append(Bare(told.marker_task[rows], named))
     for part in found:
         bare[part.task[part.task >= 0]] = False
     # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it is over
@@ -188,21 +188,6 @@ def draw_bare_tasks(
         if made is not None and (clock == canvas.clock or isinstance(told.times.alignment, Alignment)):
             found.append(made)
     return found
-
-
-@dataclass(frozen=True)
-class _Placed(Drawn):
-    """Slices whose ids do not follow one another."""
-
-    places: Int64
-
-    @property
-    def ids(self) -> Int64:
-        return self.first + self.places
-
-
-def _at(drawn: Drawn, places: Int64) -> Drawn:
-    return _Placed(drawn.track, drawn.first, drawn.begin, drawn.end, drawn.to_ts, places)
 
 
 def _passed(canvas: Canvas, rows: Int64, lane: str, name: str) -> Bare:

@@ -138,7 +138,7 @@ def _details(canvas: Canvas, drawn: Drawn) -> None:
         }
 
     texts = np.array(told.run_names, object)
-    at_receive = runs.judged == runs.receive
+    at_receive = runs.judged_at_receive
     quality = builder.dictionary("ascend_tasks", "ready_quality").codes(("exact", "estimated"))
     builder.append(
         "ascend_tasks",

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from lanescope.devices.ascend import schema
+from lanescope.devices.ascend import invariants, schema
 from lanescope.devices.ascend.draw.canvas import Canvas, some
 from lanescope.devices.ascend.draw.producers import tell_streams
 from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, RECORD_BYTES, RECORDS
@@ -59,6 +59,16 @@ def note(canvas: Canvas) -> None:
         stamps = told.times.device(told.runs.start[canvas.steps.row]).tolist()
         for core, ts in zip(canvas.steps.core.tolist(), stamps, strict=True):
             builder.stat("ascend_clock_step", track_id=cores[core], input_id=canvas.main, first_ts=ts)
+    dispatched, finished = invariants.unaccompanied(told)
+    for name, where in (
+        ("ascend_dispatch_unmatched", dispatched),
+        ("ascend_finish_unmatched", finished),
+        ("ascend_stamp_order", invariants.disordered(told, canvas.steps.suspect)),
+        ("ascend_crowded_core", invariants.crowded(told.runs)),
+    ):
+        for core, count in enumerate(np.bincount(told.runs.core[where]).tolist()):
+            builder.stat(name, count, track_id=cores.get(core), input_id=canvas.main)
+    builder.stat("ascend_submit_duplicate", invariants.resubmitted(told), input_id=canvas.main)
     parts = told.parts
     if parts.is_ambiguous:
         builder.stat("ascend_no_names", input_id=canvas.main)

@@ -13,6 +13,7 @@ from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.attribution import IDLE_PARTS, CoreTimes
 from lanescope.devices.ascend.clock import Alignment
 from lanescope.devices.ascend.draw.canvas import Canvas
+from lanescope.devices.ascend.generations import Erratum
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.layout import PHASE_KINDS
 from lanescope.devices.ascend.threads import ThreadTimes, thread_times
@@ -45,6 +46,9 @@ class Sums:
         """The end of the first submit of each task on the device's clock, int64 [tasks], 0 where unknown."""
         rows, graph = self._told.submits, self._told.graph
         found = np.zeros(len(graph), np.int64)
+        if Erratum.SUBSTEPS in self._told.errata:
+            np.maximum.at(found, self._told.index(rows), rows["end_cycles"])
+            return found
         task = self._told.index(rows)[::-1]
         found[task] = rows["end_cycles"][::-1]
         return found
@@ -116,6 +120,7 @@ def _cores(canvas: Canvas, sums: Sums) -> None:
         window_ticks=whole(lambda cores: cores.end - cores.begin),
         **parts,
         overlap_ticks=whole(lambda cores: cores.overlap),
+        lost_ticks=whole(lambda cores: cores.lost),
     )
 
 
@@ -173,7 +178,7 @@ def _run(canvas: Canvas) -> None:
     def of_edges(value: int) -> list[int] | None:
         return None if graph is None else [value]
 
-    at = told.runs.judged == told.runs.receive
+    at = told.runs.judged_at_receive
     judged = "" if not len(at) else "receive" if at.all() else "both" if at.any() else "start"
     canvas.builder.append(
         "ascend_runs",

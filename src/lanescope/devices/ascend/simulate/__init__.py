@@ -9,11 +9,11 @@ import numpy as np
 
 from lanescope.devices.ascend.encode import encode_deps, encode_names, encode_records
 from lanescope.devices.ascend.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
-from lanescope.devices.ascend.records import Records, Section
+from lanescope.devices.ascend.records import Records, Section, Stream
 from lanescope.devices.ascend.simulate import chip, recorder
 from lanescope.devices.ascend.simulate.graph import graph
 from lanescope.devices.ascend.simulate.host import host
-from lanescope.devices.ascend.simulate.phases import phases
+from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import Scenario
 from lanescope.devices.ascend.simulate.truth import truth
 from lanescope.devices.ascend.simulate.workload import NAMES, build
@@ -51,19 +51,24 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         "num_cores": s.cores,
         "core_types": ["aic"] * s.aic + ["aiv"] * s.aiv,
     }
-    renamed = 0
-    if s.level >= 3:
-        sections[PHASES.name], renamed = phases(run, random, base)
+    work = phases(run, random, base) if s.level >= 3 else None
+    if work is not None:
+        sections[PHASES.name] = work.section
         metadata["core_to_thread"] = run.thread_of.tolist()
     if s.level >= 4 and not s.host:
         sections[SUBMITS.name] = recorder.submits(run, base)
     host_truth = host(run, random, base, metadata, sections) if s.host else None
     deps, edge_counts = graph(s, tasks, random)
     made = truth(run, found, sections) | {"graph": edge_counts, "host": host_truth}
-    if s.level >= 3:
-        made["unknown_kinds"] = renamed
+    made["losses"] |= {
+        "phases": 0 if work is None else int(work.dropped.sum()),
+        "dispatch_unmatched": 0 if work is None else work.lonely_dispatches,
+        "finish_unmatched": 0 if work is None else work.lonely_finishes,
+    }
+    if work is not None:
+        made["unknown_kinds"] = work.unknown
     key = _LEVEL_KEYS.get(s.generation, "l2_swimlane_level")
-    files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections)}
+    files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections, work)}
     if s.deps:
         files["deps.json"] = encode_deps(deps)
     if s.names:
@@ -71,11 +76,13 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     return Simulation(files, made)
 
 
-def _content(s: Scenario, key: str, metadata: dict[str, Any], sections: dict[str, Section]) -> bytes:
+def _content(
+    s: Scenario, key: str, metadata: dict[str, Any], sections: dict[str, Section], work: Phases | None
+) -> bytes:
     records = Records(key, s.level, metadata, sections)
     if s.generation == "v4":
         metadata["runtime"] = "tensormap_and_ringbuffer"
-        records = Records(key, s.level, metadata, sections, generation="v4")
+        records = Records(key, s.level, metadata, sections, generation="v4", streams=_streams(work))
     if s.is_v1:
         from lanescope.devices.ascend.v1 import as_v1
 
@@ -87,3 +94,14 @@ def _content(s: Scenario, key: str, metadata: dict[str, Any], sections: dict[str
         bad = b"".join(b'    ["no row", %d],\n' % number for number in range(s.bad_rows))
         content = content[:at] + bad + content[at:]
     return content
+
+
+def _streams(work: Phases | None) -> tuple[Stream, ...]:
+    """Return what schedulers tell of their streams."""
+    if work is None:
+        return ()
+    kept = np.bincount(work.section.group, minlength=len(work.dropped)).tolist()
+    return tuple(
+        Stream("sched_phase", thread, collected + dropped, dropped, collected, "aicpu", "a2a3")
+        for thread, (collected, dropped) in enumerate(zip(kept, work.dropped.tolist(), strict=True))
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,27 @@ _INNER = ("resolve", "dummy_task", "predicated_skip")
 UNKNOWN_KIND = "mystery"
 
 
-def phases(run: Run, random: np.random.Generator, base: int) -> tuple[Section, int]:
-    """Return the phases of all threads, and how many of them got a kind that nobody knows."""
-    return _Phases(run, random, base).section()
+@dataclass
+class Phases:
+    """The phases of all threads.
+
+    Attributes:
+        section: those that were kept.
+        unknown: how many of them got a kind that nobody knows.
+        dropped: how many of each thread were lost, int64 [threads].
+        lonely_dispatches, lonely_finishes: executions whose dispatch, or whose end, lies in a phase that was lost.
+    """
+
+    section: Section
+    unknown: int
+    dropped: Int64
+    lonely_dispatches: int
+    lonely_finishes: int
+
+
+def phases(run: Run, random: np.random.Generator, base: int) -> Phases:
+    """Return the phases of all threads."""
+    return _Phases(run, random, base).made()
 
 
 class _Phases:
@@ -143,7 +162,7 @@ class _Phases:
         total = np.bincount(key, weight).astype(np.int64)[used] if weight is not None else np.zeros(len(used), np.int64)
         return used // width, used % width, count[used], total
 
-    def section(self) -> tuple[Section, int]:
+    def made(self) -> Phases:
         """Put the phases together, as they are written: when they end, inner ones before the outer."""
         s, parts = self.run.scenario, self.parts
         kinds = list(dict.fromkeys(p["kind"] for p in parts))
@@ -185,13 +204,36 @@ class _Phases:
             at = np.searchsorted(self.run.first_iterations, columns["loop_iter"] - 1, side="right")
             columns["run_epoch"] = at if s.epochs > 1 else np.ones_like(at)
         renamed = self._rename(columns, kinds)
+        lost = self._drop(kind, [kinds.index(name) for name in ("complete", "dispatch") if name in kinds])
+        order = order[~lost[order]]
         made = section(
             PHASES,
             {name: np.asarray(values)[order] for name, values in columns.items()},
             group=lane[order],
             texts=[*kinds, UNKNOWN_KIND],
         )
-        return Section(**{**made.__dict__, "groups": s.threads}), renamed
+        sent = seen = 0
+        if lost.any():
+            key, kinds_of = lane << 32 | columns["loop_iter"], np.array(kinds, object)[kind]
+            thread = self.run.thread_of[self.run.core] << 32
+            sent_in, seen_in = (key[lost & (kinds_of == name)] for name in ("dispatch", "complete"))
+            is_lonely = np.isin(thread + self.run.iteration + 1, sent_in) & ~self.run.staged
+            sent, seen = int(is_lonely.sum()), int(np.isin(thread + self.run.finish_iteration + 1, seen_in).sum())
+        return Phases(
+            Section(**{**made.__dict__, "groups": s.threads}),
+            renamed,
+            np.bincount(lane[lost], minlength=s.threads),
+            sent,
+            seen,
+        )
+
+    def _drop(self, kind: Int64, kinds: list[int]) -> Mask:
+        """Return which phases are lost, bool [n]: of those that say when cores were served."""
+        lost = np.zeros(len(kind), np.bool_)
+        if self.run.scenario.drop_phases:
+            victims = self.random.permutation(np.flatnonzero(np.isin(kind, kinds)))
+            lost[victims[: self.run.scenario.drop_phases]] = True
+        return lost
 
     def _rename(self, columns: dict[str, Any], kinds: list[str]) -> int:
         """Give some phases a kind that nobody knows; what carries counts keeps its own."""

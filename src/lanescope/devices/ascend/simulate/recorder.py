@@ -34,7 +34,6 @@ class Recorded:
         contradicted: bool [rows], another record has its key and says something else.
         stepped: bool [rows], the clock of its core was off.
         steps: clocks that stepped.
-        dropped_phases: phases whose buffer was lost.
         aicore, aicpu: the streams.
     """
 
@@ -46,7 +45,6 @@ class Recorded:
     contradicted: Mask
     stepped: Mask
     steps: int
-    dropped_phases: int
     aicore: Section
     aicpu: Section
 
@@ -122,7 +120,7 @@ def record(run: Run, random: np.random.Generator, base: int, stepped: Mask, step
     if s.shuffle:
         aicore = aicore.take(random.permutation(len(aicore)))
         aicpu = aicpu.take(random.permutation(len(aicpu)))
-    return Recorded(base, reg_task_id, order, has_aicore, has_aicpu, contradicted, stepped, steps, 0, aicore, aicpu)
+    return Recorded(base, reg_task_id, order, has_aicore, has_aicpu, contradicted, stepped, steps, aicore, aicpu)
 
 
 def _by_core(run: Run) -> Int64:

@@ -46,6 +46,7 @@ class Scenario:
     drop_aicore: int = 0
     drop_aicpu: int = 0
     drop_both: int = 0
+    drop_phases: int = 0
     overflow: int = 0
     buffer: int = 1024
     clock_steps: int = 0

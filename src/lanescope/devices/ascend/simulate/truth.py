@@ -125,7 +125,6 @@ def _losses(run: Run, found: Recorded) -> dict[str, Any]:
         "duplicates": min(s.duplicates, int(found.has_aicore.sum())),
         "ambiguous": int(found.contradicted.sum()),
         "bad_rows": s.bad_rows,
-        "dropped_phases": found.dropped_phases,
     }
 
 
