@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from lanescope.errors import UsageError
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 STAGES = ("packet", "record", "row")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option of a family: a keyword argument of ``lanescope.open``, a flag of the command line.
 
     Attributes:
@@ -102,8 +101,7 @@ class Decoder(Protocol):
         """End of input: return the rest, with stats and accounting in the last batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(NamedTuple):
     """A simulated capture and what really happened in it.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HEAD_BYTES = 65536
 #: Scores: below 50 "not mine"; 90 and more: magic, or all checks hold on 8 or more units.
@@ -12,8 +12,7 @@ CERTAIN = 90
 TIE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The beginning of an input.
 
     Attributes:
@@ -32,8 +31,7 @@ class Head:
         return len(self.data) == self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """How surely a family recognises an input.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from lanescope.errors import InternalError
 from lanescope.trace.table import Table
@@ -12,8 +12,7 @@ from lanescope.trace.table import Table
 MAX_LAYERS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """A sum that is not kept.
 
     Attributes:

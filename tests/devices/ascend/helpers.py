@@ -35,7 +35,7 @@ def read(content):
 
 def interpret(content):
     """Read a records file without neighbours and find out what it says."""
-    return Interpreter(read(content), Parts(None, {}, None, {}, set(), is_ambiguous=False))
+    return Interpreter(read(content), Parts())
 
 
 def records(aicore=(), aicpu=(), *, level=2, key="l2_swimlane_level", cores=("aic", "aiv"), clock=CLOCK, **more):

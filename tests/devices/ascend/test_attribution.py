@@ -56,7 +56,7 @@ def captures(draw):
 
 def understand(content, deps):
     """Interpret a capture with its graph."""
-    parts = Parts(read_deps(text(json.dumps(deps).encode()), "deps.json"), {}, None, {}, set(), is_ambiguous=False)
+    parts = Parts(read_deps(text(json.dumps(deps).encode()), "deps.json"))
     return Interpreter(read(content), parts)
 
 

@@ -12,26 +12,23 @@ from devices.ascend.test_encode import assert_same
 from lanescope import cli, session
 from lanescope.devices.ascend import binary
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.layout import (
-    AICORE,
+from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, SUBMITS
+from lanescope.devices.ascend.records import Records, section
+from lanescope.devices.ascend.structs import (
     AICORE_BUFFER,
     AICORE_RECORD,
-    AICPU,
     AICPU_BUFFER,
     AICPU_RECORD,
     PHASE_BUFFER_V3,
     PHASE_BUFFER_V3C,
     PHASE_RECORD_V3,
     PHASE_RECORD_V3C,
-    PHASES,
     POOL,
     QUEUE_ENTRY,
     REGIONS,
     SUBMIT_BUFFER,
     SUBMIT_RECORD,
-    SUBMITS,
 )
-from lanescope.devices.ascend.records import Records, section
 from lanescope.errors import InputError, UsageError
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Head
 from lanescope.wire.strategies import values

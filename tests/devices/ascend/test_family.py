@@ -162,7 +162,8 @@ def test_dump_of_rows():
     times = [int(line.split("  ")[0]) for line in lines]
     assert times == sorted(times)
     assert len(lines) == 37 + 6 + 2 + 7  # records, flights, tasks without a core, edges
-    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1  # the barrier has its marker, the allocation nothing that says so
+    # The barrier has its marker, the allocation nothing that says so.
+    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1
 
 
 def test_stages():

@@ -6,7 +6,6 @@ Everything is in whole cycles, so that sums are exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.executions import Executions, Lost
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.graph import Graph
 from lanescope.trace.column import Mask
 
@@ -32,7 +32,7 @@ IDLE_PARTS = ("dependency", "submit", "dispatch", "propagation", "setup", "unkno
 # --- clocks -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class Steps:
     """Steps of the clocks of single cores.
 
@@ -76,7 +76,7 @@ def clock_steps(runs: Executions) -> Steps:
         edges = np.concatenate([[0], np.flatnonzero(breaks) + 1, [len(at)]])
         runs_of = [(int(at[a]), int(at[b - 1])) for a, b in pairwise(edges.tolist()) if b - a >= _STEP_ROWS]
         stepped = {int(core[first]) for first, _ in runs_of}
-        if len(stepped) > max(1, len(np.unique(core)) // 2):
+        if len(stepped) > max(1, len(graphs.distinct(core)) // 2):
             continue  # not the clock of a core: this chip stamps so
         found += runs_of
     if not found:
@@ -98,7 +98,7 @@ def clock_steps(runs: Executions) -> Steps:
 # --- edges ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class Ends:
     """Where a task ends and begins for its neighbours, by task.
 
@@ -127,7 +127,7 @@ class Ends:
         return cls(last_end, last, begun, first)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kept:
     """How the edges of the graph were kept, by edge. An edge whose tasks do not both have rows is not judged.
 
@@ -240,7 +240,7 @@ def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
 # --- cores ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class CoreTimes:
     """Where the time of each core went: busy and the idle parts add up to the window.
 
@@ -339,7 +339,7 @@ class _Missing:
 
     def __init__(self, lost: Lost) -> None:
         self._by_core: dict[int, tuple[Int64, Int64, Int64]] = {}
-        for core in np.unique(lost.core).tolist():
+        for core in graphs.distinct(lost.core).tolist():
             mine = lost.core == core
             order = np.argsort(lost.begin[mine], kind="stable")
             begin = lost.begin[mine][order]
@@ -353,7 +353,7 @@ class _Missing:
         return _Measure(*self._by_core.get(core, (np.zeros(0, np.int64),) * 3))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Measure:
     begin: Int64
     end: Int64

@@ -13,34 +13,30 @@ stream by stream: collected + dropped == total.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.layout import (
-    AICORE,
+from lanescope.devices.ascend.frozen import frozen
+from lanescope.devices.ascend.layout import AICORE, AICPU, MAX_CYCLES, PHASES, SUBMITS
+from lanescope.devices.ascend.records import Bytes, Records, Section, Stream, empty, section
+from lanescope.devices.ascend.structs import (
     AICORE_BUFFER,
     AICORE_RECORD,
-    AICPU,
     AICPU_BUFFER,
     KIND_NUMBERS_V3,
     KIND_NUMBERS_V3C,
-    MAX_CYCLES,
     PHASE_BUFFER_V3,
     PHASE_BUFFER_V3C,
-    PHASES,
     POOL,
     QUEUE_ENTRY,
     REGIONS,
     STREAMS,
     SUBMIT_BUFFER,
-    SUBMITS,
     Region,
 )
-from lanescope.devices.ascend.records import Bytes, Records, Section, Stream, empty, section
 from lanescope.errors import InputError, UsageError
 from lanescope.wire import Struct
 
@@ -56,7 +52,7 @@ _NAMING = ("dummy_task", "predicated_skip", "graph_prepare")
 _MAX_INDEX = 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A part of a dump.
 
@@ -76,7 +72,7 @@ class Piece:
     seq: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Dump:
     """A dump taken apart.
 

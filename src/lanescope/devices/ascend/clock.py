@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.layout import MAX_CYCLES
 from lanescope.trace import TimeBase, ticks_to_ns
 
@@ -21,7 +21,7 @@ _MICROSECOND_ERROR_NS = 1000
 _BEFORE, _AFTER = "pre_host_orchestration", "post_device_execution"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """Both clocks at one moment.
 
@@ -36,7 +36,7 @@ class Reading:
     error_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alignment:
     """How a device's counter becomes the host's time.
 
@@ -145,7 +145,7 @@ def _best(samples: list[Any], position: str, error: int) -> Reading | None:
     return None if found is None else found[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Times:
     """Puts stamps of both clocks on the trace's time axis.
 

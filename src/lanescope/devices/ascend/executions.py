@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend import graph as graphs
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.graph import Graph, Intervals
 from lanescope.devices.ascend.join import Holes, Keyed, holes
 from lanescope.devices.ascend.records import Section, UInt64
@@ -26,7 +26,7 @@ def receives(aicore: Section) -> tuple[Int64, Mask]:
     return np.where(known, stamp, 0), known
 
 
-@dataclass(frozen=True)
+@frozen
 class Executions:
     """The executions of a capture, as columns of [n].
 
@@ -153,7 +153,7 @@ def _joined(values: Int64, partner: Int64) -> Int64:
     return np.where(partner >= 0, values[partner], 0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Staging:
     """What a capture says about tasks that were sent to a core before their producers had ended.
 
@@ -180,7 +180,7 @@ class Staging:
         return maybe
 
 
-@dataclass(frozen=True)
+@frozen
 class Lost:
     """Executions that are missing from the capture, and where on their cores.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -138,25 +137,24 @@ class Ascend(Family):
 
     def formats(self) -> Iterable[Any]:
         """Return the device's records."""
-        from lanescope.devices.ascend.layout import DEVICE_RECORDS
+        from lanescope.devices.ascend.structs import DEVICE_RECORDS
 
         return DEVICE_RECORDS
 
 
 FAMILY = Ascend()
 
-_OPENS = re.compile(rb"\s*\{\s*\"")
-_LEVEL = re.compile(rb'"(chip_swimlane_level|l2_swimlane_level|l2_perf_level)"\s*:\s*(\d+)')
-_VERSION = re.compile(rb'"version"\s*:\s*[1-4]\b')
-_DEPS = re.compile(rb'"(kernel_ids|edges|tensors)"\s*:')
-_ROW = re.compile(rb'"aicore_tasks"\s*:\s*\[\s*\[([0-9,\s-]*)\]')
+#: Keys of the level, newest first.
+_LEVELS = ("chip_swimlane_level", "l2_swimlane_level", "l2_perf_level")
 #: Other keys at the top of a records file, and keys of its metadata.
-_KEYS = re.compile(
-    rb'"(aicore_tasks|aicpu_tasks|aicpu_scheduler_phases|aicpu_orchestrator_phases|scheduler_tasks|scheduler_records'
-    rb'|host_orchestrator_phases|clock_freq_hz|core_types|core_to_thread)"\s*:'
+_KEYS = (
+    *("aicore_tasks", "aicpu_tasks", "aicpu_scheduler_phases", "aicpu_orchestrator_phases", "scheduler_tasks"),
+    *("scheduler_records", "host_orchestrator_phases", "clock_freq_hz", "core_types", "core_to_thread"),
 )
-_V1_KEYS = re.compile(rb'"(tasks|start_time_us|dispatch_time_us|duration_us|ring_id)"\s*:')
-
+_V1_KEYS = ("tasks", "start_time_us", "dispatch_time_us", "duration_us", "ring_id")
+_DEPS_KEYS = ("kernel_ids", "edges", "tensors")
+#: Bytes behind a key that are looked at: the first row fits.
+_VALUE_BYTES = 256
 
 #: A ready entry: core or thread, stream, address and sequence of the buffer, padding.
 _ENTRY = struct.Struct("<IIQI12s")
@@ -225,38 +223,48 @@ def _used(data: bytes, number: int) -> int:
 def _probe(head: Head) -> Match:
     from lanescope.source import Match
 
+    # Searched for by bytes: patterns are slow to compile, and every capture is asked.
     data = head.data
-    if not _OPENS.match(data):
+    begin = data[:_VALUE_BYTES].lstrip()
+    if not (begin.startswith(b"{") and begin[1:].lstrip().startswith(b'"')):
         return _probe_dump(head) if b"\0" in data[:4096] else Match(0)
-    level = _LEVEL.search(data)
-    keys = set(_KEYS.findall(data))
-    if level is None:
-        old = set(_V1_KEYS.findall(data))
-        if _VERSION.search(data) and len(old) >= 4 and not _DEPS.search(data):
-            return Match(90, "v1a", f"keys version, {_listed(old)}")
+    key = next((key for key in _LEVELS if _value(data, key)), "")
+    keys = _present(data, _KEYS)
+    if not key:
+        old = _present(data, _V1_KEYS)
+        if _value(data, "version")[:1] in (b"1", b"2", b"3", b"4") and len(old) >= 4 and not _present(data, _DEPS_KEYS):
+            return Match(90, "v1a", f"keys version, {', '.join(old)}")
         # The level may stand behind the lists.
-        return Match(min(30 + 20 * len(keys), 89), "", f"keys {_listed(keys)}") if keys else Match(0)
-    key = level[1].decode()
-    reason = f"keys {_listed({level[1], *keys})}"
-    if not 1 <= int(level[2][:9]) <= 4:
+        return Match(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}") if keys else Match(0)
+    level = _value(data, key).split(b",")[0].split(b"}")[0].strip()
+    if level not in (b"1", b"2", b"3", b"4"):
         return Match(60, "", f"{key} is no level")
-    score = 98 if keys or set(_V1_KEYS.findall(data)) else 70
-    return Match(score, _generation(key, data), reason)
+    score = 98 if keys or _present(data, _V1_KEYS) else 70
+    return Match(score, _generation(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
 
 
-def _generation(key: str, data: bytes) -> str:
-    row = _ROW.search(data)
-    length = 0 if row is None or not row[1].strip() else row[1].count(b",") + 1
+def _value(data: bytes, key: str) -> bytes:
+    """Return the begin of what stands behind a key and its colon; empty without the key."""
+    quoted = b'"%b"' % key.encode()
+    at = data.find(quoted)
+    begin = at + len(quoted)
+    behind = data[begin : begin + _VALUE_BYTES].lstrip() if at >= 0 else b""
+    return behind[1:].lstrip() if behind.startswith(b":") else b""
+
+
+def _present(data: bytes, keys: Iterable[str]) -> list[str]:
+    return sorted(key for key in keys if _value(data, key))
+
+
+def _generation(key: str, data: bytes, keys: Iterable[str]) -> str:
+    row = _value(data, "aicore_tasks").replace(b" ", b"").replace(b"\n", b"")
+    length = row.split(b"]")[0].count(b",") + 1 if row.startswith(b"[[") else 0
     if key == "l2_perf_level":
         return "v1b"
-    if row is None and b'"start_time_us"' in data:
+    if not row and b'"start_time_us"' in data:
         return "v1c"
-    if length == 7 or b'"scheduler_tasks"' in data or b'"scheduler_records"' in data:
+    if length == 7 or not {"scheduler_tasks", "scheduler_records"}.isdisjoint(keys):
         return "v4"
     if length == 5:
         return "v2"
     return "v3c" if key == "chip_swimlane_level" else "v3"
-
-
-def _listed(keys: set[bytes]) -> str:
-    return ", ".join(sorted(key.decode() for key in keys))

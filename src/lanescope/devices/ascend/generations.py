@@ -9,9 +9,9 @@ Source: as in ``layout``.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, V1_TASKS, V4_AICPU
 from lanescope.errors import InputError
 
@@ -37,7 +37,7 @@ class Erratum(enum.Enum):
     SUBSTEPS = "a submit may be written as several records, one a step"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generation:
     """One generation of the format.
 

@@ -6,23 +6,25 @@ Tasks have a dense index here: the place of their id among all ids that the capt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.frozen import frozen, replace
 from lanescope.devices.ascend.layout import WAIT
 from lanescope.devices.ascend.records import Deps, UInt64
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
 
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
 CORE_TYPES = ("aic", "aiv", "")
 
 
-@dataclass(frozen=True)
+@frozen
 class Graph:
     """The task graph of a run; without a deps file nothing but the ids.
 
@@ -68,7 +70,7 @@ class Graph:
         return found
 
 
-@dataclass(frozen=True)
+@frozen
 class Runs:
     """The tasks of a graph of several runs.
 
@@ -102,9 +104,8 @@ def by_run(graph: Graph, ids: Iterable[UInt64], epochs: Iterable[Int64]) -> Grap
         epochs: int64, the run of each.
     """
     ids, epochs = list(ids), list(epochs)
-    distinct = np.unique(np.concatenate(epochs)) if epochs else np.empty(0, np.int64)
-    runs = Runs(graph.ids, distinct, np.empty(0, np.int64))
-    keys = np.unique(np.concatenate([runs.key(*pair) for pair in zip(ids, epochs, strict=True)]))
+    runs = Runs(graph.ids, distinct(np.concatenate(epochs)), np.empty(0, np.int64))
+    keys = distinct(np.concatenate([runs.key(*pair) for pair in zip(ids, epochs, strict=True)]))
     task = keys % max(len(graph), 1)
     # Each recorded task brings the edges that end at it, where their other end was recorded in the same run.
     order = np.argsort(graph.succ, kind="stable")
@@ -184,13 +185,18 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
     )
 
 
+def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return the distinct values, rising: what ``np.unique`` does, which imports masked arrays first."""
+    rising = np.sort(values)
+    if not len(rising):
+        return rising
+    first = np.ones(len(rising), np.bool_)
+    first[1:] = rising[1:] != rising[:-1]
+    return rising[first]
+
+
 def _unique(parts: list[UInt64]) -> UInt64:
-    joined = np.sort(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
-    if not len(joined):
-        return joined
-    first = np.ones(len(joined), np.bool_)
-    first[1:] = joined[1:] != joined[:-1]
-    return joined[first]
+    return distinct(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
 
 
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
@@ -269,7 +275,7 @@ def ready(graph: Graph, last_end: Int64) -> Int64:
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class Intervals:
     """Phases of the scheduler threads, for asking whether a stamp lies in one.
 

@@ -7,11 +7,10 @@ is ambiguous: its executions stay, but none of them is joined. What has no partn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.layout import REG_TASK_IDS
 from lanescope.devices.ascend.records import Section
 from lanescope.trace.column import Mask
@@ -19,7 +18,7 @@ from lanescope.trace.column import Mask
 Int64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@frozen
 class Keyed:
     """The rows of one stream that count.
 
@@ -133,7 +132,7 @@ def partners(aicore: Keyed, aicpu: Keyed) -> tuple[Int64, Int64]:
     return partner, candidates[~np.isin(aicpu.key[candidates], aicore.key[~aicore.is_unique])]
 
 
-@dataclass(frozen=True)
+@frozen
 class Holes:
     """Dispatches that neither stream has, known from the counters of the cores.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 NONE = "none"
 
 
-@dataclass
 class Parts:
     """What was found beside the records.
 
@@ -33,12 +31,22 @@ class Parts:
         is_ambiguous: several name maps were found, so none is used.
     """
 
-    deps: Deps | None
-    names: dict[int, str]
-    orchestrator: str | None
-    sources: dict[str, Source]
-    broken: set[str]
-    is_ambiguous: bool
+    def __init__(
+        self,
+        deps: Deps | None = None,
+        names: dict[int, str] | None = None,
+        orchestrator: str | None = None,
+        sources: dict[str, Source] | None = None,
+        broken: set[str] | None = None,
+        *,
+        is_ambiguous: bool = False,
+    ) -> None:
+        self.deps = deps
+        self.names = {} if names is None else names
+        self.orchestrator = orchestrator
+        self.sources = {} if sources is None else sources
+        self.broken = set() if broken is None else broken
+        self.is_ambiguous = is_ambiguous
 
     @classmethod
     def find(cls, capture: Capture, options: Mapping[str, Any]) -> Parts:
@@ -47,7 +55,7 @@ class Parts:
         Raises:
             InputError: a neighbour that the user named cannot be read.
         """
-        made = cls(None, {}, None, {}, set(), is_ambiguous=False)
+        made = cls()
         made._use(capture, "deps", options.get("deps"), "deps.json", made._read_deps)
         made._use(capture, "names", options.get("names"), "name_map*.json", made._read_names)
         return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.layout import (
     DEPS,
     LEVEL_KEYS,
@@ -47,7 +47,7 @@ _MAX_GROWTH = 1 << 22
 _PEEKED_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """What became of the bytes of a list: elements understood, elements not understood and where the first stands."""
 
@@ -57,7 +57,7 @@ class Tally:
     bad_first: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Section:
     """The elements of one list.
 
@@ -83,7 +83,7 @@ class Section:
     begin: Int64
     end: Int64
     texts: tuple[str, ...] = ()
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = Tally()
 
     def __len__(self) -> int:
         return len(self.present)
@@ -182,7 +182,7 @@ def concat(layout: Layout, parts: Sequence[tuple[int, Section]]) -> Section:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """One stream of records as its producer tells of it.
 
@@ -212,7 +212,7 @@ class Stream:
         return None if self.total is None else self.total - (self.dropped or 0) - self.collected
 
 
-@dataclass(frozen=True)
+@frozen
 class Records:
     """One capture of records, in the terms that all generations share.
 
@@ -254,7 +254,7 @@ class Records:
         return self.sections if self.lists is None else self.lists
 
 
-@dataclass(frozen=True)
+@frozen
 class Deps:
     """One task graph file.
 
@@ -317,7 +317,6 @@ def read_records(text: Bytes, path: str) -> Records:
     return generations.records(file, text)
 
 
-@dataclass
 class File:
     """A records file as it stands, before anybody knows its generation.
 
@@ -334,16 +333,17 @@ class File:
         other: keys at the top that were stepped over.
     """
 
-    path: str
-    size: int
-    levels: dict[str, Any] = field(default_factory=dict)
-    metadata: Any = None
-    core_to_thread: Any = None
-    lists: dict[str, Section] = field(default_factory=dict)
-    streams: list[tuple[dict[str, Any], Section, Section]] = field(default_factory=list)
-    producer: Any = None
-    unknown: list[tuple[str, int, int]] = field(default_factory=list)
-    other: set[str] = field(default_factory=set)
+    def __init__(self, path: str, size: int) -> None:
+        self.path = path
+        self.size = size
+        self.levels: dict[str, Any] = {}
+        self.metadata: Any = None
+        self.core_to_thread: Any = None
+        self.lists: dict[str, Section] = {}
+        self.streams: list[tuple[dict[str, Any], Section, Section]] = []
+        self.producer: Any = None
+        self.unknown: list[tuple[str, int, int]] = []
+        self.other: set[str] = set()
 
 
 #: Lists that v1 writes under the same key, in microseconds.
@@ -400,16 +400,14 @@ def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
     Raises:
         InputError: it is no name map.
     """
-    import msgspec
-
     try:
-        given = msgspec.json.decode(content)
+        given = json.loads(content)
         names = given["callable_id_to_name"]
         orchestrator = given.get("orchestrator_name")
         return {int(number): str(name) for number, name in names.items()}, None if orchestrator is None else str(
             orchestrator
         )
-    except (msgspec.DecodeError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{path} is no name map: {error!r}", hint='it should hold {"callable_id_to_name": {"0": "name", ...}}'
         ) from None
@@ -502,12 +500,11 @@ class Reader:
 
     def value(self) -> Any:
         """Return the next value as Python objects."""
-        import msgspec
-
         begin, end = self.skip()
         try:
-            return msgspec.json.decode(self._text[begin:end].tobytes())
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            # Few bytes: what msgspec takes to be imported reads a thousand of them.
+            return json.loads(self._text[begin:end].tobytes())
+        except (RecursionError, ValueError) as error:
             raise InputError(
                 f"{self._path}: `{self._key}` cannot be read: {error}", hint="was it changed by hand?"
             ) from None

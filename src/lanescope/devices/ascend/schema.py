@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.devices.ascend.layout import QUEUES, RECORDS, V1, V4, Cell, Layout
+from lanescope.devices.ascend.layout import QUEUES, Cell, Layout
 from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import StatSpec
 
@@ -381,5 +381,3 @@ def column_names(cell: Cell) -> list[str]:
 
 
 _TYPES = {"token": "uint64", "boolean": "bool", "text": "text", "words": "uint32"}
-
-RAW = {layout.name: raw(layout) for layout in (*RECORDS, *V1, *V4)}

@@ -6,12 +6,12 @@ There is no receive stamp and no dispatch counter either; what the trace says of
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.frozen import replace
 from lanescope.devices.ascend.join import keyed, partners
 from lanescope.devices.ascend.layout import (
     AICORE,
@@ -193,7 +193,7 @@ def as_v1(records: Records, level_key: str) -> Records:
         for cell in section.layout.cells:
             if cell.name in ("receive_to_start_cycles", "run_epoch", "task_id") and section.layout is not SUBMITS:
                 present = present & ~np.uint32(section.layout.bit(cell.name))
-        return dataclasses.replace(section, columns=columns, present=present)
+        return replace(section, columns=columns, present=present)
 
     first, second = ns(aicore), ns(aicpu)
     if records.level > 1:
@@ -203,7 +203,7 @@ def as_v1(records: Records, level_key: str) -> Records:
     sections |= {layout.name: ns(records[layout]) for layout in (PHASES, SUBMITS) if layout.name in records.sections}
     metadata = {**records.metadata, "clock_freq_hz": FREQUENCY}
     name = _NAMES.get(level_key, "v1c")
-    return dataclasses.replace(records, level_key=level_key, metadata=metadata, sections=sections, generation=name)
+    return replace(records, level_key=level_key, metadata=metadata, sections=sections, generation=name)
 
 
 def sections_of(records: Records) -> dict[str, Section]:

@@ -6,11 +6,11 @@ to. What a phase counted stands apart from it, in ``metrics``.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
+from lanescope.devices.ascend.frozen import replace
 from lanescope.devices.ascend.generations import metadata_of
 from lanescope.devices.ascend.layout import (
     AICORE,
@@ -63,7 +63,7 @@ def records(file: File, level: tuple[str, int]) -> Records:
     """Return the records of a file; arguments and errors as ``generations.records``."""
     sections = {layout.name: file.lists[layout.name] for layout in RECORDS if layout.name in file.lists}
     if V4_AICPU.name in file.lists:
-        sections[AICPU.name] = dataclasses.replace(file.lists[V4_AICPU.name], layout=AICPU)
+        sections[AICPU.name] = replace(file.lists[V4_AICPU.name], layout=AICPU)
     sections.setdefault(AICORE.name, empty(AICORE))
     streams, unplaced = [], 0
     if file.streams:

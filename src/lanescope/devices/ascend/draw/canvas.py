@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from lanescope.devices.ascend import attribution
 from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.attribution import Kept, Steps
 from lanescope.devices.ascend.clock import Alignment
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.generations import Erratum
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.layout import LEVEL_KEYS, QUEUES
@@ -40,7 +40,7 @@ EXACT, ESTIMATED = 0, 1
 DETAILS, ARROWS = ("low", "full"), ("edge", "block")
 
 
-@dataclass(frozen=True)
+@frozen
 class Style:
     """What is drawn besides executions, phases and submits.
 
@@ -60,7 +60,7 @@ class Style:
         return cls(options.get("detail") != "low", options.get("arrows") == "block", bool(options.get("overhead")))
 
 
-@dataclass(frozen=True)
+@frozen
 class Drawn:
     """Slices that stand for records of one list: their lanes, the first of their ids, stamps, and their clock."""
 
@@ -232,7 +232,7 @@ class Canvas:
 
     def side_lanes(self, name: str, role: str, indices: Int64, clock: int | None) -> Int64:
         """Add lanes behind the cores, one for each distinct index, and return the lane of each, int64 [n]."""
-        used = np.unique(indices).tolist()
+        used = graphs.distinct(indices).tolist()
         made = {
             index: self.builder.track(
                 f"{name}_{index}",
@@ -283,7 +283,7 @@ class Canvas:
 
 def numbered(rows: Section, name: str) -> list[tuple[int, str]]:
     """Return index and name of the lane of each inner list."""
-    used = range(rows.groups) if rows.groups <= _MAX_EMPTY_LANES else np.unique(rows.group).tolist()
+    used = range(rows.groups) if rows.groups <= _MAX_EMPTY_LANES else graphs.distinct(rows.group).tolist()
     return [(index, f"{name}_{index}") for index in used]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend import names as naming
 from lanescope.devices.ascend.clock import Alignment
 from lanescope.devices.ascend.draw.canvas import Canvas, Drawn, ToTs, below_resolution, some
+from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.layout import PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.records import Section
 from lanescope.trace import Column, Flag
@@ -143,7 +142,7 @@ def draw_uploads(canvas: Canvas) -> None:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class Bare:
     """Slices that stand for tasks without executions: barriers, skipped tasks, allocations.
 

@@ -174,7 +174,7 @@ def raw_table(section: Section) -> Table:
         "offset": Column.array(section.begin),
         "group": Column.array(section.group),
     }
-    spec = schema.RAW[section.layout.name]
+    spec = schema.raw(section.layout)
     for cell in section.layout.cells:
         valid = None if cell.is_required else some(section.has(cell.name))
         values = section[cell.name]

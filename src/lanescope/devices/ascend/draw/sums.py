@@ -126,7 +126,7 @@ def _cores(canvas: Canvas, sums: Sums) -> None:
 
 def _threads(canvas: Canvas, sums: Sums) -> None:
     times, phases = canvas.told.times, canvas.told.phases
-    ids = np.unique(phases.group)
+    ids = graphs.distinct(phases.group)
     count = len(ids)
     if not count:
         return
@@ -173,7 +173,7 @@ def _run(canvas: Canvas) -> None:
     real = kept.violated & ~kept.by_clock
 
     def tasks(edges: npt.NDArray[np.bool_]) -> list[int] | None:
-        return None if graph is None else [len(np.unique(graph.succ[edges]))]
+        return None if graph is None else [len(graphs.distinct(graph.succ[edges]))]
 
     def of_edges(value: int) -> list[int] | None:
         return None if graph is None else [value]
@@ -187,7 +187,7 @@ def _run(canvas: Canvas) -> None:
         errata=np.array([" ".join(sorted(erratum.name.lower() for erratum in told.errata))], object),
         rank=None if canvas.rank is None else [canvas.rank],
         device=None if canvas.device is None else [canvas.device],
-        epochs=1 if told.epochs is None else len(np.unique(told.epochs[0])),
+        epochs=1 if told.epochs is None else len(graphs.distinct(told.epochs[0])),
         level_key=records.level_key,
         level=records.level,
         orchestrator=np.array([told.parts.orchestrator or ""], object),

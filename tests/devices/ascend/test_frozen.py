@@ -1,0 +1,52 @@
+"""Values that cannot be changed."""
+
+import doctest
+
+import pytest
+
+from lanescope.devices.ascend import frozen as module
+from lanescope.devices.ascend.frozen import frozen, replace
+
+
+@frozen
+class Span:
+    """Two values and a default."""
+
+    begin: int
+    end: int = 0
+
+    @property
+    def length(self):
+        return self.end - self.begin
+
+
+def test_values_by_position_and_by_name():
+    assert Span(1, 5).length == 4
+    assert Span(begin=1, end=5) == Span(1, end=5)
+    assert hash(Span(1)) == hash(Span(1, 0))
+    assert Span(1) != (1, 0)
+    assert replace(Span(1, 5), end=9) == Span(1, 9)
+    assert repr(Span(1)) == "Span(begin=1, end=0)"
+
+
+@pytest.mark.parametrize(
+    ("args", "given"), [((), {}), ((1, 2, 3), {}), ((1,), {"begin": 2}), ((1,), {"size": 2}), ((), {"end": 2})]
+)
+def test_what_does_not_fit_is_refused(args, given):
+    with pytest.raises(TypeError, match="Span"):
+        Span(*args, **given)
+
+
+def test_nothing_can_be_changed():
+    span = Span(1, 2)
+    with pytest.raises(AttributeError, match=r"Span\.end"):
+        span.end = 7
+    with pytest.raises(AttributeError, match=r"Span\.end"):
+        del span.end
+    with pytest.raises(AttributeError):
+        span.size = 1
+    assert vars(span) == {"begin": 1, "end": 2}
+
+
+def test_examples():
+    assert doctest.testmod(module).failed == 0
