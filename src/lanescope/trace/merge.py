@@ -182,7 +182,12 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
         found[identities[0]] = [_Reading(0, -time.epoch_ns, 0)]
     for row in trace.anchors.rows():
         clock = identities[row["clock_id"]]
-        if clock.device and (clock.frequency or time.time_unit == "cycles") and _is_wide(clock):
+        # A clock has to have an owner, but for the Unix time, which is nobody's.
+        if (
+            (clock.device or clock.name == "unix")
+            and (clock.frequency or time.time_unit == "cycles")
+            and _is_wide(clock)
+        ):
             found.setdefault(clock, []).append(_Reading(row["ticks"], row["ts"], row["error_ns"]))
     return found
 

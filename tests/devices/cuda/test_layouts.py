@@ -10,7 +10,8 @@ from lanescope.devices.cuda import encode
 from lanescope.devices.cuda.kernel import EVENTS
 from lanescope.devices.cuda.layout import SHORT_NAMES
 from lanescope.errors import InputError, UsageError
-from lanescope.trace import Flag
+from lanescope.trace import Flag, TimeBase, TraceBuilder
+from lanescope.trace.merge import align
 
 STRIDED = ("tirx", "flashinfer1", "flashinfer2", "warpscope")
 
@@ -404,8 +405,6 @@ def test_counters_that_contradict_the_timer_are_flagged():
 
 
 def test_gpus_are_joined_by_the_hosts_anchors():
-    from lanescope.trace.merge import align
-
     simulations = [simulate(3, layout="ls2", blocks=2, tiles=3, gpu=gpu) for gpu in (0, 1)]
     traces = [decode_simulation(simulation) for simulation in simulations]
     placed = align(traces)
@@ -414,6 +413,32 @@ def test_gpus_are_joined_by_the_hosts_anchors():
         t0 = next(trace.details["cuda_buffers"].rows())["t0_ticks"]
         real.append(t0 + simulation.truth["unix_offset_ns"])
     assert abs((placed[1].shift - placed[0].shift) - (real[1] - real[0])) <= placed[1].error_ns < 3000
+
+
+def test_a_gpu_is_joined_to_what_counts_from_the_unix_epoch():
+    simulation = simulate(3, layout="ls2", blocks=2, tiles=3)
+    gpu = decode_simulation(simulation)
+    begin = next(gpu.details["cuda_buffers"].rows())["t0_ticks"] + simulation.truth["unix_offset_ns"]
+    builder = TraceBuilder(TimeBase(epoch_ns=begin - 5_000_000, epoch_kind="unix"))
+    builder.append("slices", track_id=builder.track("host", kind="lane", role="host_thread"), ts=0, dur=10, name="go")
+    host, device = align([builder.finish(), gpu])
+    assert host.shift == 0
+    assert abs(device.shift - 5_000_000) <= device.error_ns < 1000
+
+
+@pytest.mark.parametrize("layout", ["tirx", "flashinfer2"])
+def test_a_host_anchor_by_hand(layout):
+    anchors = [(900_000_000, 10**18, 300), "500000000,1000000000000000000"]
+    gpus = [
+        decode_simulation(
+            simulate(n, layout=layout, blocks=2, tiles=2), host_anchor=anchor, device=f"GPU {n}", launch_ns=10_000
+        )
+        for n, anchor in enumerate(anchors)
+    ]
+    one, other = align(gpus)
+    t0 = [next(gpu.details["cuda_buffers"].rows())["t0_ticks"] for gpu in gpus]
+    assert one.shift - other.shift == (t0[0] - 900_000_000) - (t0[1] - 500_000_000)
+    assert other.error_ns is None  # nobody stated the second one's
 
 
 def test_wraps_without_proof_are_said():

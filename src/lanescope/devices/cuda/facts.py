@@ -111,8 +111,8 @@ def _host(maker: Maker) -> None:
     anchors = [given] if given is not None else list(maker.buffer.describe().get("anchors", ()))
     if not anchors or maker.is_unplaced:
         return
-    # Hosts agree on the Unix time; how well, the error says.
-    clock = maker.builder.clock(name="unix", device="host", frequency=_TIMER_HZ, counter_bits=64)
+    # Hosts agree on the Unix time; how well, the error says. Traces that count from its epoch are joined to it too.
+    clock = maker.builder.clock(name="unix", device="", frequency=_TIMER_HZ)
     for ticks, unix, error in anchors:
         stated = None if error is None else int(error) + (maker.step or 0)
         maker.builder.anchor(clock_id=clock, ticks=unix, ts=ticks - maker.t0, error_ns=stated)

@@ -62,7 +62,8 @@ def _strided(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     for lane in lanes:
         index, records = joined(index, records, lane)
     slots_needed = 1 + int((records.lane + index * setup.stride).max()) + 1
-    slots = setup.slots or slots_needed
+    # Without a finalize a lane that is just full cannot be told from one that lost something.
+    slots = setup.slots or slots_needed + (0 if setup.finalizes else setup.stride)
     if options["overflow"]:
         slots = max(1 + setup.lanes, slots_needed * 3 // 5)
     if slots < 1 + setup.lanes:
