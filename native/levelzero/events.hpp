@@ -1,0 +1,33 @@
+// Writing events.
+#pragma once
+
+#include "fields.hpp"
+#include "process.hpp"
+
+namespace lanescope::levelzero {
+
+template <class... T>
+void write(Stream& stream, u16 id, u64 now, const T&... values) {
+    const usize size = (event_header + ... + size_of(values));
+    u8* at = stream.reserve(id, now, size);
+    if (at == nullptr) return;
+    ((at = put(at, values)), ...);
+    stream.commit(now, size);
+}
+
+template <Record R, class T = typename Fields<R>::Type>
+struct Writer;
+template <Record R, class... T>
+struct Writer<R, void(T...)> {
+    static void write(u64 now, T... values) {
+        if (Stream* stream = this_stream()) levelzero::write(*stream, record_id(R), now, values...);
+    }
+};
+
+// Writes one of the recorder's own records; the values are those of its row in records.def.
+template <Record R, class... T>
+void emit(u64 now, T... values) {
+    Writer<R>::write(now, values...);
+}
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,147 @@
+// What happens around a call: its entry and exit are written, and what the timeline needs besides.
+#pragma once
+
+#include "events.hpp"
+
+namespace lanescope::levelzero {
+
+// Which of the ways a call came, and so where it goes on.
+enum class Way : u8 { layer, preload, extension };
+inline constexpr size_t way_count = 3;
+
+// Where calls go on; null until it is known.
+extern std::atomic<void*> targets[way_count][function_count];
+
+template <class T>
+struct PointerOf;
+template <class... A>
+struct PointerOf<Result(A...)> {
+    using Type = Result (*)(A...);
+};
+template <Function F>
+using Pointer = typename PointerOf<typename Signature<F>::Type>::Type;
+
+template <Function F>
+Pointer<F> target(Way way) {
+    return reinterpret_cast<Pointer<F>>(targets[static_cast<size_t>(way)][index(F)].load(std::memory_order_relaxed));
+}
+
+// One call under way.
+struct Call {
+    Way way;
+    u64 begin = 0;  // when it came, 0 when nobody asked
+    u64 end = 0;    // when it returned, 0 until somebody asks
+
+    u64 now() { return end != 0 ? end : end = host_ns(); }
+    void start() {
+        if (begin == 0) begin = host_ns();
+    }
+
+    // A function of the driver, or null where this driver has none.
+    template <Function F>
+    Pointer<F> driver() const {
+        // Extensions are called on top of what the layer or the preloaded library has found.
+        if (way != Way::extension) return target<F>(way);
+        const auto found = target<F>(Way::layer);
+        return found != nullptr ? found : target<F>(Way::preload);
+    }
+};
+
+// What a function needs besides its entry and exit, whether those are told or not. A specialisation may have one of
+//   static void after(Call&, parameters)              called when the driver has succeeded
+//   static Result call(Call&, next, parameters)       called in its place
+template <Function F>
+struct Hook {};
+
+template <Function F, Way W, class T = typename Signature<F>::Type>
+struct Entry;
+
+template <Function F, Way W, class... A>
+struct Entry<F, W, Result(A...)> {
+    static Result call(A... a) {
+        const auto next = target<F>(W);
+        if (told[index(F)].load(std::memory_order_relaxed)) return tell(next, a...);
+        if constexpr (!is_followed) {
+            return next(a...);
+        } else {
+            Call call{W};
+            return follow(call, next, a...);
+        }
+    }
+
+    static constexpr bool is_replaced = requires(Call& call, Pointer<F> next, A... a) { Hook<F>::call(call, next, a...); };
+    static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
+    static constexpr bool is_followed = is_replaced || is_observed;
+
+    // Writes the entry and the exit of a call that was over before it was known that it has to be told.
+    static void tell_late(u64 begin, Result result, A... a) {
+        if (!told[index(F)].load(std::memory_order_relaxed)) return;
+        tell_entry(begin, a...);
+        tell_exit(host_ns(), result, a...);
+    }
+
+private:
+    static Result follow(Call& call, Pointer<F> next, A... a) {
+        if constexpr (is_replaced) {
+            return Hook<F>::call(call, next, a...);
+        } else {
+            const Result result = next(a...);
+            if constexpr (is_observed) {
+                if (result == success) Hook<F>::after(call, a...);
+            }
+            return result;
+        }
+    }
+
+    static usize size_in_entry(const auto& value) {
+        if constexpr (is_told<std::remove_cvref_t<decltype(value)>>) return size_of(value);
+        return 0;
+    }
+
+    static u8* put_in_entry(u8* at, const auto& value) {
+        if constexpr (is_told<std::remove_cvref_t<decltype(value)>>) return put(at, value);
+        return at;
+    }
+
+    static u8* put_in_exit(u8* at, Result result, const auto& value) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Created*>) {
+            return put(at, result == success && value != nullptr ? static_cast<Address>(value->value) : nullptr);
+        }
+        return at;
+    }
+
+    static void tell_entry(u64 now, A... a) {
+        Stream* stream = this_stream();
+        if (stream == nullptr) return;
+        if constexpr (is_append(F)) {
+            write(*stream, entry_id(F), now);
+        } else {
+            const usize size = (event_header + ... + size_in_entry(a));
+            if (u8* at = stream->reserve(entry_id(F), now, size)) {
+                ((at = put_in_entry(at, a)), ...);
+                stream->commit(now, size);
+            }
+        }
+    }
+
+    static void tell_exit(u64 now, Result result, A... a) {
+        constexpr usize size = ((event_header + sizeof result) + ... + (std::is_same_v<A, Created*> ? sizeof(Address) : 0));
+        Stream* stream = this_stream();
+        if (stream == nullptr) return;
+        if (u8* at = stream->reserve(exit_id(F), now, size)) {
+            at = put(at, result);
+            ((at = put_in_exit(at, result, a)), ...);
+            stream->commit(now, size);
+        }
+    }
+
+    static Result tell(Pointer<F> next, A... a) {
+        Call call{W, host_ns()};
+        tell_entry(call.begin, a...);
+        const Result result = follow(call, next, a...);
+        tell_exit(call.now(), result, a...);
+        return result;
+    }
+};
+
+}  // namespace lanescope::levelzero

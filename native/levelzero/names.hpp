@@ -1,0 +1,53 @@
+// The functions of functions.def as an enumeration and as constants.
+#pragma once
+
+#include <string_view>
+
+#include "api.hpp"
+#include "parameters.hpp"
+
+namespace lanescope::levelzero {
+
+// Every function that is recorded, in the order of functions.def.
+enum class Function : u16 {
+#define CALL(table, function, minor, ...) function,
+#include "functions.def"
+    count
+};
+inline constexpr size_t function_count = static_cast<size_t>(Function::count);
+
+enum class Table : u16 {
+#define TABLE(table) table,
+#include "functions.def"
+    count
+};
+inline constexpr size_t table_count = static_cast<size_t>(Table::count);
+
+constexpr size_t index(Function function) { return static_cast<size_t>(function); }
+
+// Names as the API has them.
+inline constexpr const char* function_names[] = {
+#define CALL(table, function, minor, ...) #function,
+#include "functions.def"
+};
+
+// Type and parameters ("Handle hQueue, u32 count") of a function.
+template <Function F>
+struct Signature;
+#define CALL(table, function, minor, ...)                                          \
+    template <>                                                                    \
+    struct Signature<Function::function> {                                         \
+        using Type = Result(LANESCOPE_PARAMETERS(__VA_ARGS__));                     \
+        static constexpr const char* parameters = LANESCOPE_TEXT(LANESCOPE_PARAMETERS(__VA_ARGS__)); \
+    };
+#include "functions.def"
+
+// Whether a function appends an operation; a record of its own tells the parameters then.
+constexpr bool is_append(Function function) {
+    const std::string_view name = function_names[index(function)];
+    if (name == "zeRTASBuilderCommandListAppendCopyExt") return true;
+    return name.starts_with("zeCommandListAppend") && !name.ends_with("MemoryPrefetch") && !name.ends_with("MemAdvise") &&
+           !name.ends_with("WaitOnEvents") && !name.ends_with("EventReset");
+}
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,119 @@
+#include "objects.hpp"
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace lanescope::levelzero {
+
+namespace {
+
+struct Objects {
+    Mutex mutex;  // guards all of it
+    std::unordered_map<Handle, List> lists;
+    u32 last_list = 0;
+    std::unordered_set<Handle> devices;
+    std::unordered_map<Handle, std::vector<Address>> globals;
+};
+
+// Never destroyed: calls come until the very end.
+Objects& objects() {
+    static Objects* made = new Objects;
+    return *made;
+}
+
+// Changes whenever a list comes, goes or is renewed.
+std::atomic<u64> generation = 1;
+
+void change() { generation.fetch_add(1, std::memory_order_release); }
+
+}  // namespace
+
+u32 add_list(Handle list, bool immediate) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const u32 id = ++all.last_list;
+    all.lists[list] = {id, 0, immediate};
+    change();
+    return id;
+}
+
+u32 renew_list(Handle list) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.lists.find(list);
+    if (found == all.lists.end()) return 0;
+    found->second.id = ++all.last_list;
+    found->second.runs = 0;
+    change();
+    return found->second.id;
+}
+
+List take_list(Handle list) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.lists.find(list);
+    if (found == all.lists.end()) return {};
+    const List known = found->second;
+    all.lists.erase(found);
+    change();
+    return known;
+}
+
+void put_list_back(Handle list, const List& known) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    all.lists.emplace(list, known);
+    change();
+}
+
+List find_list(Handle list) {
+    const u64 now = generation.load(std::memory_order_acquire);
+    if (local.list == list && local.generation == now) return {local.list_id, 0, local.immediate};
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.lists.find(list);
+    if (found == all.lists.end()) return {};
+    local.list = list;
+    local.list_id = found->second.id;
+    local.immediate = found->second.immediate;
+    local.generation = generation.load(std::memory_order_relaxed);
+    return found->second;
+}
+
+List count_run(Handle list) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.lists.find(list);
+    if (found == all.lists.end()) return {};
+    ++found->second.runs;
+    return found->second;
+}
+
+bool is_new_device(Handle device) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    return all.devices.insert(device).second;
+}
+
+void add_global(Handle module, Address base) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    all.globals[module].push_back(base);
+}
+
+bool remove_global(Handle module, Address& base) {
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.globals.find(module);
+    if (found == all.globals.end()) return false;
+    if (found->second.empty()) {
+        all.globals.erase(found);
+        return false;
+    }
+    base = found->second.back();
+    found->second.pop_back();
+    return true;
+}
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,33 @@
+// What the recorder remembers of the program's objects.
+#pragma once
+
+#include "process.hpp"
+
+namespace lanescope::levelzero {
+
+struct List {
+    u32 id = 0;   // 0: not known
+    u32 runs = 0;
+    bool immediate = true;
+};
+
+// Numbers a command list from its creation or reset on: a handle may come back as another list, a number never does.
+u32 add_list(Handle list, bool immediate);
+// Gives a list that was emptied a new number; 0 when it is not known.
+u32 renew_list(Handle list);
+// Takes a list away that is about to be destroyed; and puts it back should that fail.
+List take_list(Handle list);
+void put_list_back(Handle list, const List& known);
+// Finds a list; without a lock if the thread has used it last.
+List find_list(Handle list);
+// Counts an execution of a list, and returns it.
+List count_run(Handle list);
+
+// Whether nobody has asked for this device before.
+bool is_new_device(Handle device);
+
+// Remembers that memory belongs to a module, and finds what belonged to it.
+void add_global(Handle module, Address base);
+bool remove_global(Handle module, Address& base);
+
+}  // namespace lanescope::levelzero

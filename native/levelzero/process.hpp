@@ -1,0 +1,63 @@
+// The recorder of this process: its settings, its folder, the streams of its threads, and what it counts of itself.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "enums.hpp"
+#include "stream.hpp"
+
+namespace lanescope::levelzero {
+
+// A mutex that counts how often somebody had to wait for it.
+class Mutex {
+public:
+    void lock() {
+        if (mutex_.try_lock()) return;
+        waits_.fetch_add(1, std::memory_order_relaxed);
+        mutex_.lock();
+    }
+    void unlock() { mutex_.unlock(); }
+    u64 waits() const { return waits_.load(std::memory_order_relaxed); }
+
+private:
+    std::mutex mutex_;
+    std::atomic<u64> waits_ = 0;
+};
+
+// What a thread knows; all zeros at its begin.
+struct Local {
+    Stream* stream;
+    bool refused;        // it cannot have a stream
+    bool immediate;      // the list below
+    u32 list_id;         // the list that it used last, found without a lock as long as no list came or went
+    u64 generation;
+    Handle list;
+};
+extern thread_local Local local __attribute__((tls_model("initial-exec")));
+
+struct Settings {
+    std::string output;  // the folder that recordings go to; empty: nothing is recorded
+    std::string chain;   // a tracing layer that the program wants besides
+    bool host_calls = true;
+};
+
+// Reads the environment; once, whoever comes first.
+const Settings& settings();
+inline bool is_active() { return !settings().output.empty(); }
+
+// Whether calls are written now, by function: selected by the filter, and inside of a region.
+extern std::atomic<bool> told[function_count];
+// Whether this is inside of a region.
+extern std::atomic<bool> recording;
+void set_recording(bool on);
+
+// Gives the thread a stream; null when there is no room for one.
+Stream* new_stream();
+inline Stream* this_stream() { return local.stream != nullptr ? local.stream : new_stream(); }
+
+// Says once on standard error that the trace cannot be written.
+void output_failed(const char* path, int error);
+
+}  // namespace lanescope::levelzero
