@@ -99,7 +99,13 @@ void bind_scanner(nb::module_& m) {
 
 void bind_timeline(nb::module_& m) {
     nb::class_<aie::Timeline>(m, "AieTimeline", "Packets to slices; keeps the state of all sources between calls.")
-        .def(nb::init<int64_t>(), "tick_limit"_a)
+        .def(
+            "__init__",
+            [](aie::Timeline* self, int64_t tick_limit, size_t shard, size_t shards) {
+                if (shard >= shards) throw nb::value_error("there is no such shard");
+                new (self) aie::Timeline(tick_limit, shard, shards);
+            },
+            "tick_limit"_a, "shard"_a = 0, "shards"_a = 1)
         .def(
             "decode",
             [](aie::Timeline& self, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,

@@ -585,8 +585,10 @@ Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<c
                                     Slices slices, Points points, std::span<Event> events) {
     Output out{slices, points, events};
     size_t done = 0;
-    for (; done < entries.size() && out.has_room(); ++done) {
+    for (; done < entries.size(); ++done) {
         const Entry& entry = entries[done];
+        if (entry.source >= 0 && static_cast<size_t>(entry.source) % shards_ != shard_) continue;
+        if (!out.has_room()) break;
         const auto run = static_cast<Run>(entry.run);
         const auto word = static_cast<size_t>(entry.word);
         if (entry.source >= 0) {

@@ -7,6 +7,7 @@ import pytest
 
 import lanescope
 from lanescope.devices import settle
+from lanescope.devices.aie import decode
 from lanescope.devices.aie.family import FAMILY
 from lanescope.trace import Flag
 
@@ -150,3 +151,22 @@ def test_what_touches_a_loss_says_so(simulated):
     flags = trace.slices["flags"]
     assert np.count_nonzero(flags & Flag.TRUNCATED)
     assert np.count_nonzero(flags & Flag.AFTER_GAP)
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
+    """Blocks are large enough here for the sources to be decoded side by side."""
+    options = {"tiles": 5, "records": 50_000, "mode": mode, "overruns": 2}
+    many, truth = [], None
+    for cores in (1, 4):
+        monkeypatch.setattr(decode, "_CORES", cores)
+        trace, truth = simulated(9, **options)
+        many.append(trace)
+    assert sum(recording["packets"] for recording in truth["recordings"]) > 2 * decode._LARGE_BLOCK
+    for name, table in many[0].tables().items():
+        for column in table.spec.names:
+            if column not in ("path", "sha256"):
+                assert np.array_equal(table[column], many[1].tables()[name][column]), (name, column)
+    lanes = Counter(many[0].tracks["parent_id"][many[0].slices["track_id"]].tolist())
+    told = {s["track_id"]: lanes[s["track_id"]] for s in many[0].details["aie_segments"].rows() if s["mode"] == 0}
+    assert sorted(told.values()) == sorted(len(r["slices"]["slot"]) for r in truth["recordings"] if r["mode"] == 0)

@@ -7,10 +7,13 @@ core decides depends on how the input was cut.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +51,11 @@ U8 = npt.NDArray[np.uint8]
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
 BATCH_ROWS = 1 << 20
+#: Sources are dealt out to so many parts, which may be decoded side by side.
+SHARDS = 4
+#: Packets of a block that are worth several threads.
+_LARGE_BLOCK = 1 << 12
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _ENTRIES = 1 << 15
 _NO_OFFSETS = np.empty(0, np.int64)
 _EVENTS = 1 << 12
@@ -106,6 +114,50 @@ class _Arena:
         taken = tuple(column[: self.used] for column in self.columns)
         self.columns, self.used = self.rest(), 0
         return taken
+
+
+class _Shard:
+    """Some of the sources: their state in the core, and what it writes.
+
+    Attributes:
+        timeline: the state.
+        slices: begin, length and tag of slices.
+        points: tick, count, value and tag of points.
+        events: what the core notes.
+        segments: recording in the shard -> recording in the dump.
+    """
+
+    __slots__ = ("events", "points", "segments", "slices", "timeline")
+
+    def __init__(self, timeline: core.AieTimeline) -> None:
+        self.timeline = timeline
+        self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
+        self.segments = np.empty(0, np.int64)
+
+    def reserve(self, rows: int) -> None:
+        """Begin new arrays of so many rows."""
+        self.slices = _Arena.of(rows, np.int64, np.int64, np.uint32)
+        self.points = _Arena.of(rows, np.int64, np.int64, np.uint32, np.uint32)
+
+    @property
+    def has_room(self) -> bool:
+        return self.slices.room >= self.timeline.SLICE_ROOM and self.points.room >= self.timeline.POINT_ROOM
+
+    def outputs(self) -> tuple[npt.NDArray[Any], ...]:
+        return (*self.slices.rest(), *self.points.rest(), self.events)
+
+    def take(self, slices: int, points: int, events: int) -> I64:
+        """Count what was written; return a copy of what was noted."""
+        self.slices.used += slices
+        self.points.used += points
+        return self.events[:events].copy()
+
+    def tags(self, tag: U32) -> U32:
+        """Return tags with the recordings of the dump in place of those of the shard."""
+        if np.array_equal(self.segments, np.arange(len(self.segments))):
+            return tag
+        moved: U32 = (self.segments.astype(np.uint32) << 7)[tag >> 7] | (tag & 127)
+        return moved
 
 
 @dataclass(slots=True)
@@ -169,7 +221,8 @@ class AieDecoder:
         self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
 
         self._scanner = core.AieScanner()
-        self._timeline = core.AieTimeline(self._tick_limit())
+        self._shards = [_Shard(core.AieTimeline(self._tick_limit(), shard, SHARDS)) for shard in range(SHARDS)]
+        self._workers: ThreadPoolExecutor | None = None
         self._waiting = bytearray()
         self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
         self._offsets = np.empty(0, np.int64)  # where those lie, in text
@@ -185,10 +238,9 @@ class AieDecoder:
         self._lanes = _Lanes()
         self._derived = Derived(self._builder, self._config, self._input, self._ts, self._add_track)
         self._modes: list[int] = []
-        self._arena_rows = min(BATCH_ROWS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
+        self._arena_rows = min(BATCH_ROWS // SHARDS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
         self._new_arenas()
         self._entries = np.empty((_ENTRIES, 4), np.int32)
-        self._events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
         _register_records(self._builder, capture)
 
     def _add_config(self, capture: Capture, source: Source) -> None:
@@ -226,11 +278,14 @@ class AieDecoder:
     def finish(self) -> list[Trace]:
         """Decode the rest, end all recordings and account for every byte."""
         batches = self._decode_bytes(np.frombuffer(self._waiting, np.uint8), is_last=True)
-        is_done = 0
-        while not is_done:
-            self._make_room(batches)
-            is_done, *counts = self._timeline.finish(*self._outputs())
-            self._take(*counts)
+        for shard in self._shards:
+            is_done = 0
+            while not is_done:
+                self._make_room(batches)
+                is_done, *counts = shard.timeline.finish(*shard.outputs())
+                self._take([(shard, shard.take(*counts))])
+        if self._workers is not None:
+            self._workers.shutdown()
         self._flush()
         self._report()
         return [*batches, self._builder.finish()]
@@ -272,36 +327,52 @@ class AieDecoder:
             entries = self._entries[:count]
             lengths = np.bincount(entries[:, 2], weights=entries[:, 1], minlength=len(RUNS))
             self._run_words += lengths.astype(np.int64)
-            while len(entries):
-                self._make_room(batches)
-                used, *counts = self._timeline.decode(rest, entries, base, offsets, *self._outputs())
-                self._take(*counts)
-                entries = entries[used:]
+            self._decode_entries(batches, rest, entries, base, offsets)
             done += taken
         return batches, done
 
+    def _decode_entries(self, batches: list[Trace], words: U32, entries: I32, base: int, offsets: I64) -> None:
+        """Decode the packets of a block, those of different shards side by side.
+
+        Shards and blocks are the same however many threads there are, and so are the rows.
+        """
+
+        def decode(shard: _Shard, todo: I32) -> tuple[I32, I64]:
+            used, *counts = shard.timeline.decode(words, todo, base, offsets, *shard.outputs())
+            return todo[used:], shard.take(*counts)
+
+        left = [(shard, entries) for shard in self._shards]
+        is_large = len(entries) >= _LARGE_BLOCK and len(self._scanner.headers) > 1
+        if is_large and self._workers is None and _CORES > 1:
+            self._workers = ThreadPoolExecutor(min(_CORES, SHARDS))
+        while left:
+            self._make_room(batches)
+            run = self._workers.map if self._workers is not None and is_large else map
+            done = list(run(lambda part: decode(*part), left))
+            self._take([(shard, noted) for (shard, _), (_, noted) in zip(left, done, strict=True)])
+            left = [(shard, todo) for (shard, _), (todo, _) in zip(left, done, strict=True) if len(todo)]
+
     # --- slices -----------------------------------------------------------------------------------------------
 
-    def _outputs(self) -> tuple[npt.NDArray[Any], ...]:
-        return (*self._slices_arena.rest(), *self._points_arena.rest(), self._events)
-
     def _make_room(self, batches: list[Trace]) -> None:
-        timeline = core.AieTimeline
-        if self._slices_arena.room < timeline.SLICE_ROOM or self._points_arena.room < timeline.POINT_ROOM:
+        if not all(shard.has_room for shard in self._shards):
             self._flush()
             batches.append(self._builder.batch())
             self._new_arenas()
 
     def _new_arenas(self) -> None:
-        self._slices_arena = _Arena.of(self._arena_rows, np.int64, np.int64, np.uint32)
-        self._points_arena = _Arena.of(self._arena_rows, np.int64, np.int64, np.uint32, np.uint32)
+        for shard in self._shards:
+            shard.reserve(self._arena_rows)
 
     def _flush(self) -> None:
         """Hand slices and points over. Most columns are made when somebody reads them."""
-        if self._slices_arena.used:
-            self._add_slices(*self._slices_arena.take())
-        if self._points_arena.used:
-            self._add_points(*self._points_arena.take())
+        for shard in self._shards:
+            if shard.slices.used:
+                begin, duration, tag = shard.slices.take()
+                self._add_slices(begin, duration, shard.tags(tag))
+            if shard.points.used:
+                tick, times, value, tag = shard.points.take()
+                self._add_points(tick, times, value, shard.tags(tag))
 
     def _add_slices(self, begin: I64, duration: I64, tag: U32) -> None:
         count = len(tag)
@@ -318,7 +389,7 @@ class AieDecoder:
             dur = Column.derived(count, lambda: ticks_to_ns(begin + duration, frequency) - start.values)
         quality: Any = "exact"
         flags: Any = 0
-        if self._timeline.has_flags:
+        if any(shard.timeline.has_flags for shard in self._shards):
             qualities = builder.dictionary("slices", "quality")
             codes = qualities.codes(schema.QUALITIES)
             bits = np.array([0, Flag.TRUNCATED, Flag.AFTER_GAP, Flag.TRUNCATED | Flag.AFTER_GAP], np.uint32)
@@ -348,7 +419,7 @@ class AieDecoder:
             return tag >> 7 << 3 | tag & 7
 
         flags: Any = 0
-        if self._timeline.has_flags:
+        if any(shard.timeline.has_flags for shard in self._shards):
             flags = Column.derived(count, lambda: np.where(tag & _AFTER_GAP, Flag.AFTER_GAP, 0).astype(np.uint32))
         first = builder.append(
             "instants",
@@ -405,20 +476,21 @@ class AieDecoder:
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
-    def _take(self, rows: int, points: int, notes: int) -> None:
-        """Count what the core wrote, and make the tracks that it needs."""
-        self._slices_arena.used += rows
-        self._points_arena.used += points
-        events = self._events[:notes]
-        for row in events[events[:, _WHAT] <= _SLOT].tolist():
+    def _take(self, noted: list[tuple[_Shard, I64]]) -> None:
+        """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
+        made = [(row[_OFFSET], number, row) for number, (_, events) in enumerate(noted) for row in _tracks_of(events)]
+        for _, number, row in sorted(made, key=itemgetter(0, 1)):
+            shard = noted[number][0]
             if row[_WHAT] == _SEGMENT:
+                shard.segments = np.append(shard.segments, len(self._groups))
                 self._add_segment(row[_DETAIL] >> 8, row[_DETAIL] >> 1 & 3)
             else:
-                self._add_lane(row[_OF], row[_VALUE])
-        if notes:
-            self._noted.append(events[events[:, _WHAT] != _SLOT])
-            is_gap = (events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)
-            self._derived.add_gaps(events[is_gap][:, (_OF, _TICK)].tolist())
+                self._add_lane(int(shard.segments[row[_OF]]), row[_VALUE])
+        for shard, events in noted:
+            if len(events):
+                kept = events[events[:, _WHAT] != _SLOT]
+                kept[:, _OF] = shard.segments[kept[:, _OF]]
+                self._noted.append(kept)
 
     def _add_segment(self, source: int, mode: int) -> None:
         """Make the group of a recording, and lanes for the slots that are known to watch something."""
@@ -486,11 +558,14 @@ class AieDecoder:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        segments = np.empty((self._timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
-        self._timeline.segments(segments)
+        segments = np.empty((len(self._groups), core.AIE_SEGMENT_COLUMNS), np.int64)
+        for shard in self._shards:
+            mine = np.empty((shard.timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
+            shard.timeline.segments(mine)
+            segments[shard.segments] = mine
         columns = dict(zip(_SEGMENT_COLUMNS, segments.T, strict=False))
         notes = segments[:, len(_SEGMENT_COLUMNS) :].reshape(len(segments), len(schema.SEGMENT_STATS), 2)
-        events = np.concatenate(self._noted) if self._noted else np.empty((0, self._events.shape[1]), np.int64)
+        events = np.concatenate(self._noted) if self._noted else np.empty((0, core.AIE_EVENT_COLUMNS), np.int64)
         groups = np.array(self._groups, np.int64)
         self._add_instants(events, columns)
         self._add_gaps(events, columns, groups)
@@ -617,7 +692,9 @@ class AieDecoder:
     def _add_stats(self, events: I64, columns: Mapping[str, I64], notes: I64) -> None:
         for spec, (count, first) in zip(schema.SCAN_STATS, self._scanner.tallies, strict=True):
             self._stat(spec.name, count, first)
-        self._stat("aie_segment_limit", *self._timeline.over_limit)
+        over_limit = [shard.timeline.over_limit for shard in self._shards]
+        first = min((first for count, first in over_limit if count), default=0)
+        self._stat("aie_segment_limit", sum(count for count, _ in over_limit), first)
         if self._text is not None:
             self._stat("aie_bad_line", *self._text.bad_lines)
         for segment, note in np.argwhere(notes[:, :, 0]).tolist():
@@ -642,7 +719,7 @@ class AieDecoder:
     def _account(self) -> None:
         """Bytes, then words: each word of a line or of four bytes is decoded, filler or lost."""
         builder = self._builder
-        decoded, filler, lost = self._timeline.words
+        decoded, filler, lost = map(sum, zip(*(shard.timeline.words for shard in self._shards), strict=True))
         filler += int(self._run_words[ZEROS_RUN])
         lost += int(self._run_words[[LOST_RUN, ORPHAN_RUN, INCOMPLETE_RUN]].sum())
         unit_bytes, bytes_decoded, bytes_filler, bytes_lost = 4, self._fed - self._fed % 4, 0, self._fed % 4
@@ -732,6 +809,12 @@ def _headers(source: Source) -> list[int]:
         rest = np.concatenate([rest, words[: reader.finish(words, offsets)]])
     scan(rest, is_last=True)
     return list(scanner.headers)
+
+
+def _tracks_of(events: I64) -> list[list[int]]:
+    """Return the rows that begin recordings, or assert a slot for the first time."""
+    rows: list[list[int]] = events[events[:, _WHAT] <= _SLOT].tolist()
+    return rows
 
 
 def _counting(first: int, count: int) -> Column:
