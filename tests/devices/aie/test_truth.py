@@ -156,7 +156,7 @@ def test_what_touches_a_loss_says_so(simulated):
 @pytest.mark.parametrize("mode", [0, 2])
 def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
     """Blocks are large enough here for the sources to be decoded side by side."""
-    options = {"tiles": 5, "records": 50_000, "mode": mode, "overruns": 2}
+    options = {"tiles": 5, "records": 80_000, "mode": mode, "overruns": 2}
     many, truth = [], None
     for cores in (1, 4):
         monkeypatch.setattr(decode, "_CORES", cores)
