@@ -6,9 +6,11 @@
 NB_MODULE(core, m) {
     m.doc() = "lanescope's native core: codecs, writers and Arrow export.";
     lanescope::bind::aie(m);
+    lanescope::bind::aie_walk(m);
     lanescope::bind::arrow(m);
     lanescope::bind::ascend(m);
     lanescope::bind::chrome(m);
+    lanescope::bind::ctf(m);
     lanescope::bind::cuda(m);
     lanescope::bind::cuda_layouts(m);
     lanescope::bind::layout(m);

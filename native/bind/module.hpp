@@ -3,9 +3,11 @@
 
 namespace lanescope::bind {
 void aie(nanobind::module_& m);
+void aie_walk(nanobind::module_& m);
 void arrow(nanobind::module_& m);
 void ascend(nanobind::module_& m);
 void chrome(nanobind::module_& m);
+void ctf(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
 void layout(nanobind::module_& m);
