@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -16,8 +17,6 @@ __extension__ using Wide = __int128;
 // Virtual time is one counter for all devices: their clocks differ by a constant.
 std::atomic<uint64_t> virtual_ticks{0};
 
-const uint64_t origin_ns = host_ns();
-
 }  // namespace
 
 uint64_t host_ns() {
@@ -31,6 +30,7 @@ Clock::Clock(uint64_t ahead) : ahead_(ahead) {}
 uint64_t Clock::at(uint64_t host) const {
     const Habits& h = habits();
     if (h.virtual_clock) return h.start + ahead_ + virtual_ticks.load();
+    static const uint64_t origin_ns = host;  // the first reading is SOFTZE_START
     const Wide passed = static_cast<Wide>(host) - static_cast<Wide>(origin_ns);
     const Wide scaled = passed * static_cast<Wide>(h.frequency) * (1'000'000 + h.ppm);
     return h.start + ahead_ + static_cast<uint64_t>(static_cast<int64_t>(scaled / 1'000'000'000'000'000));
@@ -47,10 +47,12 @@ uint64_t Clock::end(uint64_t begin, uint64_t cost) {
     if (habits().virtual_clock) return habits().start + ahead_ + (virtual_ticks += cost == 0 ? 1 : cost);
     const uint64_t due = begin + (cost == 0 ? 1 : cost);
     for (uint64_t ticks = now();; ticks = now()) {
-        if (static_cast<int64_t>(ticks - due) >= 0) return ticks;
+        if (static_cast<int64_t>(ticks - due) >= 0 || leaving) return ticks;
         const uint64_t left_ns = (due - ticks) * 1'000'000'000 / habits().frequency;
         // Sleeping overshoots by tens of microseconds; the last stretch is spun.
-        if (left_ns > 200'000) std::this_thread::sleep_for(std::chrono::nanoseconds(left_ns - 100'000));
+        if (left_ns > 200'000) {
+            std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<uint64_t>(left_ns - 100'000, 50'000'000)));
+        }
     }
 }
 

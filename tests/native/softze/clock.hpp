@@ -1,9 +1,13 @@
 // The devices' clocks: free-running counters, of which kernels and the host see the low bits.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace softze {
+
+// The process ends: commands that take long, or wait for the host, stop where they are.
+inline std::atomic<bool> leaving{false};
 
 // Nanoseconds of CLOCK_MONOTONIC, the host clock of zeDeviceGetGlobalTimestamps.
 uint64_t host_ns();

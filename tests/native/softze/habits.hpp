@@ -41,8 +41,8 @@
 //   SOFTZE_PPM=N           how much faster the device runs than it says, in parts per million (default 0)
 //   SOFTZE_BITS=N          valid bits of kernel timestamps (default 32)
 //   SOFTZE_GLOBAL_BITS=N   valid bits of zeDeviceGetGlobalTimestamps (default 36)
-//   SOFTZE_START=N         ticks at start; a negative N means 2^SOFTZE_BITS - |N|, shortly before the wrap
-//                          (default 123456789)
+//   SOFTZE_START=N         ticks when the clock is first read, by a command or a call; a negative N
+//                          means 2^SOFTZE_BITS - |N|, shortly before the wrap (default 123456789)
 //   SOFTZE_SKEW=N          ticks that each further device is ahead of the one before it (default 1000003)
 #pragma once
 

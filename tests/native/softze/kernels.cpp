@@ -46,7 +46,7 @@ void add(const softze_launch* launch) {
 
 void hold(const softze_launch* launch) {
     auto* flag = argument<uint32_t*>(*launch, 0);
-    while (std::atomic_ref(*flag).load(std::memory_order_acquire) == 0) {
+    while (std::atomic_ref(*flag).load(std::memory_order_acquire) == 0 && !leaving) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
 }

@@ -267,6 +267,7 @@ int64_t Scheduler::pending(const Lane& lane) {
 }
 
 void Scheduler::stop() {
+    leaving = true;
     std::vector<std::thread> threads;
     {
         const Lock lock(mutex_);

@@ -7,7 +7,8 @@
     X(zeInit) X(zeDriverGet) X(zeDriverGetExtensionFunctionAddress) X(zeDeviceGet) X(zeDeviceGetProperties)       \
     X(zeDeviceGetCommandQueueGroupProperties) X(zeDeviceGetGlobalTimestamps) X(zeContextCreate)                   \
     X(zeContextDestroy) X(zeMemAllocHost) X(zeMemAllocDevice) X(zeMemAllocShared) X(zeMemFree) X(zeModuleCreate)  \
-    X(zeModuleDestroy) X(zeKernelCreate) X(zeKernelDestroy) X(zeKernelSetGroupSize) X(zeKernelSetArgumentValue)   \
+    X(zeModuleDestroy) X(zeModuleGetKernelNames) X(zeModuleGetGlobalPointer) X(zeModuleBuildLogGetString)         \
+    X(zeModuleBuildLogDestroy) X(zeKernelCreate) X(zeKernelGetName) X(zeKernelDestroy) X(zeKernelSetGroupSize) X(zeKernelSetArgumentValue)   \
     X(zeEventPoolCreate) X(zeEventPoolDestroy) X(zeEventCreate) X(zeEventDestroy) X(zeEventHostSignal)            \
     X(zeEventHostReset) X(zeEventHostSynchronize) X(zeEventQueryStatus) X(zeEventQueryKernelTimestamp)            \
     X(zeCommandListCreate) X(zeCommandListCreateImmediate) X(zeCommandListDestroy) X(zeCommandListClose)          \
@@ -15,7 +16,8 @@
     X(zeCommandListAppendMemoryFill) X(zeCommandListAppendMemoryCopyRegion) X(zeCommandListAppendSignalEvent)     \
     X(zeCommandListAppendWaitOnEvents) X(zeCommandListAppendEventReset)                                           \
     X(zeCommandListAppendWriteGlobalTimestamp) X(zeCommandListAppendQueryKernelTimestamps)                        \
-    X(zeCommandListAppendLaunchKernel) X(zeCommandListAppendLaunchKernelIndirect) X(zeCommandQueueCreate)         \
+    X(zeCommandListAppendLaunchKernel) X(zeCommandListAppendLaunchKernelIndirect)                                  \
+    X(zeCommandListAppendLaunchMultipleKernelsIndirect) X(zeDeviceGetSubDevices) X(zeCommandQueueCreate)         \
     X(zeCommandQueueDestroy) X(zeCommandQueueExecuteCommandLists) X(zeCommandQueueSynchronize) X(zeFenceCreate)   \
     X(zeFenceDestroy) X(zeFenceHostSynchronize) X(zeFenceQueryStatus) X(zeFenceReset)
 

@@ -19,8 +19,10 @@ void clock(uint32_t count) {
         newer.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2;
         CHECK(zeDeviceGetProperties, device, &old);
         CHECK(zeDeviceGetProperties, device, &newer);
-        std::printf("%s{\"ns\": %llu, \"hz\": %llu, \"bits\": %u, \"global_bits\": %u, \"readings\": [",
-                    device == devices.front() ? "" : ", ", static_cast<unsigned long long>(old.timerResolution),
+        uint32_t subdevices = 0;
+        CHECK(zeDeviceGetSubDevices, device, &subdevices, nullptr);
+        std::printf("%s{\"subdevices\": %u, \"ns\": %llu, \"hz\": %llu, \"bits\": %u, \"global_bits\": %u, \"readings\": [",
+                    device == devices.front() ? "" : ", ", subdevices, static_cast<unsigned long long>(old.timerResolution),
                     static_cast<unsigned long long>(newer.timerResolution), newer.kernelTimestampValidBits,
                     newer.timestampValidBits);
         for (uint32_t i = 0; i < count; ++i) {

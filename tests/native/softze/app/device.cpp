@@ -30,10 +30,7 @@ Device::Device() {
     module.inputSize = text.size();
     module.pInputModule = reinterpret_cast<const uint8_t*>(text.data());
     CHECK(zeModuleCreate, context_, device_, &module, &module_, nullptr);
-    void* address = nullptr;
-    if (ze.zeDriverGetExtensionFunctionAddress(driver_, "softze_mark", &address) == ZE_RESULT_SUCCESS) {
-        mark_ = reinterpret_cast<void (*)(const char*)>(address);
-    }
+    mark_ = reinterpret_cast<void (*)(const char*)>(extension("softze_mark"));
 }
 
 Device::~Device() {
@@ -108,6 +105,12 @@ void* Device::memory(size_t bytes, bool on_device) {
     }
     memory_.push_back(pointer);
     return pointer;
+}
+
+void* Device::extension(const char* name) const {
+    void* address = nullptr;
+    const ze_result_t code = ze.zeDriverGetExtensionFunctionAddress(driver_, name, &address);
+    return code == ZE_RESULT_SUCCESS ? address : nullptr;
 }
 
 void Device::mark(const std::string& text) const {

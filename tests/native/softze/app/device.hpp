@@ -44,6 +44,9 @@ public:
         return static_cast<T*>(memory(count * sizeof(T), true));
     }
 
+    // A function of the driver's own; null if the driver is another than softze.
+    void* extension(const char* name) const;
+
     // Name the next command in the driver's truth, if the driver is softze.
     void mark(const std::string& text) const;
 

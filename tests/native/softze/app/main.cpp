@@ -25,7 +25,7 @@ struct Subcommand {
 constexpr Subcommand subcommands[] = {
     {"saxpy", saxpy, 4},       {"mixed", mixed, 10},   {"threads", threads, 4},     {"copies", copies, 10},
     {"resubmit", resubmit, 5}, {"fence", fence, 5},    {"unordered", unordered, 8}, {"clock", clock, 3},
-    {"habits", habits, 1},     {"idle", idle, 1000},
+    {"kernels", kernels, 3},   {"habits", habits, 1},  {"idle", idle, 1000},
 };
 
 [[noreturn]] void usage() {

@@ -9,6 +9,7 @@ void threads(uint32_t count);   // threads with a list each, 100 launches a thre
 void copies(uint32_t count);    // rounds of copies and fills on the copy engine, immediate and regular
 void resubmit(uint32_t count);  // executions of closed lists, in order and not
 void fence(uint32_t count);     // executions that a fence reports
+void kernels(uint32_t count);   // launches of functions of its own, and what modules tell
 void unordered(uint32_t count); // launches that nothing orders, held by an event until all are there
 void clock(uint32_t count);     // prints, as JSON, what each device says of its clock, and that many readings of it
 void habits(uint32_t count);    // prints, as JSON, which habits the driver shows

@@ -125,6 +125,16 @@ void freed_twice(Program& p) {
     CALL(zeMemFree, p.context, memory);
 }
 
+// An error of the program that many drivers let pass.
+void executed_in_flight(Program& p) {
+    CALL(zeCommandListAppendBarrier, p.regular, p.event, 1, &p.never);
+    CALL(zeCommandListClose, p.regular);
+    CALL(zeCommandQueueExecuteCommandLists, p.queue, 1, &p.regular, nullptr);
+    CALL(zeCommandQueueExecuteCommandLists, p.queue, 1, &p.regular, nullptr);
+    CALL(zeEventHostSignal, p.never);
+    CALL(zeCommandQueueSynchronize, p.queue, UINT64_MAX);
+}
+
 void none(Program& p) {
     CALL(zeCommandListAppendBarrier, p.list, p.event, 0, nullptr);
     CALL(zeEventHostSynchronize, p.event, UINT64_MAX);
@@ -156,6 +166,7 @@ int main(int, char** arguments) {
     RUN(open_list);
     RUN(two_threads);
     RUN(freed_twice);
+    RUN(executed_in_flight);
     RUN(none);
     RUN(list_outlives_context);
     return 2;
