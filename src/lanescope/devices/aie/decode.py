@@ -491,6 +491,8 @@ class AieDecoder:
                 kept = events[events[:, _WHAT] != _SLOT]
                 kept[:, _OF] = shard.segments[kept[:, _OF]]
                 self._noted.append(kept)
+                is_gap = (kept[:, _WHAT] == _GAP) | (kept[:, _WHAT] == _OPEN_GAP)
+                self._derived.add_gaps(kept[is_gap][:, (_OF, _TICK)].tolist())
 
     def _add_segment(self, source: int, mode: int) -> None:
         """Make the group of a recording, and lanes for the slots that are known to watch something."""
