@@ -165,6 +165,21 @@ def test_copies_run_on_the_copy_engine(softze: Softze, tmp_path: Path) -> None:
     assert [op["bytes"] for op in ops if op["mark"] == "region"] == [240, 240]
 
 
+@pytest.mark.parametrize(
+    ("order", "overtaken"),
+    [
+        ("free", {"behind it, unordered list", "another list of the engine", "another engine"}),
+        ("list", {"another list of the engine", "another engine"}),
+        ("engine", {"another engine"}),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_may_overtake_a_command_that_waits(softze: Softze, order: str, overtaken: set[str], seed: int) -> None:
+    answers = json.loads(run(softze, "softze_orders", execute="inline", order=order, seed=seed))
+    assert {situation for situation, has_ended in answers.items() if has_ended} == overtaken
+    assert len(answers) == 6
+
+
 def test_seeds_permute_what_nothing_orders(softze: Softze, tmp_path: Path) -> None:
     """Unordered launches run in an order that the seed alone decides; none or `list` keeps that of their submission."""
 
