@@ -66,6 +66,7 @@ class MemoryCapture(Capture):
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self.folder = None
         self.main = MemorySource(data, name)
         self.parts = {"main": self.main}
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.cuda import facts, names
+from lanescope.devices.cuda import facts, names, unknown
 from lanescope.devices.cuda.buffer import Buffer, Extent, Summary, Turns
 from lanescope.devices.cuda.clocks import Timeline
 from lanescope.devices.cuda.content import Content
 from lanescope.devices.cuda.joined import Joined
 from lanescope.devices.cuda.lanes import I64, STEP_BACK, U32, Decoded, Rows
-from lanescope.devices.cuda.schema import LANES, MARKS, REGIONS, STATS, TABLES
+from lanescope.devices.cuda.schema import MARKS, REGIONS, STATS, TABLES
 from lanescope.devices.cuda.tree import Tree
 from lanescope.source import Capture
 from lanescope.trace import Column, Flag, TimeBase, Trace, TraceBuilder
@@ -83,8 +83,8 @@ class Maker:
             self._part(piece)
             if number + 1 < len(parts):
                 yield self.builder.batch()
-        self._overruns()
-        self._lane_details()
+        unknown.overruns(self)
+        unknown.lane_details(self)
         facts.add(self)
         self._count()
         name, make = buffer.raw()
@@ -166,7 +166,7 @@ class Maker:
         if self.buffer.has_special and len(rows):
             where = self.joined.add(decoded, first)
         self._instants(rows, where)
-        self._missing(decoded)
+        unknown.missing(self, decoded)
 
     def _doubt(self, decoded: Decoded, lanes: slice) -> None:
         """Flag what the turns of the lanes leave open, and take back what they prove."""
@@ -354,138 +354,6 @@ class Maker:
     def event_name(self, number: int) -> str:
         """Return the name of an event."""
         return (self.names.events or {}).get(number) or f"event_{number}"
-
-    # --- gaps ---------------------------------------------------------------------------------------------------
-
-    def _overruns(self) -> None:
-        """Add a gap behind each lane that had no more room."""
-        summary = self.summary
-        full = np.flatnonzero(summary["full"])
-        if not len(full):
-            return
-        is_open = summary["open"][full]
-        lost = self.grid.lost
-        exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
-        last = self.lane_ns(full, summary["last"][full]) - self.t0
-        ended = self.extent.ended[full] & exact
-        self.builder.append(
-            "gaps",
-            track_id=self.tree.lane[full],
-            ts=last,
-            dur=np.where(ended, np.maximum(self.end[full] - self.t0 - last, 0), 0),
-            dur_valid=ended,
-            cause="overrun",
-            lost_count=np.where(exact, lost[full], is_open) if lost is not None else is_open,
-            lost_count_valid=exact | (is_open > 0),
-            input_id=self.input_id,
-        )
-        if not exact.all():
-            # What a probe counted itself needs no guess.
-            first = int(last[exact.argmin()])
-            self.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
-            self.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=first)
-
-    def _missing(self, decoded: Decoded) -> None:
-        """Add a gap for each run of positions without a readable record."""
-        rows = decoded.gaps
-        lane, index = rows["lane"].astype(np.int64) + decoded.base, rows["index"]
-        if not len(lane):
-            return
-        tick = rows["tick"]
-        resumed = rows["dur"] >= 0
-        has_time = self.summary["records"][lane] > 0
-        ts = np.where(has_time, self.lane_ns(lane, tick) - self.t0, 0)
-        dur = self.lane_ns(lane, tick + np.maximum(rows["dur"], 0)) - self.t0 - ts
-        missing = rows["missing"].astype(np.int64)
-        lost, empty = missing, missing - rows["bad"]
-        cause = np.where(rows["bad"] > 0, "bad_bytes", "hole")
-        ring = self.buffer.overwritten
-        if ring is not None:
-            # Position 0 stands for all that was overwritten, from the lane's begin on.
-            overrun = (index == 0) & (ring[lane] > 0)
-            assert self.grid.lost is not None
-            lost = np.where(overrun, missing - 1 + self.grid.lost[lane], missing)
-            empty = empty - overrun
-            cause = np.where(overrun, "overrun", cause)
-            begun = overrun & self.placed[lane]
-            dur = np.where(begun, dur + np.maximum(ts - (self.begin[lane] - self.t0), 0), dur)
-            ts = np.where(begun, np.minimum(self.begin[lane] - self.t0, ts), ts)
-        causes = self.builder.dictionary("gaps", "cause")
-        codes = np.zeros(len(cause), np.int32)
-        for text in ("bad_bytes", "hole", "overrun"):
-            if (cause == text).any():
-                codes[cause == text] = causes.code(text)
-        self.builder.append(
-            "gaps",
-            track_id=self.tree.lane[lane],
-            ts=ts,
-            dur=np.where(resumed, dur, 0),
-            dur_valid=resumed,
-            cause=codes,
-            lost_count=lost,
-            input_id=self.input_id,
-            first_offset=self.offsets(lane, index),
-        )
-        if (empty > 0).any():
-            at = int((empty > 0).argmax())
-            self.stat(
-                "cuda_hole",
-                int(empty.sum()),
-                offset=int(self.offsets(lane[at : at + 1], index[at : at + 1])[0]),
-                ts=int(rows["tick"][at] - self.t0) if has_time[at] and not self.buffer.in_cycles else None,
-            )
-
-    # --- lanes --------------------------------------------------------------------------------------------------
-
-    def _lane_details(self) -> None:
-        summary, grid, tree = self.summary, self.grid, self.tree
-        used = np.flatnonzero(self.placed)
-        if len(used):
-            self.builder.append(
-                "coverage",
-                track_id=tree.lane[used],
-                ts=self.begin[used] - self.t0,
-                dur=self.end[used] - self.begin[used],
-            )
-        known = np.flatnonzero(self.known)
-        if not len(known):
-            return
-        has_time = summary["records"][known] > 0
-
-        columns: dict[str, Any] = {}
-        for name in ("sm", "warp", "cluster_rank"):
-            column = getattr(grid, name)
-            if column is not None:
-                columns[name] = np.maximum(column[known], 0)
-                columns[f"{name}_valid"] = column[known] >= 0
-        for name in ("grid_id", "capacity", "offered", "lost"):
-            column = getattr(grid, name)
-            columns[name] = None if column is None else column[known]
-            if name in ("offered", "lost") and column is not None and grid.counted is not None:
-                columns[f"{name}_valid"] = grid.counted[known]
-
-        def time(name: str) -> I64:
-            return self.lane_ns(known, summary[name][known]) - self.t0
-
-        finalized = summary["finalizes"][known] > 0
-        self.builder.append(
-            LANES.name,
-            track_id=tree.lane[known],
-            block=grid.block[known],
-            group=grid.group[known],
-            first_ts=time("first"),
-            first_ts_valid=has_time,
-            last_ts=time("last"),
-            last_ts_valid=has_time,
-            finalize_ts=time("finalize"),
-            finalize_ts_valid=finalized,
-            unreadable=summary["bad"][known],
-            unmatched_ends=summary["unmatched"][known],
-            open_regions=summary["open"][known],
-            is_full=summary["full"][known] != 0,
-            **{name: summary[name][known] for name in ("records", "launches", "missing", "backward", "wraps")},
-            **columns,
-        )
 
     # --- facts --------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,148 @@
+"""What is not known of lanes, and what is: gaps, coverage, one row of details for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.lanes import Decoded
+from lanescope.devices.cuda.schema import LANES
+
+if TYPE_CHECKING:
+    from lanescope.devices.cuda.make import Maker
+
+I64 = npt.NDArray[np.int64]
+
+
+def overruns(maker: Maker) -> None:
+    """Add a gap behind each lane that had no more room."""
+    summary = maker.summary
+    full = np.flatnonzero(summary["full"])
+    if not len(full):
+        return
+    is_open = summary["open"][full]
+    lost = maker.grid.lost
+    exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
+    last = maker.lane_ns(full, summary["last"][full]) - maker.t0
+    ended = maker.extent.ended[full] & exact
+    maker.builder.append(
+        "gaps",
+        track_id=maker.tree.lane[full],
+        ts=last,
+        dur=np.where(ended, np.maximum(maker.end[full] - maker.t0 - last, 0), 0),
+        dur_valid=ended,
+        cause="overrun",
+        lost_count=np.where(exact, lost[full], is_open) if lost is not None else is_open,
+        lost_count_valid=exact | (is_open > 0),
+        input_id=maker.input_id,
+    )
+    if not exact.all():
+        # What a probe counted itself needs no guess.
+        first = int(last[exact.argmin()])
+        maker.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
+        maker.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=first)
+
+
+def missing(maker: Maker, decoded: Decoded) -> None:
+    """Add a gap for each run of positions without a readable record."""
+    rows = decoded.gaps
+    lane, index = rows["lane"].astype(np.int64) + decoded.base, rows["index"]
+    if not len(lane):
+        return
+    tick = rows["tick"]
+    resumed = rows["dur"] >= 0
+    has_time = maker.summary["records"][lane] > 0
+    ts = np.where(has_time, maker.lane_ns(lane, tick) - maker.t0, 0)
+    dur = maker.lane_ns(lane, tick + np.maximum(rows["dur"], 0)) - maker.t0 - ts
+    absent = rows["missing"].astype(np.int64)
+    lost, empty = absent, absent - rows["bad"]
+    cause = np.where(rows["bad"] > 0, "bad_bytes", "hole")
+    ring = maker.buffer.overwritten
+    if ring is not None:
+        # Position 0 stands for all that was overwritten, from the lane's begin on.
+        overrun = (index == 0) & (ring[lane] > 0)
+        assert maker.grid.lost is not None
+        lost = np.where(overrun, absent - 1 + maker.grid.lost[lane], absent)
+        empty = empty - overrun
+        cause = np.where(overrun, "overrun", cause)
+        begun = overrun & maker.placed[lane]
+        dur = np.where(begun, dur + np.maximum(ts - (maker.begin[lane] - maker.t0), 0), dur)
+        ts = np.where(begun, np.minimum(maker.begin[lane] - maker.t0, ts), ts)
+    causes = maker.builder.dictionary("gaps", "cause")
+    codes = np.zeros(len(cause), np.int32)
+    for text in ("bad_bytes", "hole", "overrun"):
+        if (cause == text).any():
+            codes[cause == text] = causes.code(text)
+    maker.builder.append(
+        "gaps",
+        track_id=maker.tree.lane[lane],
+        ts=ts,
+        dur=np.where(resumed, dur, 0),
+        dur_valid=resumed,
+        cause=codes,
+        lost_count=lost,
+        input_id=maker.input_id,
+        first_offset=maker.offsets(lane, index),
+    )
+    if (empty > 0).any():
+        at = int((empty > 0).argmax())
+        maker.stat(
+            "cuda_hole",
+            int(empty.sum()),
+            offset=int(maker.offsets(lane[at : at + 1], index[at : at + 1])[0]),
+            ts=int(rows["tick"][at] - maker.t0) if has_time[at] and not maker.buffer.in_cycles else None,
+        )
+
+
+def lane_details(maker: Maker) -> None:
+    """Add the coverage and the details of every lane that anything is known of."""
+    summary, grid, tree = maker.summary, maker.grid, maker.tree
+    used = np.flatnonzero(maker.placed)
+    if len(used):
+        maker.builder.append(
+            "coverage",
+            track_id=tree.lane[used],
+            ts=maker.begin[used] - maker.t0,
+            dur=maker.end[used] - maker.begin[used],
+        )
+    known = np.flatnonzero(maker.known)
+    if not len(known):
+        return
+    has_time = summary["records"][known] > 0
+
+    columns: dict[str, Any] = {}
+    for name in ("sm", "warp", "cluster_rank"):
+        column = getattr(grid, name)
+        if column is not None:
+            columns[name] = np.maximum(column[known], 0)
+            columns[f"{name}_valid"] = column[known] >= 0
+    for name in ("grid_id", "capacity", "offered", "lost"):
+        column = getattr(grid, name)
+        columns[name] = None if column is None else column[known]
+        if name in ("offered", "lost") and column is not None and grid.counted is not None:
+            columns[f"{name}_valid"] = grid.counted[known]
+
+    def time(name: str) -> I64:
+        return maker.lane_ns(known, summary[name][known]) - maker.t0
+
+    finalized = summary["finalizes"][known] > 0
+    maker.builder.append(
+        LANES.name,
+        track_id=tree.lane[known],
+        block=grid.block[known],
+        group=grid.group[known],
+        first_ts=time("first"),
+        first_ts_valid=has_time,
+        last_ts=time("last"),
+        last_ts_valid=has_time,
+        finalize_ts=time("finalize"),
+        finalize_ts_valid=finalized,
+        unreadable=summary["bad"][known],
+        unmatched_ends=summary["unmatched"][known],
+        open_regions=summary["open"][known],
+        is_full=summary["full"][known] != 0,
+        **{name: summary[name][known] for name in ("records", "launches", "missing", "backward", "wraps")},
+        **columns,
+    )
