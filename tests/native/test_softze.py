@@ -399,6 +399,24 @@ def test_old_programs_run_under_our_loader(softze: Softze, subcommand: str, api:
     assert run(softze, "softze_app_dlopen", subcommand, loader=loader, loader_api=api) == f"{subcommand}: right\n"
 
 
+@pytest.mark.parametrize(
+    ("subcommands", "layers"),
+    [
+        (SUBCOMMANDS, ["ENABLE_TRACING_LAYER"]),
+        # Handles are wrapped, but not that of the log of a build that failed, so `kernels` would crash in the loader.
+        ([name for name in SUBCOMMANDS if name != "kernels"], ["ENABLE_LOADER_INTERCEPT"]),
+        # It is older than in-order lists and refuses their flags.
+        (["copies", "fence", "unordered"], ["ENABLE_VALIDATION_LAYER", "ENABLE_PARAMETER_VALIDATION"]),
+    ],
+    ids=["tracing", "intercept", "validation"],
+)
+def test_debians_layers_have_nothing_to_object_to(softze: Softze, subcommands: list[str], layers: list[str]) -> None:
+    environment = softze.environment() | {f"ZE_{name}": "1" for name in layers}
+    for subcommand in subcommands:
+        done = subprocess.run([softze.app, subcommand], env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{subcommand}: right\n", "")
+
+
 def test_programs_say_what_they_lack(softze: Softze) -> None:
     done = launch(softze, "softze_app_dlopen", "--dlopen=/nowhere/libze_loader.so.1", "saxpy")
     assert (done.returncode, "/nowhere/libze_loader.so.1" in done.stderr) == (3, True)
