@@ -29,6 +29,7 @@ class Effects:
     ls: int | None = None
     le: int | None = None
     sets_lc: bool = False
+    requests_lock: bool = False
 
 
 def clean(text: str) -> str:
@@ -52,6 +53,8 @@ def read(text: str) -> Effects:
         operands = [part.strip() for part in _split(rest)]
         if mnemonic in ("j", "jl", "jz", "jnz", "jnzd", "ret"):
             _branch(effects, mnemonic, operands)
+        elif mnemonic.split(".")[0] in ("acq", "acqc", "acquire"):
+            effects.requests_lock = True
         elif mnemonic == "done":
             effects.kind = "halt"
         if mnemonic:

@@ -43,6 +43,8 @@ class Erratum(enum.Flag):
     FRAME_AFTER_SLOTS = enum.auto()  # after its delay slots
     CALL_LEAVES_LOOP = enum.auto()  # a call whose slots end a loop's body returns behind the loop
     CALL_STAYS_IN_LOOP = enum.auto()  # it returns to the loop's begin
+    START_IN_STALL = enum.auto()  # a Start at the end of fetch's lead behind a lock request: the request stalls
+    START_IN_SLOTS = enum.auto()  # or the branch between them has issued
 
     @property
     def flag(self) -> str:
@@ -55,8 +57,10 @@ KINDS = (
     Erratum.LC_AT_WRITE | Erratum.LC_AT_BODY | Erratum.LC_AT_END,
     Erratum.FRAME_AT_ISSUE | Erratum.FRAME_AFTER_SLOTS,
     Erratum.CALL_LEAVES_LOOP | Erratum.CALL_STAYS_IN_LOOP,
+    Erratum.START_IN_STALL | Erratum.START_IN_SLOTS,
 )
-UNKNOWN = KINDS[0] | KINDS[1] | KINDS[2]
+#: What is known of all devices: only the state at a Start was seen on hardware.
+UNKNOWN = KINDS[0] | KINDS[1] | KINDS[2] | Erratum.START_IN_STALL
 ERRATUM_DOCS = {
     Erratum.LC_AT_WRITE: "a loop frame comes when the loop counter is loaded",
     Erratum.LC_AT_BODY: "a loop frame comes before the first bundle of the body",
@@ -65,13 +69,15 @@ ERRATUM_DOCS = {
     Erratum.FRAME_AFTER_SLOTS: "a branch is told after its delay slots",
     Erratum.CALL_LEAVES_LOOP: "a call whose delay slots end a loop's body returns behind the loop",
     Erratum.CALL_STAYS_IN_LOOP: "a call whose delay slots end a loop's body returns to the begin of the body",
+    Erratum.START_IN_STALL: "a Start at the last delay slot of a branch behind a lock request: the request stalls",
+    Erratum.START_IN_SLOTS: "such a Start: the branch has issued, and its frame came before",
 }
 
 
 def settled(known: Erratum) -> Erratum:
-    """Return errata with all of a kind where none is said."""
+    """Return errata with what may be of a kind where none is said."""
     for kind in KINDS:
-        known = known if known & kind else known | kind
+        known = known if known & kind else known | kind & UNKNOWN
     return known
 
 
@@ -160,7 +166,7 @@ class Remark(NamedTuple):
 
     Attributes:
         kind: ``inferred`` (a constant nobody saw written), ``searched`` (a target that was tried), ``open_return``
-            (a return below the bottom of the stack), ``loop``.
+            (a return below the bottom of the stack), ``stall`` (the lock request that a Start fell into), ``loop``.
         address: of the branch, or the last bundle of the loop.
         value: the target; passes of the loop, constant part; -1: not known.
         factor: loops: the register is added.
@@ -302,28 +308,39 @@ class Machine:
         return not (branch.kind == HALT or (slot == DELAY_SLOTS and branch.kind in (JUMP, JUMP_INDIRECT, RETURN)))
 
     def _setups(self) -> dict[int, tuple[int, int]]:
-        """The loop that a load of the counter belongs to: the nearest one whose addresses are set beside it."""
+        """The loop that a load of the counter belongs to: the first one behind it in its function."""
         found: dict[int, tuple[int, int]] = {}
-        bundles = self.program.bundles
-        sets = [(i, b.le) for i, b in enumerate(bundles) if b.le is not None]
-        for i, bundle in enumerate(bundles):
-            if bundle.sets_lc and sets:
-                _, le = min(sets, key=lambda row: abs(row[0] - i))
-                for ls in self._loops.get(le, ())[:1]:
-                    found[bundle.address] = (ls, le)
+        for bundle in self.program.bundles:
+            first, end = self.program.extent(bundle.address)
+            behind = [pair for pair in self._pairs if max(first, bundle.address) < pair[0] < end]
+            if bundle.sets_lc and behind:
+                found[bundle.address] = min(behind)
         return found
 
     # -- starts
 
     def start(self, anchor: int) -> list[Run]:
         """Return where a recording may have begun that says which address was fetched then."""
-        found = [Run(self._fresh_state(anchor), self.places)]
+        stalls = self._stalls(anchor)
+        found = [] if stalls and Erratum.START_IN_SLOTS not in self.errata else [Run(self._fresh_state(anchor), self.places)]
+        said = (Remark("stall", stalls[0], anchor),) if stalls and not found else ()
         heads = {ls for ls, _ in self._pairs} if self.places & AT_BODY else set()
         for bundle in self.program.bundles:
             at = bundle.address
             if bundle.kind in ATOM | ADDRESS or bundle.sets_lc or at in self._loops or at in heads:
-                found.append(Run(self._fresh_state(at)._replace(before=(self.reach + 1, anchor)), self.places))
+                state = self._fresh_state(at)._replace(before=(self.reach + 1, anchor))
+                found.append(Run(state, self.places, (), said))
         return found
+
+    def _stalls(self, anchor: int) -> list[int]:
+        """Return the lock requests that may stall while an address is fetched that is as far ahead as fetch gets."""
+        branch, slot = self._slots.get(anchor, (None, 0))
+        if branch is None or slot != DELAY_SLOTS:
+            return []
+        # Fetch waits at the last slot of a branch that has not issued.
+        i = self.program.index[anchor]
+        ahead = self.program.bundles[max(0, i - LOOKAHEAD) : self.program.index[branch.address] + 1]
+        return [bundle.address for bundle in ahead if bundle.requests_lock]
 
     def resume(self, address: int) -> list[Run]:
         """Return the state after a transfer to an address, nothing else being known."""
@@ -660,7 +677,8 @@ class Machine:
         state = run.state
         fresh = state.count
         where = self._loop_of.get(fresh.address) if isinstance(fresh, Fresh) else None
-        le = where[1] if where is not None else state.le
+        # At its load the counter may come before the loop's addresses.
+        le = where[1] if where is not None and run.places == AT_WRITE else state.le
         said = (Remark("loop", le if le is not None else -1, count[1], count[2], count[0]),)
         if state.need == NEED_COUNT:
             return [Run(state._replace(need=RUN, count=count), run.places, (), said)]

@@ -60,6 +60,7 @@ class Bundle:
         ls: first bundle of a zero-overhead loop that it sets up.
         le: last bundle of such a loop.
         sets_lc: it loads the loop counter.
+        requests_lock: it waits for a lock.
     """
 
     address: int
@@ -73,6 +74,7 @@ class Bundle:
     ls: int | None = None
     le: int | None = None
     sets_lc: bool = False
+    requests_lock: bool = False
 
     @property
     def end(self) -> int:
@@ -95,6 +97,7 @@ class Bundle:
             effects.ls,
             effects.le,
             effects.sets_lc,
+            effects.requests_lock,
         )
 
 
@@ -170,13 +173,12 @@ class Program:
         found: dict[int, set[int]] = {}
         for ls, le in self.marked_loops:
             found.setdefault(le, set()).add(ls)
-        starts = [(i, b.ls) for i, b in enumerate(self.bundles) if b.ls is not None]
-        for i, bundle in enumerate(self.bundles):
-            if bundle.le is None:
-                continue
-            fitting = [(abs(i - j), ls) for j, ls in starts if ls <= bundle.le]
-            if fitting:
-                found.setdefault(bundle.le, set()).add(min(fitting)[1])
+        starts = sorted({b.ls for b in self.bundles if b.ls is not None})
+        for bundle in self.bundles:
+            # Bodies do not lie in each other: the nearest begin before an end is its own.
+            i = bisect_right(starts, bundle.le) - 1 if bundle.le is not None else -1
+            if bundle.le is not None and bundle.le not in found and i >= 0:
+                found[bundle.le] = {starts[i]}
         return {le: tuple(sorted(ls)) for le, ls in sorted(found.items())}
 
     @cached_property

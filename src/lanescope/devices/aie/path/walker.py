@@ -38,6 +38,8 @@ _MOST_KEPT = 1 << 17
 _MOST_WINDOWS = 1 << 14
 #: Trips of one loop that are told apart.
 _MOST_TRIPS = 4096
+#: In place of a window's number: inside of one. Below it are pairs of windows that end at once.
+_INSIDE = -1
 #: Why the native walk halts.
 _DONE, _FULL, _MISSING, _DEAD, _SMALL, _ODD = range(6)
 #: Why a stretch of frames has no path.
@@ -331,6 +333,7 @@ class Walker:
         self._flags = np.zeros((0, 2), np.bool_)
         self._tree = core.AieTransitions()
         self._branches: list[tuple[int, ...]] = [()]
+        self._pairs: list[tuple[int, int]] = []
         self._leaves: dict[tuple[int, ...], int] = {}
         self._uses = np.zeros(0, np.int64)
         self._sums: dict[int, I64] = {}
@@ -435,7 +438,8 @@ class Walker:
                 edges.append(edge)
                 if before:
                     before[edge.src] |= places
-        self._resolved.append(Resolved(entry, tuple(edges), sum(map(bool, left))))
+        agrees = len({edge.items for edge in edges}) == 1
+        self._resolved.append(Resolved(entry, tuple(edges), sum(map(bool, left)), agrees))
         key = tuple(before)
         if key == entry.before.places:
             return len(self._resolved) - 1, 0
@@ -458,17 +462,33 @@ class Walker:
         if node:
             # Several states are left at the end.
             out[-1] = self._leaf(self._branches[node])
-        ends = np.flatnonzero(out >= 0)
+        ends = np.flatnonzero(out != _INSIDE)
+        codes = out[ends].astype(np.int64)
+        pairs = codes < _INSIDE
+        if pairs.any():
+            two = np.array(self._pairs, np.int64)[_INSIDE - 1 - codes[pairs]]
+            times = np.where(pairs, 2, 1)
+            # Where two end at once, the first ends one step earlier.
+            place = np.cumsum(times) - 1
+            codes, ends = np.repeat(codes, times), np.repeat(ends, times)
+            codes[place[pairs] - 1], codes[place[pairs]] = two[:, 0], two[:, 1]
+            ends[place[pairs] - 1] -= 1
         begins = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
-        return out[ends].astype(np.int64), begins
+        return codes, begins
 
     def _grow(self, node: int, symbol: int) -> None:
-        path = (*self._branches[node], symbol)
+        before = self._branches[node]
+        path = (*before, symbol)
+        step = self._resolved[symbol]
         limit = MOST_STEPS if len(self._leaves) < _MOST_WINDOWS else 1
-        if self._resolved[symbol].states_after == 1 or len(path) >= limit:
+        if step.agrees and before:
+            # All states did the same in this step, whatever they were apart on before.
+            self._tree.add(node, symbol, _INSIDE - 1 - len(self._pairs), 0)
+            self._pairs.append((self._leaf(before), self._leaf((symbol,))))
+        elif step.agrees or step.states_after == 1 or len(path) >= limit:
             self._tree.add(node, symbol, self._leaf(path), 0)
         else:
-            self._tree.add(node, symbol, -1, len(self._branches))
+            self._tree.add(node, symbol, _INSIDE, len(self._branches))
             self._branches.append(path)
 
     def _leaf(self, path: tuple[int, ...]) -> int:
@@ -573,7 +593,7 @@ class Walker:
         counts = self._counts
         last = Window(self.program, self.machine, (tail,), self._most_paths)
         if tail.entry.before.number != NOWHERE:
-            counts.frames["certain" if len(tail.edges) == 1 else "ambiguous"] += 1
+            counts.frames["certain" if len({edge.items[: edge.sure] for edge in tail.edges}) == 1 else "ambiguous"] += 1
         sure = {edge.items[: edge.sure] for edge in tail.edges}
         if len(sure) == 1:
             for item in next(iter(sure)):

@@ -1,8 +1,8 @@
 """What is known of a short stretch of frames: one path, or several of which one was taken.
 
-A window begins and ends where one state is left; while several are, it is cut after ``MOST_STEPS`` frames. All paths
-through it are written out and compared, so that guesses which part only in the books (where a loop frame came) count
-as one path.
+A frame whose bundles are the same in all states is a window by itself. Others are taken together until one state is
+left, or ``MOST_STEPS`` have passed; all paths through them are written out and compared, so that guesses which part
+only in the books (at which bundle a loop frame came) count as one path.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ class Resolved:
         entry: the transition.
         edges: ways that lead on to where the recording went.
         states_after: states behind it that do.
+        agrees: all ways pass the same bundles.
     """
 
     entry: Entry
     edges: tuple[Edge, ...]
     states_after: int
+    agrees: bool
 
 
 class Passes(NamedTuple):
