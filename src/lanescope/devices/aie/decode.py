@@ -8,7 +8,6 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,6 +35,8 @@ from lanescope.devices.aie.layout import (
     module_name,
 )
 from lanescope.devices.aie.probe import BINARY, TEXT, is_text
+from lanescope.devices.aie.shards import Shard
+from lanescope.devices.aie.shift import column_shift
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Flag, TimeBase, TraceBuilder, ticks_to_ns
 
@@ -57,8 +58,6 @@ SHARDS = 4
 _LARGE_BLOCK = 1 << 12
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _ENTRIES = 1 << 15
-_NO_OFFSETS = np.empty(0, np.int64)
-_EVENTS = 1 << 12
 #: No AI engine runs slower or faster.
 _HERTZ = (1_000, 1_000_000_000_000)
 _TICK_LIMIT = 1 << 60
@@ -87,77 +86,6 @@ _EXECUTION, _RESERVED = 2, 3
 _AFTER_GAP = 1 << 4  # in a tag
 _LOOP = FLOW_KINDS.index("loop")
 _LAST_WITH_PC = FLOW_KINDS.index("new_pc")
-
-
-class _Arena:
-    """Rows as the core writes them, one array a column, filled over several calls."""
-
-    __slots__ = ("columns", "used")
-
-    def __init__(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
-        self.columns = columns
-        self.used = 0
-
-    @classmethod
-    def of(cls, rows: int, *dtypes: npt.DTypeLike) -> _Arena:
-        return cls(tuple(np.empty(rows, dtype) for dtype in dtypes))
-
-    @property
-    def room(self) -> int:
-        return len(self.columns[0]) - self.used
-
-    def rest(self) -> tuple[npt.NDArray[Any], ...]:
-        return tuple(column[self.used :] for column in self.columns)
-
-    def take(self) -> tuple[npt.NDArray[Any], ...]:
-        """Give away the rows so far; what is left of the arrays is filled next."""
-        taken = tuple(column[: self.used] for column in self.columns)
-        self.columns, self.used = self.rest(), 0
-        return taken
-
-
-class _Shard:
-    """Some of the sources: their state in the core, and what it writes.
-
-    Attributes:
-        timeline: the state.
-        slices: begin, length and tag of slices.
-        points: tick, count, value and tag of points.
-        events: what the core notes.
-        segments: recording in the shard -> recording in the dump.
-    """
-
-    __slots__ = ("events", "points", "segments", "slices", "timeline")
-
-    def __init__(self, timeline: core.AieTimeline) -> None:
-        self.timeline = timeline
-        self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
-        self.segments = np.empty(0, np.int64)
-
-    def reserve(self, rows: int) -> None:
-        """Begin new arrays of so many rows."""
-        self.slices = _Arena.of(rows, np.int64, np.int64, np.uint32)
-        self.points = _Arena.of(rows, np.int64, np.int64, np.uint32, np.uint32)
-
-    @property
-    def has_room(self) -> bool:
-        return self.slices.room >= self.timeline.SLICE_ROOM and self.points.room >= self.timeline.POINT_ROOM
-
-    def outputs(self) -> tuple[npt.NDArray[Any], ...]:
-        return (*self.slices.rest(), *self.points.rest(), self.events)
-
-    def take(self, slices: int, points: int, events: int) -> I64:
-        """Count what was written; return a copy of what was noted."""
-        self.slices.used += slices
-        self.points.used += points
-        return self.events[:events].copy()
-
-    def tags(self, tag: U32) -> U32:
-        """Return tags with the recordings of the dump in place of those of the shard."""
-        if np.array_equal(self.segments, np.arange(len(self.segments))):
-            return tag
-        moved: U32 = (self.segments.astype(np.uint32) << 7)[tag >> 7] | (tag & 127)
-        return moved
 
 
 @dataclass(slots=True)
@@ -193,7 +121,7 @@ class AieDecoder:
         self._config, config_source = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
-        self._colshift, fitting = _column_shift(capture.main, self._config, options.get("colshift"))
+        self._colshift, fitting = column_shift(capture.main, self._config, options.get("colshift"))
         self._text = core.AieText() if is_text(capture.main.head().data) else None
 
         self._builder = TraceBuilder(
@@ -221,7 +149,7 @@ class AieDecoder:
         self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
 
         self._scanner = core.AieScanner()
-        self._shards = [_Shard(core.AieTimeline(self._tick_limit(), shard, SHARDS)) for shard in range(SHARDS)]
+        self._shards = [Shard(core.AieTimeline(self._tick_limit(), shard, SHARDS)) for shard in range(SHARDS)]
         self._workers: ThreadPoolExecutor | None = None
         self._waiting = bytearray()
         self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
@@ -337,7 +265,7 @@ class AieDecoder:
         Shards and blocks are the same however many threads there are, and so are the rows.
         """
 
-        def decode(shard: _Shard, todo: I32) -> tuple[I32, I64]:
+        def decode(shard: Shard, todo: I32) -> tuple[I32, I64]:
             used, *counts = shard.timeline.decode(words, todo, base, offsets, *shard.outputs())
             return todo[used:], shard.take(*counts)
 
@@ -476,7 +404,7 @@ class AieDecoder:
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
-    def _take(self, noted: list[tuple[_Shard, I64]]) -> None:
+    def _take(self, noted: list[tuple[Shard, I64]]) -> None:
         """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
         made = [(row[_OFFSET], number, row) for number, (_, events) in enumerate(noted) for row in _tracks_of(events)]
         for _, number, row in sorted(made, key=itemgetter(0, 1)):
@@ -752,65 +680,6 @@ class AieDecoder:
             filler=filler,
             lost=lost,
         )
-
-
-def _column_shift(source: Source, known: config.Config, given: int | None) -> tuple[int, int]:
-    """Return column of a packet minus column of the design, and how many shifts fit as well.
-
-    The one that is given, or stands in the configuration. Else that under which most traced units are configured ones;
-    among equals none at all, or the one that puts the leftmost units over each other.
-    """
-    if given is not None or known.colshift is not None:
-        return (given if given is not None else known.colshift or 0), 1
-    if not known.slots:
-        return 0, 1
-    units = {
-        (module_name(header["type"]), header["column"], header["row"])
-        for header in map(HEADER.decode, _headers(source))
-    }
-    fits = Counter(
-        col - design_col
-        for module, col, row in units
-        for design_module, design_col, design_row in known.slots
-        if (module, row) == (design_module, design_row)
-    )
-    if not fits:
-        return 0, 1
-    most = max(fits.values())
-    best = sorted(shift for shift, count in fits.items() if count == most)
-    leftmost = min(col for _, col, _ in units) - min(col for _, col, _ in known.slots)
-    return next((shift for shift in (0, leftmost) if shift in best), best[0]), len(best)
-
-
-def _headers(source: Source) -> list[int]:
-    """Return the headers of all sources of a dump."""
-    reader = core.AieText() if is_text(source.head().data) else None
-    scanner = core.AieScanner()
-    entries = np.empty((_ENTRIES, 4), np.int32)
-    rest = np.empty(0, np.uint32)
-
-    def scan(words: U32, *, is_last: bool) -> U32:
-        taken = 1
-        while taken and len(words):
-            taken, _ = scanner.scan(words, is_last, 0, _NO_OFFSETS, entries)
-            words = words[taken:]
-        return words.copy()
-
-    waiting = b""
-    for chunk in source.chunks():
-        data = np.frombuffer(waiting + bytes(chunk), np.uint8)
-        if reader is None:
-            waiting = data[len(data) // 4 * 4 :].tobytes()
-            words = data[: len(data) // 4 * 4].view("<u4")
-        else:
-            words, offsets = np.empty(len(data) // 2 + 2, np.uint32), np.empty(len(data) // 2 + 2, np.int64)
-            words = words[: reader.read(data, words, offsets)]
-        rest = scan(np.concatenate([rest, words]), is_last=False)
-    if reader is not None:
-        words, offsets = np.empty(1, np.uint32), np.empty(1, np.int64)
-        rest = np.concatenate([rest, words[: reader.finish(words, offsets)]])
-    scan(rest, is_last=True)
-    return list(scanner.headers)
 
 
 def _tracks_of(events: I64) -> list[list[int]]:
