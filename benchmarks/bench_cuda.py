@@ -154,7 +154,7 @@ def run() -> list[Row]:
             decoder.feed(memoryview(source.main.read()))
         loop, decoded, opened, plain, packed = seconds(
             lambda: plain_loop(words),
-            decoder.finish,
+            lambda: list(decoder.finish()),
             lambda: lanescope.open(capture, "cuda"),
             lambda: convert(capture, out, compress=False),
             lambda: convert(capture, out, compress=True),
