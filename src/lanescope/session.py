@@ -109,6 +109,7 @@ def decode(
     for chunk in main.chunks() if family.streaming else (memoryview(main.read().data),):
         yield from decoder.feed(chunk)
         fed += len(chunk)
+        del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
             progress(fed, capture.main.size)
     yield from decoder.finish()

@@ -118,12 +118,16 @@ class Source:
     def read(self) -> npt.NDArray[np.uint8]:
         """Return the whole content, uint8 [size], in memory; it must stay as it is until ``sha256`` was asked for.
 
+        It is a part of an array with a zero behind it, for readers that stop at one (``base`` of the result).
+
         Raises:
             InputError: reading fails, or the file has become shorter.
         """
         import numpy as np
 
-        content = np.empty(self.size, np.uint8)
+        array = np.empty(self.size + 1, np.uint8)
+        array[-1] = 0
+        content = array[:-1]
         digest = _Digest(beside=self.size > CHUNK_BYTES)
         self._seek()
         try:

@@ -15,6 +15,7 @@ from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.executions import Executions, Lost
 from lanescope.devices.ascend.frozen import frozen
 from lanescope.devices.ascend.graph import Graph
+from lanescope.devices.ascend.places import distinct
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
@@ -76,7 +77,7 @@ def clock_steps(runs: Executions) -> Steps:
         edges = np.concatenate([[0], np.flatnonzero(breaks) + 1, [len(at)]])
         runs_of = [(int(at[a]), int(at[b - 1])) for a, b in pairwise(edges.tolist()) if b - a >= _STEP_ROWS]
         stepped = {int(core[first]) for first, _ in runs_of}
-        if len(stepped) > max(1, len(graphs.distinct(core)) // 2):
+        if len(stepped) > max(1, len(distinct(core)) // 2):
             continue  # not the clock of a core: this chip stamps so
         found += runs_of
     if not found:
@@ -339,7 +340,7 @@ class _Missing:
 
     def __init__(self, lost: Lost) -> None:
         self._by_core: dict[int, tuple[Int64, Int64, Int64]] = {}
-        for core in graphs.distinct(lost.core).tolist():
+        for core in distinct(lost.core).tolist():
             mine = lost.core == core
             order = np.argsort(lost.begin[mine], kind="stable")
             begin = lost.begin[mine][order]

@@ -44,6 +44,15 @@ def read(text: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     return binary.read_dump(text[:-1], path, options)
 
 
+def _terminated(data: memoryview) -> Bytes | None:
+    """Return the array with a zero behind a content that ``Source.read`` gave; None for any other."""
+    array = data.obj
+    whole = array.base if isinstance(array, np.ndarray) else None
+    if not isinstance(whole, np.ndarray) or whole.dtype != np.uint8 or len(whole) != len(data) + 1 or whole[-1]:
+        return None
+    return whole
+
+
 class AscendDecoder:
     """Collects the records file, and decodes it when it is complete: its streams have to be joined as a whole.
 
@@ -55,14 +64,18 @@ class AscendDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
         self._options = options
-        self._text = np.empty(capture.main.size + 1, np.uint8)
+        self._text = np.empty(1, np.uint8)
         self._size = 0
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Keep the next bytes."""
+        whole = _terminated(data)
+        if whole is not None and not self._size:
+            self._text, self._size = whole, len(data)
+            return []
         end = self._size + len(data)
         if end >= len(self._text):
-            grown = np.empty(2 * end + 1, np.uint8)
+            grown = np.empty(max(2 * end, self._capture.main.size) + 1, np.uint8)
             grown[: self._size] = self._text[: self._size]
             self._text = grown
         self._text[self._size : end] = np.frombuffer(data, np.uint8)

@@ -6,18 +6,18 @@ Tasks have a dense index here: the place of their id among all ids that the capt
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.frozen import frozen, replace
 from lanescope.devices.ascend.layout import WAIT
+from lanescope.devices.ascend.places import Places, distinct, union
 from lanescope.devices.ascend.records import Deps, UInt64
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
-Number = TypeVar("Number", bound=np.generic)
 
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
@@ -60,8 +60,12 @@ class Graph:
     def index(self, ids: UInt64, epoch: Int64 | None = None) -> Int64:
         """Return the dense index of ids (of runs) that are in the graph, int64 [n]."""
         if self.runs is None or epoch is None:
-            return np.searchsorted(self.ids, ids)
+            return self._places.of(ids)
         return np.searchsorted(self.runs.keys, self.runs.key(ids, epoch))
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places.among(self.ids)
 
     @property
     def has_no_kernel(self) -> Mask:
@@ -142,14 +146,15 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
         ids: task ids met elsewhere in the capture, arrays of any order and repetition.
     """
     if deps is None:
-        known = _unique(list(ids))
+        known = union(list(ids)).ids
         none = np.empty(0, np.int64)
         no = np.zeros(len(known), np.bool_)
         return Graph(known, no, np.full((len(known), 3), -1, np.int64), np.zeros(len(known), np.int64), no, none, none)
     pred, succ = deps.edges["pred"], deps.edges["succ"]
     task = deps.tasks["task_id"]
-    known = _unique([task, pred, succ, *ids])
-    listed = np.searchsorted(known, task)[::-1]  # of a task that is listed twice the first entry holds
+    places = union([task, pred, succ, *ids])
+    known = places.ids
+    listed = places.of(task)[::-1]  # of a task that is listed twice the first entry holds
     is_listed = np.zeros(len(known), np.bool_)
     is_listed[listed] = True
     kernels = np.full((len(known), 3), -1, np.int64)
@@ -164,7 +169,7 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
     orders = ~deps.edges.has("flags") | ((deps.edges["flags"] & WAIT) != 0)
     is_own = pred == succ
     rows = np.flatnonzero(orders & ~is_own)
-    first, second = np.searchsorted(known, pred[rows]), np.searchsorted(known, succ[rows])
+    first, second = places.of(pred[rows]), places.of(succ[rows])
     pair = first * len(known) + second
     order = np.argsort(pair, kind="stable")
     is_first = np.ones(len(order), np.bool_)
@@ -183,20 +188,6 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
         int(np.count_nonzero(is_own)),
         int(np.count_nonzero(~orders & ~is_own)),
     )
-
-
-def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the distinct values, rising: what ``np.unique`` does, which imports masked arrays first."""
-    rising = np.sort(values)
-    if not len(rising):
-        return rising
-    first = np.ones(len(rising), np.bool_)
-    first[1:] = rising[1:] != rising[:-1]
-    return rising[first]
-
-
-def _unique(parts: list[UInt64]) -> UInt64:
-    return distinct(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
 
 
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.executions import Executions
 from lanescope.devices.ascend.graph import Graph
+from lanescope.devices.ascend.places import distinct
 from lanescope.trace.column import Array
 
 Int64 = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ def overhead(runs: Executions, graph: Graph) -> dict[str, tuple[Int64, Int64]]:
         curve = np.zeros(len(instants), np.int64)
         np.add.at(curve, np.searchsorted(instants, np.clip(at, low, high)), step)
         levels.append(np.cumsum(curve))
-    idle = [len(graphs.distinct(runs.core[rows][kind == code])) + levels[2 * i] for i, code in enumerate(present)]
+    idle = [len(distinct(runs.core[rows][kind == code])) + levels[2 * i] for i, code in enumerate(present)]
     waits = [levels[2 * i + 1] for i in range(len(present))]
     both = [(free > 0) & (some > 0) for free, some in zip(idle, waits, strict=True)]
     held = np.logical_and.reduce([(free > 0) | (some == 0) for free, some in zip(idle, waits, strict=True)])

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lanescope.devices.ascend.records import Bytes, Deps, read_deps, read_names
 from lanescope.errors import InputError
 
@@ -100,10 +98,6 @@ def rank_and_device(path: str) -> tuple[int | None, int | None]:
 
 def load(source: Source) -> Bytes:
     """Return the content of a file with a NUL behind it, uint8 [size + 1]."""
-    text = np.empty(source.size + 1, np.uint8)
-    at = 0
-    for chunk in source.chunks():
-        text[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
-        at += len(chunk)
-    text[at] = 0
-    return text[: at + 1]
+    text: Bytes | None = source.read().base
+    assert text is not None
+    return text

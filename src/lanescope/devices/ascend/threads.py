@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.frozen import frozen
+from lanescope.devices.ascend.places import distinct
 
 Int64 = npt.NDArray[np.int64]
 
@@ -87,7 +87,7 @@ def thread_times(
     highest = np.zeros(count, np.int64)
     np.maximum.at(highest, place, iteration)
     known = iteration > 0
-    working = np.bincount(graphs.distinct(place[known] << 32 | iteration[known]) >> 32, minlength=count)
+    working = np.bincount(distinct(place[known] << 32 | iteration[known]) >> 32, minlength=count)
     added = {name: np.zeros(count, np.int64) for name in sums}
     for name, values in sums.items():
         np.add.at(added[name], place, values)

@@ -19,6 +19,7 @@ from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.overhead import COUNTERS, overhead
 from lanescope.devices.ascend.parts import rank_and_device
+from lanescope.devices.ascend.places import distinct
 from lanescope.devices.ascend.records import Section
 from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
@@ -232,7 +233,7 @@ class Canvas:
 
     def side_lanes(self, name: str, role: str, indices: Int64, clock: int | None) -> Int64:
         """Add lanes behind the cores, one for each distinct index, and return the lane of each, int64 [n]."""
-        used = graphs.distinct(indices).tolist()
+        used = distinct(indices).tolist()
         made = {
             index: self.builder.track(
                 f"{name}_{index}",
@@ -283,7 +284,7 @@ class Canvas:
 
 def numbered(rows: Section, name: str) -> list[tuple[int, str]]:
     """Return index and name of the lane of each inner list."""
-    used = range(rows.groups) if rows.groups <= _MAX_EMPTY_LANES else graphs.distinct(rows.group).tolist()
+    used = range(rows.groups) if rows.groups <= _MAX_EMPTY_LANES else distinct(rows.group).tolist()
     return [(index, f"{name}_{index}") for index in used]
 
 

@@ -16,6 +16,7 @@ from lanescope.devices.ascend.draw.canvas import Canvas
 from lanescope.devices.ascend.generations import Erratum
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.layout import PHASE_KINDS
+from lanescope.devices.ascend.places import distinct
 from lanescope.devices.ascend.threads import ThreadTimes, thread_times
 from lanescope.trace import Column
 from lanescope.trace.column import Array
@@ -126,7 +127,7 @@ def _cores(canvas: Canvas, sums: Sums) -> None:
 
 def _threads(canvas: Canvas, sums: Sums) -> None:
     times, phases = canvas.told.times, canvas.told.phases
-    ids = graphs.distinct(phases.group)
+    ids = distinct(phases.group)
     count = len(ids)
     if not count:
         return
@@ -173,7 +174,7 @@ def _run(canvas: Canvas) -> None:
     real = kept.violated & ~kept.by_clock
 
     def tasks(edges: npt.NDArray[np.bool_]) -> list[int] | None:
-        return None if graph is None else [len(graphs.distinct(graph.succ[edges]))]
+        return None if graph is None else [len(distinct(graph.succ[edges]))]
 
     def of_edges(value: int) -> list[int] | None:
         return None if graph is None else [value]
@@ -187,7 +188,7 @@ def _run(canvas: Canvas) -> None:
         errata=np.array([" ".join(sorted(erratum.name.lower() for erratum in told.errata))], object),
         rank=None if canvas.rank is None else [canvas.rank],
         device=None if canvas.device is None else [canvas.device],
-        epochs=1 if told.epochs is None else len(graphs.distinct(told.epochs[0])),
+        epochs=1 if told.epochs is None else len(distinct(told.epochs[0])),
         level_key=records.level_key,
         level=records.level,
         orchestrator=np.array([told.parts.orchestrator or ""], object),

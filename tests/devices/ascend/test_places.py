@@ -1,0 +1,48 @@
+"""Places of ids against a search."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanescope.devices.ascend.places import Places, distinct, union
+
+IDS = st.one_of(
+    st.integers(0, 40),
+    st.builds(lambda ring, number: ring << 32 | number, st.integers(0, 3), st.integers(1000, 1040)),
+    st.integers(0, 2**64 - 1),
+    st.sampled_from([2**32 - 1, 2**32, 2**63, 2**64 - 1]),
+)
+DENSE = st.builds(lambda ring, number: ring << 32 | number, st.sampled_from([0, 2, 7]), st.integers(0, 30))
+
+
+def array(values):
+    return np.array(list(values), np.uint64)
+
+
+@given(st.lists(IDS | DENSE, max_size=30), st.lists(st.integers(0, 29), max_size=30))
+def test_places_are_those_that_a_search_finds(ids, which):
+    known = distinct(array(ids))
+    assert known.tolist() == sorted(set(ids))
+    asked = known[np.array(which, np.int64) % len(known)] if len(known) else array([])
+    assert Places.among(known).of(asked).tolist() == np.searchsorted(known, asked).tolist()
+
+
+@given(st.sets(DENSE, min_size=1, max_size=40), st.lists(DENSE | IDS, max_size=10))
+def test_a_list_knows_what_it_holds(ids, others):
+    places = Places.among(distinct(array(ids)))
+    assert places.table is not None
+    assert places.hold(array(ids))
+    assert places.hold(array(others)) == (set(others) <= ids)
+
+
+@given(st.lists(st.lists(DENSE | IDS, max_size=12), max_size=4))
+def test_all_ids_of_some_lists(parts):
+    assert union([array(part) for part in parts]).ids.tolist() == sorted({id_ for part in parts for id_ in part})
+    rising = [sorted(set(part)) for part in parts]
+    assert union([array(part) for part in rising]).ids.tolist() == sorted({id_ for part in parts for id_ in part})
+
+
+def test_a_list_with_holes_takes_no_table():
+    assert Places.among(array([1, 1 << 31])).table is None
+    assert Places.among(array([1, 1 << 60])).table is None
+    assert Places.among(array([])).of(array([])).tolist() == []
