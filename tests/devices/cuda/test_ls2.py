@@ -88,6 +88,24 @@ def test_any_bytes_behind_a_header(body, second, blocks, capacity):
     assert accounts(trace)["byte"]["total"] == len(head) * 8 + len(body)
 
 
+@settings(max_examples=200)
+@given(st.data())
+def test_any_readings_of_the_clocks(data):
+    lanes = [[("B", 0, 1000), ("E", 0, 5000), ("b", 1, 6000, 1)]] * 4
+    words = ls2(lanes, clock=1, capacity=4, words=data.draw(st.integers(1, 2)))
+    width = (len(words) - LS2_FILE_WORDS) // 4
+    for lane in range(4):
+        for at in range(2, 7):
+            kept = st.just(int(words[LS2_FILE_WORDS + lane * width + at]))
+            near = st.integers(0, 10_000)
+            reading = data.draw(st.one_of(kept, near, st.integers(0, 2**64 - 1), st.integers(2**61, 2**62)))
+            words[LS2_FILE_WORDS + lane * width + at] = reading
+    trace = lanescope.cuda.decode(words)
+    assert trace.slices["ts"].min() >= 0
+    assert (trace.slices["dur"] >= 0).all()
+    assert (trace.coverage["dur"] >= 0).all()
+
+
 @given(st.lists(values(LS2_RECORD), max_size=40))
 def test_pack_is_the_reference_codec(fields):
     columns = [np.array([f[name] for f in fields], np.int64) for name in ("event", "kind", "time", "token")]

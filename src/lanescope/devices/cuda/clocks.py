@@ -11,6 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+#: No counter runs faster or slower, in ns a cycle; what looks so is damaged.
+FASTEST, SLOWEST = 0.01, 1000.0
+#: Eighteen years in ns. What damaged readings lead to stays within, so that no sum overflows.
+_FAR = float(1 << 59)
 #: A rate that may be off by more than this is worth a word.
 DOUBTFUL_RATE = 0.01
 
@@ -67,13 +71,12 @@ class Timeline:
             ticks: int64 [n].
         """
         distance = (ticks - self.origin[lane]).astype(np.float64) * self.slope
-        found: I64 = self.zero[lane] + np.floor(distance).astype(np.int64)
+        found: I64 = self.zero[lane] + _whole(np.floor(distance))
         return found
 
     def resolution(self, dur_ns: I64) -> I64:
         """Return by less than what lengths may be off, int64 [n] ns: a cycle at each end, and the rate."""
-        found: I64 = 1 + np.ceil(self.slope + dur_ns * (self.slope_error or 0.0)).astype(np.int64)
-        return found
+        return 1 + _whole(np.ceil(self.slope + dur_ns * (self.slope_error or 0.0)))
 
 
 def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | None:
@@ -108,6 +111,8 @@ def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | 
         if found is None:
             return None
         slope, error = found
+    if not FASTEST <= slope <= SLOWEST:
+        return None
     slope_error = error or 0.0
     # The time at cycle `origin` of each counter must lie in [low, high).
     origin = bounds.cycles[one]
@@ -127,9 +132,9 @@ def fit(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | 
     usable = known if error is not None else np.zeros(len(known), np.bool_)
     return Timeline(
         origin=np.where(known, origin[row], 0),
-        zero=np.where(known, base[row] + np.floor(place[row]).astype(np.int64), 0),
+        zero=np.where(known, base[row] + _whole(np.floor(place[row])), 0),
         slope=slope,
-        error_ns=np.where(usable, np.ceil(width[row] + 1).astype(np.int64), -1),
+        error_ns=np.where(usable, _whole(np.ceil(width[row] + 1)), -1),
         slope_error=error,
         frequency_hz=round(1e9 / slope),
         contradicts=contradicts[row] & known,
@@ -165,3 +170,9 @@ def _most_agreed(low: F64, high: F64) -> tuple[float, float]:
     depth = np.cumsum(step[order])
     at = int(depth.argmax())
     return float(edges[order[at]]), float(edges[order[min(at + 1, len(order) - 1)]])
+
+
+def _whole(ns: F64) -> I64:
+    """Return whole nanoseconds, int64 [n], within bounds that sums stay within."""
+    found: I64 = np.clip(ns, -_FAR, _FAR).astype(np.int64)
+    return found
