@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from lanescope.cli.common import add_input, close, print_json, read, say
 from lanescope.devices import Family
-from lanescope.view.tables import show
+from lanescope.view.tables import is_terminal, show
 from lanescope.view.text import count_text, escape
+
+if TYPE_CHECKING:
+    from lanescope.analysis.check import Finding
 
 EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
 
 _LEVELS = ("notice", "warning", "error")
+#: On a terminal so many findings of one rule are listed.
+_PLACES = 8
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -58,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps(sarif.document(findings, check.rules(select, ignore), args.input), indent=2))
     elif findings:
+        shown = folded(findings) if is_terminal(sys.stdout) else findings
         columns = ("severity", "code", "place", "ts", "count", "share_affected", "title", "detail")
         show(
             columns,
@@ -72,11 +81,13 @@ def run(args: argparse.Namespace) -> int:
                     finding.title,
                     finding.detail,
                 ]
-                for finding in findings
+                for finding in shown
             ),
         )
+        hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
         for code, advice in dict.fromkeys((finding.code, finding.advice) for finding in findings):
-            say(f"{code}: {escape(advice)}")
+            more = f" ({hidden[code]} more places: --json lists all)" if hidden[code] else ""
+            say(f"{code}: {escape(advice)}{more}")
     if not findings:
         say(f"{count_text(len(check.rules(select, ignore)), 'rule')}, no findings")
     is_failure = any(
@@ -84,3 +95,14 @@ def run(args: argparse.Namespace) -> int:
         for finding in findings
     )
     return close(trace, args, 1 if is_failure else 0)
+
+
+def folded(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first few findings of each rule, in their order: a fault of the clock is one on every lane."""
+    seen: Counter[str] = Counter()
+    shown = []
+    for finding in findings:
+        seen[finding.code] += 1
+        if seen[finding.code] <= _PLACES:
+            shown.append(finding)
+    return shown
