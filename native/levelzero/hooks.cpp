@@ -1,7 +1,9 @@
 // Which functions tell more than that they were called.
 #include "hooks.hpp"
 
-#include "layer.hpp"
+#include <string_view>
+
+#include "entries.hpp"
 #include "objects.hpp"
 
 namespace lanescope::levelzero {
@@ -77,40 +79,34 @@ AFTER(zeCommandQueueCreate, Handle, Handle device, const QueueDesc* desc, Create
 
 namespace {
 
-struct Described {
-    u64 context, device;
-    u32 ordinal, index;
-    u8 immediate, in_order;
-};
-
-void tell_list(u64 now, u32 id, Handle list, const Described& known) {
-    emit<Record::list>(now, id, number(list), known.context, known.device, known.ordinal, known.index, known.immediate,
-                       known.in_order);
+void tell_list(u64 now, Handle list, const List& known) {
+    if (known.id == 0) return;
+    emit<Record::list>(now, known.id, number(list), number(known.context), number(known.device), known.ordinal,
+                       known.index, static_cast<u8>(known.immediate), static_cast<u8>(known.in_order));
 }
 
 }  // namespace
 
 AFTER(zeCommandListCreate, Handle context, Handle device, const ListDesc* desc, Created* list) {
-    const u8 in_order = (desc->flags & list_in_order) != 0;
-    tell_list(call.now(), add_list(handle(list), false), handle(list),
-              {number(context), number(device), desc->ordinal, 0, 0, in_order});
+    const bool in_order = (desc->flags & list_in_order) != 0;
+    const List made{0, 0, context, device, desc->ordinal, 0, false, in_order};
+    tell_list(call.now(), handle(list), add_list(handle(list), made));
 }
 
 AFTER(zeCommandListCreateImmediate, Handle context, Handle device, const QueueDesc* desc, Created* list) {
-    const u8 in_order = (desc->flags & queue_in_order) != 0;
-    tell_list(call.now(), add_list(handle(list), true), handle(list),
-              {number(context), number(device), desc->ordinal, desc->index, 1, in_order});
+    const bool in_order = (desc->flags & queue_in_order) != 0;
+    const List made{0, 0, context, device, desc->ordinal, desc->index, true, in_order};
+    tell_list(call.now(), handle(list), add_list(handle(list), made));
 }
 
-// A clone is like its original, and an emptied list like what it was; readers find that by the handle.
 AFTER(zeCommandListCreateCloneExp, Handle list, Created* clone) {
-    emit<Record::list_copy>(call.now(), add_list(handle(clone), false), number(handle(clone)), find_list(list).id);
+    List made = find_list(list);
+    if (made.id == 0) return;
+    made.runs = 0;
+    tell_list(call.now(), handle(clone), add_list(handle(clone), made));
 }
 
-AFTER(zeCommandListReset, Handle list) {
-    const u32 before = find_list(list).id;
-    if (const u32 id = renew_list(list)) emit<Record::list_copy>(call.now(), id, number(list), before);
-}
+AFTER(zeCommandListReset, Handle list) { tell_list(call.now(), list, renew_list(list)); }
 
 INSTEAD(zeCommandListDestroy, Handle list) {
     call.start();
@@ -226,7 +222,7 @@ namespace {
 
 struct Append {
     u64 op_id;
-    List list;
+    Used list;
     Reason reason;
     Waits waits;
     bool is_told;
@@ -235,7 +231,7 @@ struct Append {
 // What all operations have; `is_told` is false for those of immediate lists outside of regions, which run at once.
 Append appended(Call& call, Handle list, u32 wait_count, const Handle* waits) {
     Append made{};
-    made.list = find_list(list);
+    made.list = use_list(list);
     const bool on = recording.load(std::memory_order_relaxed);
     if (!on && made.list.immediate) return made;
     Stream* stream = this_stream();
@@ -344,33 +340,43 @@ AFTER(zeDriverGetExtensionFunctionAddress, Handle, Text name, Created* address) 
 // --- the entry points ---------------------------------------------------------------------------------------------
 
 void* entry(Way way, Function function) {
-    static void* const of_layer[] = {
+    static void* const entries[way_count][function_count] = {
+        {
 #define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::layer>::call),
 #include "functions.def"
-    };
-    static void* const of_extension[] = {
+        },
+        {
+#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::preload>::call),
+#include "functions.def"
+        },
+        {
 #define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::extension>::call),
 #include "functions.def"
+        },
     };
-    return (way == Way::layer ? of_layer : of_extension)[index(function)];
+    return entries[static_cast<size_t>(way)][index(function)];
 }
 
-bool is_followed(Function function) {
+bool is_wanted(Function function) {
     static constexpr bool followed[] = {
 #define CALL(table, function, minor, ...) Entry<Function::function, Way::layer>::is_followed,
 #include "functions.def"
     };
-    return followed[index(function)];
+    return followed[index(function)] || is_selected(function);
 }
 
-}  // namespace lanescope::levelzero
-
-// What a program finds instead of the loader's functions when this library is preloaded.
-#define CALL(table, function, minor, ...)                                                                       \
-    extern "C" __attribute__((visibility("default"))) lanescope::levelzero::Result function(                    \
-        LANESCOPE_PARAMETERS(__VA_ARGS__)) {                                                                    \
-        return lanescope::levelzero::preloaded<Function::function>(LANESCOPE_NAMES(__VA_ARGS__));               \
+void* wrapped_extension(Text name, void* address) {
+    for (size_t i = 0; i < function_count && address != nullptr; ++i) {
+        if (std::string_view(function_names[i]) != name) continue;
+        const auto function = static_cast<Function>(i);
+        if (!is_wanted(function)) return address;
+        // Of several drivers with functions of one name, those of the first are recorded.
+        void* expected = nullptr;
+        auto& known = targets[static_cast<size_t>(Way::extension)][i];
+        if (!known.compare_exchange_strong(expected, address) && expected != address) return address;
+        return entry(Way::extension, function);
     }
-namespace lanescope::levelzero {
-#include "functions.def"
+    return address;
+}
+
 }  // namespace lanescope::levelzero

@@ -73,13 +73,6 @@ struct Entry<F, W, Result(A...)> {
     static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
     static constexpr bool is_followed = is_replaced || is_observed;
 
-    // Writes the entry and the exit of a call that was over before it was known that it has to be told.
-    static void tell_late(u64 begin, Result result, A... a) {
-        if (!told[index(F)].load(std::memory_order_relaxed)) return;
-        tell_entry(begin, a...);
-        tell_exit(host_ns(), result, a...);
-    }
-
 private:
     static Result follow(Call& call, Pointer<F> next, A... a) {
         if constexpr (is_replaced) {

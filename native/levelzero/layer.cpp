@@ -1,13 +1,12 @@
-#include "layer.hpp"
-
+// The library in the place of the loader's tracing layer: tables of function pointers are handed to us, and we put our
+// functions into them.
 #include <dlfcn.h>
 
 #include <mutex>
-#include <string_view>
+
+#include "entries.hpp"
 
 namespace lanescope::levelzero {
-
-std::atomic<bool> is_layer = false;
 
 namespace {
 
@@ -34,13 +33,12 @@ void patch(Table table, u32 version, void** members) {
         if (place.minor > minor) break;
         void*& found = members[member++];
         if (place.function == Function::count || found == nullptr) continue;
-        if (!is_followed(place.function) && !settings().host_calls) continue;
+        if (!is_wanted(place.function)) continue;
         void* ours = entry(Way::layer, place.function);
         if (found == ours) continue;
         targets[static_cast<size_t>(Way::layer)][index(place.function)].store(found, std::memory_order_release);
         found = ours;
     }
-    is_layer.store(true, std::memory_order_release);
 }
 
 // The tracing layer whose place we took, where the program wants it too: it comes between the driver and us.
@@ -61,30 +59,6 @@ Result take(Table table, const char* getter, u32 version, void** members) {
 }
 
 }  // namespace
-
-void* wrapped_extension(Text name, void* address) {
-    for (size_t i = 0; i < function_count && address != nullptr; ++i) {
-        if (std::string_view(function_names[i]) != name) continue;
-        const auto function = static_cast<Function>(i);
-        if (!is_followed(function) && !settings().host_calls) return address;
-        // Of several drivers with functions of one name, those of the first are recorded.
-        void* expected = nullptr;
-        auto& known = targets[static_cast<size_t>(Way::extension)][i];
-        if (!known.compare_exchange_strong(expected, address) && expected != address) return address;
-        return entry(Way::extension, function);
-    }
-    return address;
-}
-
-void find_loader() {
-    static const bool done = [] {
-        for (size_t i = 0; i < function_count; ++i) {
-            targets[static_cast<size_t>(Way::preload)][i].store(dlsym(RTLD_NEXT, function_names[i]));
-        }
-        return true;
-    }();
-    (void)done;
-}
 
 }  // namespace lanescope::levelzero
 
@@ -107,7 +81,3 @@ void find_loader() {
     }
 PASSED(zelGetTracerApiProcAddrTable)
 PASSED(zerGetGlobalProcAddrTable)
-
-// Regions: see include/lanescope.h.
-extern "C" __attribute__((visibility("default"))) void lanescope_ze_start() { lanescope::levelzero::set_recording(true); }
-extern "C" __attribute__((visibility("default"))) void lanescope_ze_stop() { lanescope::levelzero::set_recording(false); }

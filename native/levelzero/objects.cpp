@@ -29,24 +29,24 @@ void change() { generation.fetch_add(1, std::memory_order_release); }
 
 }  // namespace
 
-u32 add_list(Handle list, bool immediate) {
+List add_list(Handle list, List known) {
     Objects& all = objects();
     const std::lock_guard guard(all.mutex);
-    const u32 id = ++all.last_list;
-    all.lists[list] = {id, 0, immediate};
+    known.id = ++all.last_list;
+    all.lists[list] = known;
     change();
-    return id;
+    return known;
 }
 
-u32 renew_list(Handle list) {
+List renew_list(Handle list) {
     Objects& all = objects();
     const std::lock_guard guard(all.mutex);
     const auto found = all.lists.find(list);
-    if (found == all.lists.end()) return 0;
+    if (found == all.lists.end()) return {};
     found->second.id = ++all.last_list;
     found->second.runs = 0;
     change();
-    return found->second.id;
+    return found->second;
 }
 
 List take_list(Handle list) {
@@ -68,17 +68,25 @@ void put_list_back(Handle list, const List& known) {
 }
 
 List find_list(Handle list) {
-    const u64 now = generation.load(std::memory_order_acquire);
-    if (local.list == list && local.generation == now) return {local.list_id, 0, local.immediate};
     Objects& all = objects();
     const std::lock_guard guard(all.mutex);
     const auto found = all.lists.find(list);
-    if (found == all.lists.end()) return {};
+    return found == all.lists.end() ? List{} : found->second;
+}
+
+Used use_list(Handle list) {
+    if (local.list == list && local.generation == generation.load(std::memory_order_acquire)) {
+        return {local.list_id, local.immediate};
+    }
+    Objects& all = objects();
+    const std::lock_guard guard(all.mutex);
+    const auto found = all.lists.find(list);
+    if (found == all.lists.end()) return {0, true};
     local.list = list;
     local.list_id = found->second.id;
     local.immediate = found->second.immediate;
     local.generation = generation.load(std::memory_order_relaxed);
-    return found->second;
+    return {local.list_id, local.immediate};
 }
 
 List count_run(Handle list) {

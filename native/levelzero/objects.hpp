@@ -5,21 +5,30 @@
 
 namespace lanescope::levelzero {
 
+// A command list. Its number counts from its creation or reset on: a handle may come back as another list, a number
+// never does.
 struct List {
     u32 id = 0;   // 0: not known
     u32 runs = 0;
-    bool immediate = true;
+    Handle context = nullptr, device = nullptr;
+    u32 ordinal = 0, index = 0;
+    bool immediate = true, in_order = false;
 };
 
-// Numbers a command list from its creation or reset on: a handle may come back as another list, a number never does.
-u32 add_list(Handle list, bool immediate);
+// Gives a list a number and remembers it.
+List add_list(Handle list, List known);
 // Gives a list that was emptied a new number; 0 when it is not known.
-u32 renew_list(Handle list);
+List renew_list(Handle list);
 // Takes a list away that is about to be destroyed; and puts it back should that fail.
 List take_list(Handle list);
 void put_list_back(Handle list, const List& known);
-// Finds a list; without a lock if the thread has used it last.
 List find_list(Handle list);
+// Finds what operations need of a list; without a lock if the thread has used it last.
+struct Used {
+    u32 id;
+    bool immediate;
+};
+Used use_list(Handle list);
 // Counts an execution of a list, and returns it.
 List count_run(Handle list);
 

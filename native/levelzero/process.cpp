@@ -209,10 +209,16 @@ void set_recording(bool on) {
     }
 }
 
+bool is_selected(Function function) {
+    const Process& process = the_process();
+    return process.settings.host_calls && process.selected[index(function)];
+}
+
 Stream* new_stream() {
     Process& process = the_process();
     if (local.refused || process.settings.output.empty()) return nullptr;
     Stream* stream = nullptr;
+    bool is_first = false;
     {
         const std::lock_guard guard(process.mutex);
         if (process.folder.empty() && !process.folder_failed) {
@@ -227,6 +233,7 @@ Stream* new_stream() {
         }
         if (process.idle.empty()) {
             const u64 number = process.streams.size();
+            is_first = number == 0;
             stream = new Stream(number, process.folder + "/stream_" + std::to_string(number), process.uuid);
             process.streams.push_back(stream);
         } else {
@@ -240,6 +247,8 @@ Stream* new_stream() {
         return nullptr;
     }
     local.stream = stream;
+    // The first words of the process: whether this is inside of a region.
+    if (is_first) emit<Record::region>(host_ns(), static_cast<u8>(recording.load()));
     return stream;
 }
 
@@ -280,3 +289,7 @@ __attribute__((destructor)) void end() {
 }  // namespace
 
 }  // namespace lanescope::levelzero
+
+// Regions: see include/lanescope.h.
+extern "C" __attribute__((visibility("default"))) void lanescope_ze_start() { lanescope::levelzero::set_recording(true); }
+extern "C" __attribute__((visibility("default"))) void lanescope_ze_stop() { lanescope::levelzero::set_recording(false); }

@@ -52,6 +52,8 @@ extern std::atomic<bool> told[function_count];
 // Whether this is inside of a region.
 extern std::atomic<bool> recording;
 void set_recording(bool on);
+// Whether calls of a function are written inside of regions.
+bool is_selected(Function function);
 
 // Gives the thread a stream; null when there is no room for one.
 Stream* new_stream();

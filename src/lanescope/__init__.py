@@ -81,8 +81,8 @@ def __getattr__(name: str) -> object:
     """Load a public name at its first use (PEP 562)."""
     from importlib import import_module
 
-    if name == "cuda":  # a module of its own, for people who have a buffer and no file
-        return import_module("lanescope.cuda")
+    if name in ("cuda", "levelzero"):  # modules of their own: buffers without a file, programs that are recorded
+        return import_module(f"lanescope.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -22,6 +22,7 @@ VERBS = {
     "sql": "ask the tables of a capture in SQL",
     "dump": "show packets, records or rows, one a line",
     "view": "open a capture in the Perfetto UI, offline",
+    "record": "run a program and record its calls of Level Zero",
     "sim": "make a capture whose truth is known",
     "demo": "see all of it on simulated captures",
     "doctor": "say what is installed and what is missing",

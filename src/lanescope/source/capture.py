@@ -8,25 +8,33 @@ from typing import Self
 
 from lanescope.source.file import Source
 
+#: Files that stand for a folder that is one capture, in the order in which they are looked for: the description of a
+#: CTF trace, in the folder itself or, where several processes wrote one each, in those inside.
+_OF_FOLDERS = ("metadata", "*/metadata")
+
 
 class Capture:
     """One run: the main file, and the neighbours that a family asks for. Closes its files at the end of a ``with``.
 
     Args:
-        path: path of the main file, or ``-``.
+        path: path of the main file, or ``-``; or of a folder that is one capture.
 
     Attributes:
         main: the main file.
+        folder: the folder that was named, None when a file was.
         parts: every file used, by what it is to the capture (``main``, ``deps``, ``names``, ...).
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.main = Source(path)
+        self.folder = Path(path) if os.path.isdir(path) else None  # noqa: PTH112 (asked for every input)
+        self.main = Source(path if self.folder is None else _main_of(self.folder))
         self.parts: dict[str, Source] = {"main": self.main}
 
     @property
     def name(self) -> str:
-        """Name of the run: the main file's name without its endings."""
+        """Name of the run: the main file's name without its endings, or that of the folder."""
+        if self.folder is not None:
+            return self.folder.resolve().name.split(".")[0] or self.folder.name
         return self.main.name.split(".")[0] or self.main.name
 
     def find(self, pattern: str) -> list[Path]:
@@ -57,3 +65,12 @@ class Capture:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _main_of(folder: Path) -> Path:
+    """Return the file that stands for a folder; the folder itself when there is none."""
+    for pattern in _OF_FOLDERS:
+        found = min((path for path in folder.glob(pattern) if path.is_file()), default=None)
+        if found is not None:
+            return found
+    return folder

@@ -606,7 +606,7 @@ class ReferenceReader:
         return _Walk(self.about, self.layout, data).events()
 
     def values(self, data: bytes, number: int, payload: int) -> list[int | bytes | list[int]] | None:
-        """Return the values of the fields of the event whose fields begin at ``payload``; None if they are not whole."""
+        """Return the fields of the event whose fields begin at ``payload``; None if they are not whole."""
         found: list[int | bytes | list[int]] = []
         end = _fields(data, self.about.events[number].fields, payload, len(data), found)
         return None if end is None else found
@@ -749,3 +749,51 @@ class _Walk:
             self.found.append((number, time, payload))
             at = after
         return at
+
+
+# --- after the writer ---------------------------------------------------------------------------------------------
+
+
+def trim(path: str, about: Description) -> int:
+    """Cut what a writer had set aside and never used from the end of a stream; its events stay.
+
+    A writer that was killed leaves its last packet as large as it was going to be, or zeros behind it, which other
+    readers take for a damaged packet. Nobody may be writing to the stream any more.
+
+    Args:
+        path: the stream.
+        about: the description of its trace.
+
+    Returns:
+        How many bytes went.
+    """
+    layout = Layout.of(about)
+    size_at, content_at = layout.parts["packet_size"], layout.parts["content_size"]
+    if _ABSENT in (size_at, content_at):
+        return 0
+    with open(path, "r+b") as file:  # noqa: PTH123 (as given)
+        whole = end = file.seek(0, 2)
+        at, last = 0, -1
+        while at + layout.packet_header <= whole:
+            file.seek(at)
+            head = file.read(layout.packet_header)
+            size, content = (int.from_bytes(head[place : place + 8], "little") for place in (size_at, content_at))
+            magic = int.from_bytes(head[layout.parts["magic"] : layout.parts["magic"] + 4], "little")
+            if magic != MAGIC or size % 8 or not 8 * layout.packet_header <= content <= size or at + size // 8 > whole:
+                break
+            last, at = at, at + size // 8
+        if at < whole:
+            file.seek(at)
+            while piece := file.read(1 << 20):
+                if any(piece):
+                    return 0
+            end = at
+        if last >= 0:
+            file.seek(last + content_at)
+            used = -(-int.from_bytes(file.read(8), "little") // 64) * 8
+            if last + used < end:
+                file.seek(last + size_at)
+                file.write((8 * used).to_bytes(8, "little"))
+                end = last + used
+        file.truncate(end)
+    return whole - end

@@ -41,12 +41,10 @@ class LevelZeroDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture, self._options = capture, dict(options)
-        time, tolerance = options["time"], options["tolerance_ms"]
+        time = options["time"]
         if time not in TIMES:
             raise UsageError(f"option time: {time!r} is not usable", hint="say " + ", ".join(TIMES))
-        if not isinstance(tolerance, int | float) or not 0 <= tolerance < 3.6e6:
-            raise UsageError(f"option tolerance_ms: {tolerance!r} is not usable", hint="give milliseconds")
-        self._tolerance = int(tolerance * _MS)
+        self._tolerance = tolerance_of(options)
         self._is_shrunk = time == "thapi" or (time == "auto" and is_thapi_test(capture))
         self._day = _day(options["date"])
         day_s = layout.THAPI_DATE_S if self._day is None else self._day
@@ -123,6 +121,14 @@ class LevelZeroDecoder:
 
 def _same(table: Table) -> Table:
     return table
+
+
+def tolerance_of(options: Mapping[str, Any]) -> int:
+    """Return the option ``tolerance_ms`` in ns."""
+    tolerance = options["tolerance_ms"]
+    if not isinstance(tolerance, int | float) or not 0 <= tolerance < 3.6e6:
+        raise UsageError(f"option tolerance_ms: {tolerance!r} is not usable", hint="give milliseconds")
+    return int(tolerance * _MS)
 
 
 def is_thapi_test(capture: Capture) -> bool:

@@ -35,9 +35,9 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
     for chunk in capture.main.chunks():
         decoder.feed(chunk)
     if stage == "record":
-        yield from _records(decoder.events())
+        yield from records(decoder.events())
     else:
-        yield from _rows(decoder.finish()[0])
+        yield from rows(decoder.finish()[0])
 
 
 def _lines(capture: Capture) -> Iterator[str]:
@@ -54,7 +54,9 @@ def _lines(capture: Capture) -> Iterator[str]:
         yield f"{offset:#010x}  {rest.decode(errors='replace')}"
 
 
-def _records(events: Events) -> Iterator[str]:
+def records(events: Events) -> Iterator[str]:
+    """Yield a line for each row of the event model, in its order."""
+
     def of(name: str, table: Table) -> Iterator[tuple[int, str]]:
         for row in table.rows():
             fields = " ".join(f"{key}={value}" for key, value in row.items() if key != "seq" and value is not None)
@@ -65,10 +67,11 @@ def _records(events: Events) -> Iterator[str]:
         yield line
 
 
-def _rows(trace: Trace) -> Iterator[str]:
+def rows(trace: Trace) -> Iterator[str]:
+    """Yield a line for each slice of the timeline, in order of time, and for each stat."""
     names = trace.tracks["name"].tolist()
-    rows = sorted(trace.slices.rows(), key=lambda row: (row["ts"], row["id"]))
-    for row in rows:
+    slices = sorted(trace.slices.rows(), key=lambda row: (row["ts"], row["id"]))
+    for row in slices:
         length = "open" if row["dur"] is None else row["dur"]
         yield f"{row['ts']:>14}  {length:>12}  {names[row['track_id']]}  {row['name']}  {row['quality']}"
     for row in trace.stats.rows():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lanescope.trace import StatSpec, Table, TableSpec, Trace
 
 TEXT_FORMAT = "thapi_text"
+CTF_FORMAT = "lanescope_ctf"
 #: How times of the day are to be read.
 TIMES = ("auto", "exact", "thapi")
 
@@ -84,9 +85,13 @@ class LevelZero(Family):
     summaries = ("tally", "tally-each", "overlap")
 
     def probe(self, head: Head) -> Match:
-        """Look for records of the known providers."""
+        """Look for the description of a recording, or for records of the known providers."""
         from lanescope.source import Match
 
+        if head.data.startswith(b"/* CTF 1.8 */"):
+            if b'domain = "lanescope_ze"' in head.data:
+                return Match(100, CTF_FORMAT, "a CTF trace that names our recorder")
+            return Match(20, CTF_FORMAT, "a CTF trace of another producer")
         lines = head.data.split(b"\n")
         if not head.is_whole:
             lines.pop()
@@ -107,12 +112,20 @@ class LevelZero(Family):
 
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder for the capture."""
+        if self.probe(capture.main.head()).format == CTF_FORMAT:
+            from lanescope.devices.levelzero.ctf import RecordingDecoder
+
+            return RecordingDecoder(capture, options)
         from lanescope.devices.levelzero.decode import LevelZeroDecoder
 
         return LevelZeroDecoder(capture, options)
 
     def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each line, record or row."""
+        if self.probe(capture.main.head()).format == CTF_FORMAT:
+            from lanescope.devices.levelzero.ctf import dump as dump_recording
+
+            return dump_recording(capture, stage, options)
         from lanescope.devices.levelzero.dump import dump
 
         return dump(capture, stage, options)

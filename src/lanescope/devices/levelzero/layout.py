@@ -22,6 +22,8 @@ PROVIDERS = (API, PROFILING, PROPERTIES, OURS)
 
 SUCCESS = "ZE_RESULT_SUCCESS"
 NOT_READY = "ZE_RESULT_NOT_READY"
+#: What ``zeInit`` returns where there is no driver.
+UNINITIALIZED = 0x78000001
 #: Results by number, as a plain integer field shows them. Source: ze_api.h of API 1.17.
 RESULTS: Mapping[int, str] = {0: SUCCESS, 1: NOT_READY}
 

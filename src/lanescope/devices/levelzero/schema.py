@@ -344,6 +344,14 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_bad_field", "data_loss", "a field is missing or no value; its record is used as far as it goes"
     ),
+    StatSpec("levelzero_bad_bytes", "data_loss", "bytes of a recording are no events; what they said is lost"),
+    StatSpec("levelzero_discarded", "data_loss", "the recorder had no room for an event, most often on a full disk"),
+    StatSpec(
+        "levelzero_cut_short",
+        "data_loss",
+        "a process ended without its recorder: it was killed, or left by _exit. At most the event that a thread was "
+        "writing is missing",
+    ),
     StatSpec("levelzero_foreign_record", "info", "a record that says nothing about host calls or device operations"),
     StatSpec(
         "levelzero_thapi_time", "notice", "fractions of a second were divided by 10^6, as THAPI's own tests mean them"

@@ -1,0 +1,138 @@
+"""Run a program and record its calls of Level Zero, with those of its children.
+
+The program keeps its output, its input and its exit status. What it recorded is a folder of CTF, one trace a process,
+that all verbs read, and babeltrace2 too. A summary stands on standard error at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.common import say
+from lanescope.devices import Family
+from lanescope.errors import LanescopeError, UsageError
+from lanescope.view.tables import show
+from lanescope.view.text import count_text, escape
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
+EXAMPLES = (
+    "lanescope record -- ./app --size 1000",
+    "lanescope record -o run --filter '!zeEventQueryStatus' -- python train.py",
+)
+
+#: Rows of the summary.
+_MOST_ROWS = 20
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    parser.usage = "lanescope record [options] -- COMMAND [ARGUMENTS]"
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", help="where to; default: lanescope-COMMAND-TIME in this folder"
+    )
+    parser.add_argument(
+        "--filter",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help="write calls of these functions only, several with commas; !GLOB: all but these",
+    )
+    parser.add_argument(
+        "--start-paused", action="store_true", help="record nothing before the program calls lanescope_start()"
+    )
+    parser.add_argument(
+        "--no-host-calls",
+        action="store_true",
+        help="write operations of the device only, no entries and exits of calls",
+    )
+    parser.add_argument(
+        "--preload", action="store_true", help="preload the recorder, where a loader does not find it as its layer"
+    )
+    parser.add_argument("--no-summary", action="store_true", help="say nothing of what was recorded")
+    parser.add_argument("--force", action="store_true", help="replace a recording that is there")
+    parser.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="the program and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the program, and return its status; a signal that ended it ends us as well."""
+    from lanescope.devices.levelzero import record
+
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise UsageError("there is no command", hint="write lanescope record -- COMMAND")
+    for pattern in args.filter:
+        if not pattern.replace("!", "").replace(",", ""):
+            raise UsageError(f"--filter {pattern!r} names no function", hint="write --filter 'zeCommandList*'")
+    folder = Path(args.output if args.output is not None else _default(command[0]))
+    record.make_room(folder, force=args.force)
+    settings = record.Settings(
+        folder, tuple(args.filter), args.start_paused, not args.no_host_calls, preload=args.preload
+    )
+    given = dict(os.environ)
+    try:
+        with record.environment(settings, given) as made:
+            status = record.run(command, made)
+    except LanescopeError:
+        folder.rmdir()
+        raise
+    processes = record.tidy(folder)
+    if not processes:
+        what, hint = record.why_nothing(given)
+        say(f"lanescope: nothing was recorded: {what}; {hint}")
+        folder.rmdir()
+    elif not args.no_summary:
+        _summary(folder, processes)
+    return record.end_like(status)
+
+
+def _default(program: str) -> str:
+    name = os.path.basename(program) or "run"  # noqa: PTH119
+    return f"lanescope-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _summary(folder: Path, processes: int) -> None:
+    """Print what was recorded on standard error; whatever fails in it, the program's status stays."""
+    from lanescope import session
+
+    try:
+        trace = session.open(folder)
+    except (LanescopeError, OSError, MemoryError) as error:
+        say(f"lanescope: {escape(str(folder))} was written and cannot be summed up: {escape(str(error))}")
+        return
+    _tally(trace)
+    threads = sum(role == "host_thread" for role in trace.tracks["role"].tolist())
+    size = sum(trace.inputs["size"].tolist())
+    calls = count_text(len(trace.details["levelzero_calls"]), "call")
+    operations = count_text(len(trace.details["levelzero_operations"]), "operation")
+    where = f"{count_text(threads, 'thread')} in {count_text(processes, 'process', 'processes')}"
+    say(f"lanescope: {escape(str(folder))}: {calls} and {operations} of {where}, {size} bytes")
+    for row in trace.stats.rows():
+        if row["severity"] in ("data_loss", "error"):
+            meaning = _meanings().get(row["name"], "")
+            say(f"lanescope: {row['name']}: {row['count']}: {meaning}")
+
+
+def _tally(trace: Trace) -> None:
+    from lanescope.devices.levelzero.tally import tally
+
+    rows = list(tally(trace).rows())
+    columns = ("section", "name", "count", "errors", "total", "average", "min", "max", "share")
+    found: list[list[Any]] = [[row[name] for name in columns] for row in rows[:_MOST_ROWS]]
+    if found:
+        show(columns, found, title="times in ns", file=sys.stderr)
+    if len(rows) > _MOST_ROWS:
+        say(f"and {len(rows) - _MOST_ROWS} more: lanescope summary --by tally")
+
+
+def _meanings() -> dict[str, str]:
+    from lanescope.devices import family
+
+    return {spec.name: spec.doc for spec in family("levelzero").stats()}
