@@ -1,6 +1,7 @@
 """Bytes that nobody meant: refused in one line, or decoded and accounted for; never a crash."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode, graph, record
 from lanescope.devices.ascend.layout import DEPS, RECORDS
 from lanescope.errors import InputError
 
+FIXTURES = Path(__file__).parent / "fixtures"
 CONTENTS = [(GOLDEN / case / f"{naming}_swimlane_records.json").read_bytes() for case in CASES for naming in NAMINGS]
+CONTENTS += [path.read_bytes() for path in sorted(FIXTURES.glob("v*/*_records.json"))]
 GRAPHS = [(GOLDEN / case / "deps.json").read_bytes() for case in CASES]
 
 
@@ -66,7 +69,7 @@ def test_truncated_neighbours_are_lost_and_nothing_else():
 )
 @settings(max_examples=400)
 def test_mutations(which, edits, spoils_graph):
-    parts = [CONTENTS[which], GRAPHS[which // 2]]
+    parts = [CONTENTS[which], GRAPHS[which // 2 % len(GRAPHS)]]
     content = bytearray(parts[spoils_graph])
     for place, removed, inserted in edits:
         at = int(place * len(content))
