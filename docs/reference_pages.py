@@ -78,8 +78,8 @@ def tables() -> str:
     ]
     for family in devices.in_tree():
         parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
-        if family.views:
-            parts += [f"# Tables of {family.name} made on request"]
+        if family.views or family.made_tables():
+            parts += [f"# Tables of {family.name} made on request", *map(_spec, family.made_tables())]
             parts += [
                 _spec(
                     views.renamed(

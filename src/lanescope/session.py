@@ -172,17 +172,15 @@ def views(trace: Trace) -> dict[str, LazyTable]:
 
     shared = analyses.Shared(trace)
     families = {str(name) for name in trace.inputs["family"].tolist()}
-    declared = [
-        view
-        for family in (*devices.in_tree(), *(devices.strangers() if families - set(devices.IN_TREE) else ()))
-        if family.name in families
-        for view in family.views
-    ]
+    known = (*devices.in_tree(), *(devices.strangers() if families - set(devices.IN_TREE) else ()))
+    members = [family for family in known if family.name in families]
+    declared = [view for family in members for view in family.views]
     found = [analyses.of_every_trace(shared, name) for name in analyses.GENERIC]
     found += [
         analyses.named(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
         for view in declared
     ]
+    found += [lazy for family in members for lazy in family.made_of(trace)]
     return {lazy.spec.name: lazy for lazy in found}
 
 

@@ -31,6 +31,7 @@ VERBS = {
 #: The same of verbs that families of the tree declare; asking the families would make ``--help`` slow.
 FAMILY_VERBS = {
     "aie-config": "set up AMD AIE trace units: JSON, registers, MLIR",
+    "path": "show the path that an AMD AIE core took, from its listing",
 }
 
 _EXAMPLES = """\

@@ -14,7 +14,7 @@ from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, Table, TableSpec, Trace
+    from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
 
 #: Stages that ``dump`` shows: the wire's units, decoded fields, rows of the trace.
 STAGES = ("packet", "record", "row")
@@ -168,6 +168,14 @@ class Family:
 
     def tables(self) -> Sequence[TableSpec]:
         """Return the declarations of the family's detail tables."""
+        return ()
+
+    def made_of(self, trace: Trace) -> Sequence[LazyTable]:
+        """Return further tables that the family makes of one of its traces, each when it is first read."""
+        return ()
+
+    def made_tables(self) -> Sequence[TableSpec]:
+        """Return the declarations of these tables."""
         return ()
 
     def stats(self) -> Sequence[StatSpec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from lanescope.devices.base import Decoder, Family, Option, Simulation
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, TableSpec, Trace
+    from lanescope.trace import LazyTable, StatSpec, TableSpec, Trace
 
 
 def _count(text: str) -> int:
@@ -43,6 +43,9 @@ class Aie(Family):
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
         Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),
         Option("colshift", int, "column of a packet minus that of the design (what fits best)", metavar="N"),
+        Option("listing", str, "program of the cores, for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"),
+        Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
+        Option("errata", str, "what the device is known to do where paths leave it open", metavar="NAME,..."),
         Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
     )
     sim_options = (
@@ -60,7 +63,7 @@ class Aie(Family):
     )
 
     exports = ("mlir-aie", "summary")
-    verbs = {"aie-config": "lanescope.cli.aie_config"}  # noqa: RUF012 (read only)
+    verbs = {"aie-config": "lanescope.cli.aie_config", "path": "lanescope.cli.path"}  # noqa: RUF012 (read only)
     demo = {"tiles": 3, "records": 400, "overruns": 1}  # noqa: RUF012 (read only)
 
     def probe(self, head: Head) -> Match:
@@ -72,6 +75,11 @@ class Aie(Family):
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder; it takes the configuration beside the capture when no other is given."""
         from lanescope.devices.aie.decode import AieDecoder
+
+        if options.get("listing") or options.get("elf") or options.get("errata"):
+            from lanescope.devices.aie.path import inputs
+
+            inputs.of_options(options)  # what is wrong with them is said now, not when a path is asked for
 
         return AieDecoder(capture, options)
 
@@ -96,6 +104,20 @@ class Aie(Family):
     def tables(self) -> tuple[TableSpec, ...]:
         """Declare the detail tables."""
         from lanescope.devices.aie.schema import TABLES
+
+        return TABLES
+
+    def made_of(self, trace: Trace) -> Sequence[LazyTable]:
+        """Return the tables of the path, if the trace was opened with a listing."""
+        from lanescope.devices.aie.path import inputs
+        from lanescope.devices.aie.path.products import Paths
+
+        given = inputs.of_trace(trace)
+        return () if given is None else Paths(trace, given.program, given.errata).tables()
+
+    def made_tables(self) -> tuple[TableSpec, ...]:
+        """Declare the tables of the path."""
+        from lanescope.devices.aie.path.schema import TABLES
 
         return TABLES
 

@@ -17,7 +17,13 @@ from lanescope.devices.aie.model_unit import FlowUnit
 
 SLOTS = 5
 LOOKAHEAD = 6
-PLAIN = ("nop", "mov r1, r2", "lda r0, [p1, #4]; add r3, r3, r4", "nopa ; nopb ; vmac cm0, cm1, x2, x3, r0", "st r0, [p2], #4")
+PLAIN = (
+    "nop",
+    "mov r1, r2",
+    "lda r0, [p1, #4]; add r3, r3, r4",
+    "nopa ; nopb ; vmac cm0, cm1, x2, x3, r0",
+    "st r0, [p2], #4",
+)
 BRANCHES = ("jump", "call", "ret", "ijump", "icall", "cond", "condi")
 
 
@@ -46,11 +52,13 @@ class Source:
         rng: where it comes from.
         computed: share of loop registers whose value no listing shows.
         call_at_end: whether calls may end at the last bundle of a loop.
+        is_endless: it begins again at its end.
     """
 
     rng: random.Random
     computed: float = 0.3
     call_at_end: bool = False
+    is_endless: bool = False
     lines: list = field(default_factory=list)
     labels: list = field(default_factory=list)
 
@@ -66,6 +74,8 @@ class Source:
             self.statements(0, in_loop=name == self.leaf)
             if number:
                 self.branch("ret")
+            elif self.is_endless:
+                self.branch("jump", target=names[0])
             else:
                 self.put("halt")
         at = rng.randrange(0, 256, 2)
@@ -233,7 +243,7 @@ class Source:
         """Run it.
 
         Returns:
-            Addresses of all bundles in order, and events: (index at which it is told, index of its bundle, what, value).
+            Addresses of all bundles in order, and events: (index at which told, index of the bundle, what, value).
         """
         at = {line.address: line for line in self.lines}
         path, events, stack, registers, counters = [], [], [], {}, Counter()

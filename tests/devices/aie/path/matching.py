@@ -35,8 +35,8 @@ def ends_of(elements, registers, truth, begin, *, may_be_cut=False):
 def windows_of(walker, piece):
     """Yield each window of a piece in order, with the registers at its steps."""
     registers = [value for chunk in piece.registers for value in chunk.tolist()]
-    for numbers, begins in zip(piece.numbers, piece.begins):
-        for number, begin in zip(numbers.tolist(), begins.tolist()):
+    for numbers, begins in zip(piece.numbers, piece.begins, strict=True):
+        for number, begin in zip(numbers.tolist(), begins.tolist(), strict=True):
             window = walker.windows[number]
             yield window, {at: registers[begin + at] for at in window.registers}
 
@@ -60,7 +60,7 @@ def check(case, walker, walk):
         if not at:
             return "WRONG: no path fits"
     tail = Window(walker.program, walker.machine, (piece.tail,), 1 << 20)
-    last = {piece_at: piece.last_register for piece_at in tail.registers}
+    last = dict.fromkeys(tail.registers, piece.last_register)
     sure = {edge.items[: edge.sure] for edge in piece.tail.edges}
     after = set()
     for edge in piece.tail.edges:

@@ -1,8 +1,8 @@
 """Sets of guesses, each worked out once: what may be true between two frames, and how frames lead from one to the next.
 
-A ``Belief`` holds all states that fit the frames so far. ``Automaton.step`` makes the transition of a belief and a frame
-when it is first met; the native core follows those that are known. Counts of loops are kept out of beliefs: they are
-relative to one register, so that a loop of a million passes takes a handful of beliefs.
+A ``Belief`` holds all states that fit the frames so far. ``Automaton.step`` makes the transition of a belief and a
+frame when it is first met; the native core follows those that are known. Counts of loops are kept out of beliefs: they
+are relative to one register, so that a loop of a million passes takes a handful of beliefs.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ class Automaton:
             before = self.beliefs[belief]
             runs = []
             for i, (state, places) in enumerate(zip(before.states, before.places, strict=True)):
-                count = state.count
+                count = state.passes
                 if isinstance(count, tuple) and len(count) == 3 and count[2]:
-                    state = state._replace(count=(count[0], count[1] + register, 0))
+                    state = state._replace(passes=(count[0], count[1] + register, 0))
                 runs.append((i, Run(state, places), 0))
             found = self._known[key] = self._entry(before, REGISTER_0 + register, runs, is_frame=False)
         return found
@@ -151,8 +151,6 @@ class Automaton:
             else:
                 for i, (state, places) in enumerate(zip(before.states, before.places, strict=True)):
                     begun += [(i, run, sure) for run, sure in self._accept(Run(state, places), symbol)]
-                    if len(begun) > 64 * self.cap:
-                        raise TooMany
             reached = [(i, after, sure) for i, run, sure in begun for after in machine.advance(run)]
         except TooMany:
             return self._add(Entry(len(self.entries), symbol, before, None, (), is_too_many=True))
@@ -190,16 +188,16 @@ class Automaton:
         relative = [
             count[1]
             for _, run, _ in reached
-            if isinstance(count := run.state.count, tuple) and len(count) == 3 and count[2]
+            if isinstance(count := run.state.passes, tuple) and len(count) == 3 and count[2]
         ]
         shift = max(relative, default=0)
         # The same way under several places is one way.
         joined: dict[tuple[int, State, tuple[Item, ...], tuple[Remark, ...], int], int] = {}
         for src, run, sure in reached:
             state = run.state
-            count = state.count
+            count = state.passes
             if shift and isinstance(count, tuple) and len(count) == 3 and count[2]:
-                state = state._replace(count=(count[0], count[1] - shift, 1))
+                state = state._replace(passes=(count[0], count[1] - shift, 1))
             if state.need == END:
                 # Nothing will come of it any more; what it knew besides is of no use.
                 state = State(END, state.pc, before=state.before)

@@ -87,7 +87,7 @@ PLACES = {Erratum.LC_AT_WRITE: AT_WRITE, Erratum.LC_AT_BODY: AT_BODY, Erratum.LC
 #: Bundles between the fetched address and the branch that retires.
 LOOKAHEAD = 6
 
-#: What a state waits for: nothing yet, an atom, an address, a loop count, a count at the end of the body; END: it stops.
+#: What a state waits for: nothing yet, an atom, an address, a loop count, a count at the end of the body; END: nothing.
 RUN, NEED_ATOM, NEED_ADDRESS, NEED_COUNT, NEED_COUNT_AT_END, END = range(6)
 #: Values of ``State.after`` that are no address: no transfer; a transfer whose frame came before the start.
 FALLS, ANYWHERE = -1, -2
@@ -124,7 +124,7 @@ class State(NamedTuple):
         branch: address of the branch in flight, -1: none.
         stack: number of its shadow call stack; below its bottom nothing is known.
         ls, le: loop addresses, None: not known.
-        count: passes left, None: not known.
+        passes: passes left, None: not known.
         registers: watched registers with known values.
         before: (steps in which the anchor must be met, anchor) until it was met.
     """
@@ -137,7 +137,7 @@ class State(NamedTuple):
     stack: int = 0
     ls: int | None = None
     le: int | None = None
-    count: Count | Fresh | Running | None = None
+    passes: Count | Fresh | Running | None = None
     registers: tuple[tuple[str, int], ...] = ()
     before: tuple[int, int] | None = None
 
@@ -187,6 +187,10 @@ class Run(NamedTuple):
     places: int
     items: tuple[Item, ...] = ()
     remarks: tuple[Remark, ...] = ()
+
+
+#: A state, what was passed on the way to it besides the bundle itself, and what that rests on.
+Step = tuple[State, tuple[Item, ...], tuple[Remark, ...]]
 
 
 class TooMany(Exception):
@@ -321,8 +325,14 @@ class Machine:
 
     def start(self, anchor: int) -> list[Run]:
         """Return where a recording may have begun that says which address was fetched then."""
+        if anchor not in self._at:
+            return []
         stalls = self._stalls(anchor)
-        found = [] if stalls and Erratum.START_IN_SLOTS not in self.errata else [Run(self._fresh_state(anchor), self.places)]
+        found = (
+            []
+            if stalls and Erratum.START_IN_SLOTS not in self.errata
+            else [Run(self._fresh_state(anchor), self.places)]
+        )
         said = (Remark("stall", stalls[0], anchor),) if stalls and not found else ()
         heads = {ls for ls, _ in self._pairs} if self.places & AT_BODY else set()
         for bundle in self.program.bundles:
@@ -400,7 +410,7 @@ class Machine:
                 if state.before is None:
                     path.append(bundle.address)
                 state = self._issue(state, bundle, bundle.target if bundle.target is not None else FALLS)
-                follow = [(state, (), ())]
+                follow: list[Step] = [(state, (), ())]
             else:
                 if state.before is None:
                     path.append(bundle.address)
@@ -430,7 +440,7 @@ class Machine:
         out: list[Run],
     ) -> int:
         """Wait for a loop frame where one may be due before this bundle; return the places that need not wait."""
-        count = state.count
+        count = state.passes
         if count is not None and not isinstance(count, Fresh):
             return places
         pc = bundle.address
@@ -442,13 +452,13 @@ class Machine:
                 if ls <= pc <= le and state.ls in (None, ls) and state.le in (None, le)
             ]
             for ls, le in inside:
-                waiting = state._replace(need=NEED_COUNT, ls=ls, le=le, count=fresh)
+                waiting = state._replace(need=NEED_COUNT, ls=ls, le=le, passes=fresh)
                 out.append(Run(waiting, AT_BODY, tuple(path), remarks))
             if inside and count is not None:
                 places &= ~AT_BODY
         if places & AT_END and pc in self._loops and state.le in (None, pc):
             for ls in self._starts(state, pc):
-                waiting = state._replace(need=NEED_COUNT_AT_END, ls=ls, le=pc, count=fresh)
+                waiting = state._replace(need=NEED_COUNT_AT_END, ls=ls, le=pc, passes=fresh)
                 out.append(Run(waiting, AT_END, tuple(path), remarks))
         return places
 
@@ -468,7 +478,7 @@ class Machine:
         if bundle.le is not None:
             state = state._replace(le=bundle.le)
         if bundle.sets_lc:
-            state = state._replace(count=Fresh(bundle.address))
+            state = state._replace(passes=Fresh(bundle.address))
         return state
 
     def _issue(self, state: State, bundle: Bundle, target: int) -> State:
@@ -476,9 +486,7 @@ class Machine:
         state = self._effects(state, bundle)
         return state._replace(need=RUN, pc=bundle.end, slots=DELAY_SLOTS, after=target, branch=bundle.address)
 
-    def _finish(
-        self, state: State, bundle: Bundle, *, counted: bool = False
-    ) -> list[tuple[State, tuple[Item, ...], tuple[Remark, ...]]]:
+    def _finish(self, state: State, bundle: Bundle, *, counted: bool = False) -> list[Step]:
         """Go on behind a bundle: delay slots, transfers, ends of loops; ``counted``: the loop end must have counted."""
         after = bundle.end
         if state.slots > 1:
@@ -496,14 +504,12 @@ class Machine:
             found += self._enter(state, branch, guess, bundle, counted=counted)
         return found
 
-    def _enter(
-        self, state: State, branch: Bundle, target: int, slot: Bundle, *, counted: bool
-    ) -> list[tuple[State, tuple[Item, ...], tuple[Remark, ...]]]:
+    def _enter(self, state: State, branch: Bundle, target: int, slot: Bundle, *, counted: bool) -> list[Step]:
         """Transfer; a call whose last slot ends a loop's body may come back to either side."""
         if branch.kind not in CALLS:
             return [] if counted else [(state._replace(pc=target), (), ())]
         is_end = slot.address in self._loops and state.le in (None, slot.address)
-        found = []
+        found: list[Step] = []
         if not counted and (not is_end or Erratum.CALL_LEAVES_LOOP in self.errata):
             found.append((state._replace(pc=target, stack=self.push(state.stack, slot.end)), (), ()))
         if is_end and Erratum.CALL_STAYS_IN_LOOP in self.errata:
@@ -534,21 +540,19 @@ class Machine:
             return None
         return dict(state.registers).get(branch.register, self._constants.get(branch.register))
 
-    def _loop_end(
-        self, state: State, pc: int, after: int
-    ) -> list[tuple[State, tuple[Item, ...], tuple[Remark, ...]]]:
+    def _loop_end(self, state: State, pc: int, after: int) -> list[Step]:
         """Pass what may be the end of a loop's body."""
         on = state._replace(pc=after)
         if pc not in self._loops and pc != state.le:
             return [(on, (), ())]
         if state.le is not None and state.le != pc:
             return [(on, (), ())]
-        count = state.count
+        count = state.passes
         if count is None:
-            found = [(self._left(state, after), (), ())]
+            found: list[Step] = [(self._left(state, after), (), ())]
             for ls in self._starts(state, pc):
                 said = (Remark("loop", pc, -1),)
-                found += self._again(state._replace(ls=ls, le=pc, count=RUNNING), after, said)
+                found += self._again(state._replace(ls=ls, le=pc, passes=RUNNING), after, said)
             return found
         if isinstance(count, Fresh):
             return []
@@ -562,35 +566,34 @@ class Machine:
         return self._again(state, after)
 
     def _left(self, state: State, after: int) -> State:
-        state = state._replace(pc=after, count=ZERO)
+        state = state._replace(pc=after, passes=ZERO)
         return state._replace(ls=None, le=None) if self._forgets else state
 
-    def _again(
-        self, state: State, after: int, said: tuple[Remark, ...] = ()
-    ) -> list[tuple[State, tuple[Item, ...], tuple[Remark, ...]]]:
+    def _again(self, state: State, after: int, said: tuple[Remark, ...] = ()) -> list[Step]:
         """At the end of the body of a loop that runs: one more pass, or out of it."""
         left = self._left(state, after)
         if state.ls is None:
             return []
         body = self._silent_body(state) if state.before is None else None
         stay = state._replace(pc=state.ls)
-        count = state.count
+        count = state.passes
         if isinstance(count, Running):
             if body is not None:
                 return [(left, (Rep(body, 0, 0, 1),), said)]
             return [(left, (), said), (stay, (), said)]
-        assert isinstance(count, tuple) and len(count) == 3
+        assert isinstance(count, tuple)
+        assert len(count) == 3
         is_least, passes, factor = count
         if body is not None:
             rep = Rep(body, passes - 1, factor, self.wrap if is_least else 0)
             return [(left, (rep,) if factor or passes > 1 or is_least else (), said)]
         if factor:
             self.guard = max(self.guard, 2 - passes)
-            return [(stay._replace(count=(is_least, passes - 1, factor)), (), said)]
+            return [(stay._replace(passes=(is_least, passes - 1, factor)), (), said)]
         if passes > 1:
-            return [(stay._replace(count=(is_least, passes - 1, 0)), (), said)]
+            return [(stay._replace(passes=(is_least, passes - 1, 0)), (), said)]
         if is_least:
-            return [(left, (), said), (stay._replace(count=(True, self.wrap, 0)), (), said)]
+            return [(left, (), said), (stay._replace(passes=(True, self.wrap, 0)), (), said)]
         return [(left, (), said)]
 
     def _silent_body(self, state: State) -> tuple[int, ...] | None:
@@ -675,16 +678,16 @@ class Machine:
     def accept_count(self, run: Run, count: Count) -> list[Run]:
         """Give the count of a loop frame to a state that waits for one."""
         state = run.state
-        fresh = state.count
+        fresh = state.passes
         where = self._loop_of.get(fresh.address) if isinstance(fresh, Fresh) else None
         # At its load the counter may come before the loop's addresses.
         le = where[1] if where is not None and run.places == AT_WRITE else state.le
         said = (Remark("loop", le if le is not None else -1, count[1], count[2], count[0]),)
         if state.need == NEED_COUNT:
-            return [Run(state._replace(need=RUN, count=count), run.places, (), said)]
+            return [Run(state._replace(need=RUN, passes=count), run.places, (), said)]
         bundle = self._at[state.pc]
         items = (bundle.address,) if state.before is None else ()
-        state = self._effects(state._replace(need=RUN, count=count), bundle)
+        state = self._effects(state._replace(need=RUN, passes=count), bundle)
         found = []
         for after, more, remarks in self._finish(state, bundle, counted=True):
             found.append(Run(after, run.places, items + more, said + remarks))

@@ -153,19 +153,21 @@ class Program:
         """The branch in whose delay slots a bundle lies, and which slot it is, from 1."""
         found: dict[int, tuple[Bundle, int]] = {}
         for i, bundle in enumerate(self.bundles):
-            if bundle.kind in BRANCHES:
-                for j, slot in enumerate(self.bundles[i + 1 : i + 1 + DELAY_SLOTS], 1):
-                    found.setdefault(slot.address, (bundle, j))
+            if bundle.kind not in BRANCHES or bundle.address in found:
+                continue
+            end = bundle.end
+            for j, slot in enumerate(self.bundles[i + 1 : i + 1 + DELAY_SLOTS], 1):
+                if slot.address != end:
+                    break
+                found[slot.address] = (bundle, j)
+                end = slot.end
         return found
 
     @cached_property
     def behind(self) -> dict[int, int]:
         """Address behind the delay slots, by address of the branch; branches whose slots are cut off have none."""
-        return {
-            bundle.address: self.bundles[i + DELAY_SLOTS].end
-            for i, bundle in enumerate(self.bundles)
-            if bundle.kind in BRANCHES and i + DELAY_SLOTS < len(self.bundles)
-        }
+        ends = {slot: self.at[slot].end for slot, (_, j) in self.slots.items() if j == DELAY_SLOTS}
+        return {self.slots[slot][0].address: end for slot, end in ends.items()}
 
     @cached_property
     def loops(self) -> dict[int, tuple[int, ...]]:
@@ -273,7 +275,9 @@ class Program:
             if where in self.slots:
                 found.append(Note(where, "a branch in a delay slot: what it does there is not known"))
             slots = self.bundles[i + 1 : i + 1 + DELAY_SLOTS]
-            if len(slots) < DELAY_SLOTS or any(a.end != b.address for a, b in zip((bundle, *slots), slots, strict=False)):
+            if len(slots) < DELAY_SLOTS or any(
+                a.end != b.address for a, b in zip((bundle, *slots), slots, strict=False)
+            ):
                 found.append(Note(where, "the listing ends among its delay slots"))
             if les & {bundle.address, *(slot.address for slot in slots[:-1])}:
                 found.append(Note(where, "its delay slots lie across the end of a zero-overhead loop"))
@@ -456,27 +460,9 @@ def _lst(lines: Iterable[str]) -> _Rows:
 
 
 def _from_json(text: str, source: str) -> Program:
-    import msgspec
+    from lanescope.devices.aie.path import document as form
 
-    class Row(msgspec.Struct, forbid_unknown_fields=True):
-        address: int
-        text: str
-        size: int = 0
-
-    class Named(msgspec.Struct, forbid_unknown_fields=True):
-        name: str
-        address: int
-
-    class Document(msgspec.Struct, forbid_unknown_fields=True):
-        bundles: list[Row]
-        functions: list[Named] = []
-
-    try:
-        document = msgspec.json.decode(text.encode(), type=Document)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise InputError(
-            f"{source} is no listing: {error}", hint='as JSON: {"bundles": [{"address": 0, "size": 4, "text": "nop"}]}'
-        ) from None
+    document = form.decode(text, source)
     rows = _Rows()
     for number, row in enumerate(document.bundles, 1):
         if not 0 <= row.address < 1 << 32 or not 0 <= row.size <= assembly.MOST_BYTES:

@@ -40,6 +40,7 @@ _MOST_WINDOWS = 1 << 14
 _MOST_TRIPS = 4096
 #: In place of a window's number: inside of one. Below it are pairs of windows that end at once.
 _INSIDE = -1
+_NO_ENDS = np.zeros(0, np.int64)
 #: Why the native walk halts.
 _DONE, _FULL, _MISSING, _DEAD, _SMALL, _ODD = range(6)
 #: Why a stretch of frames has no path.
@@ -89,7 +90,7 @@ class Piece:
         is_trusted: nothing contradicts it.
         places: places of loop frames that fit.
         tail: what the last frame leaves open; ``last_register``: the register at it.
-        numbers, rows, begins: if the path is kept: number of each window, its first and last row [n, 2], its first step.
+        numbers, rows, begins: if the path is kept: number, first and last row [n, 2], and first step of each window.
         registers: register of each step.
     """
 
@@ -127,7 +128,8 @@ class Counts:
         trips: how often a loop was entered, by (last bundle, passes, is lower bound); passes -1: not known, -2: others
             than the first so many.
         remarks: how often each was relied on, by (kind, address, target).
-        frames: how many frames have one path, several, or none: ``certain``, ``ambiguous``, ``doubted``, ``unresolved``.
+        frames: how many frames have one path (``certain``), several (``ambiguous``), one that something contradicts
+            (``doubted``), none (``unresolved``).
         windows: how many windows there are of each, by the same names.
     """
 
@@ -211,6 +213,7 @@ class Walker:
         self._registers = np.empty(chunk, np.int64)
         self._walk = Walk()
         self._counts = Counts()
+        self._taken = 0
         self._begin_tables()
 
     def walk(self, stream: Stream) -> Walk:
@@ -245,7 +248,9 @@ class Walker:
 
     def _give_up(self, stream: Stream, first: int, end: int, reason: str) -> None:
         self._walk.unresolved.append(Unresolved(first, end - 1, reason))
-        self._walk.counts.frames["unresolved"] += int(stream.count[first:end].sum())
+        # Of the row that a piece broke at, some repeats may have fitted.
+        self._walk.counts.frames["unresolved"] += int(stream.count[first:end].sum()) - self._taken
+        self._taken = 0
         self._walk.counts.windows["unresolved"] += 1
 
     def _piece(self, stream: Stream, first: int, end: int) -> tuple[int, str]:
@@ -272,13 +277,14 @@ class Walker:
 
     def _follow(self, piece: Piece, stream: Stream, begun: Entry, end: int) -> tuple[int, str]:
         assert begun.after is not None
-        kind, value, count = (np.ascontiguousarray(column[:end]) for column in (stream.kind, stream.value, stream.count))
-        ends = np.cumsum(count[piece.first + 1 :])
+        kind, value, count = stream.kind[:end], stream.value[:end], stream.count[:end]
+        ends = np.cumsum(count[piece.first + 1 :]) if self._keeps_path else _NO_ENDS
         entries, registers = self._entries, self._registers
         entries[0], registers[0], steps = begun.number, 0, 1
         row, taken, state, register = piece.first + 1, 0, begun.after.number, 0
         self._walk.crowd = max(self._walk.crowd, len(begun.after.states))
         reason = ""
+        self._taken = 0
         while True:
             why, row, taken, state, register, steps = self._forward.walk(
                 kind, value, count, row, taken, state, register, entries, registers, steps
@@ -310,6 +316,7 @@ class Walker:
                     self._forward.add(state, table.REGISTER_0 + register, exact.number, exact.after.number, 0, 0)
                     continue
             reason = "cap" if self._automaton.step(state, symbol).is_too_many else "contradiction"
+            self._taken = taken
             break
         self._commit(piece, steps, ends, is_end=True)
         return row, reason
@@ -550,8 +557,10 @@ class Walker:
             window, uses = self.windows[number], int(self._uses[number])
             quality = "certain" if window.is_certain else "ambiguous"
             counts.windows[quality] += uses
-            counts.frames[quality] += uses * sum(step.entry.is_frame and step.entry.before.number != NOWHERE for step in window.steps)
-            for step, remark in window.remarks:
+            counts.frames[quality] += uses * sum(
+                step.entry.is_frame and step.entry.before.number != NOWHERE for step in window.steps
+            )
+            for _, remark in window.remarks:
                 if remark.kind != "loop":
                     counts.remarks[remark.kind, remark.address, remark.value] += uses
                 elif window.is_certain and not remark.factor:
@@ -620,7 +629,9 @@ class Walker:
         if fact[0] != "call":
             return fact
         _, stack, site, callee = fact
-        assert isinstance(stack, int) and isinstance(site, int) and isinstance(callee, int)
+        assert isinstance(stack, int)
+        assert isinstance(site, int)
+        assert isinstance(callee, int)
         caller = self.context(stack, site)
         return "call", self._node(CallNode(caller, site, self.program.extent(callee)[0]))
 

@@ -1,0 +1,172 @@
+"""Show the path that AMD AIE cores took: from execution-mode trace and a listing of the program.
+
+The listing is the text of llvm-objdump -d (llvm-aie), a Chess .lst, or JSON. No time is recorded in this mode: the
+result is what was executed in which order and how often. Where frames and listing leave more than one path, the answer
+says so. Without further flags: how far the path is known, functions, loops, and what the answer rests on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.common import add_input, close, natural, print_json, read, say
+from lanescope.devices import Family
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.devices.aie.path.products import Paths
+    from lanescope.trace import Table
+
+EXAMPLES = (
+    "lanescope path capture.bin --listing main.lst",
+    "lanescope path capture.bin --listing main.lst --annotate",
+)
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    add_input(parser, [family for family in families if family.name == "aie"])
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--path", action="store_true", help="the path itself, a row for each straight stretch")
+    what.add_argument("--annotate", action="store_true", help="the listing, each bundle with its visits")
+    what.add_argument("--calls", action="store_true", help="the call tree")
+    what.add_argument("--lcov", metavar="FILE", help="write coverage as an lcov tracefile")
+    what.add_argument(
+        "--timeline", metavar="FILE", help="write calls in order of execution (.pftrace, .json); no time is claimed"
+    )
+    what.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.path/1")
+    parser.add_argument("--core", metavar="COL,ROW", type=_place, help="only the core there; default: all")
+    parser.add_argument(
+        "--cap", metavar="N", type=natural, default=4000, help="guesses followed at a time; default: 4000"
+    )
+    parser.add_argument("--limit", metavar="N", type=natural, help="with --path: only the first N rows")
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Walk, and show what was asked for."""
+    from lanescope.devices.aie.path import inputs, schema
+    from lanescope.devices.aie.path.products import Paths
+
+    trace = read(args.input, args)
+    found = inputs.of_trace(trace)
+    if found is None:
+        raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
+    paths = Paths(trace, found.program, found.errata, cap=max(1, args.cap), core=args.core)
+    if not paths.recordings:
+        raise UsageError(
+            f"{args.input} has no recording in execution mode{' of that core' if args.core else ''}",
+            hint="only cores have it; `lanescope info` says what there is",
+        )
+    if args.annotate or args.calls:
+        from lanescope.devices.aie.path import reports
+
+        _print(reports.annotated(paths) if args.annotate else reports.call_lines(paths))
+    elif args.path:
+        _show(paths.table(schema.PATH), "the path", limit=args.limit, is_hex=True)
+    elif args.json:
+        _json(paths)
+    elif args.lcov or args.timeline:
+        _write(paths, args, Path(found.listing))
+    else:
+        _overview(paths)
+    _say_doubts(paths)
+    return close(trace, args)
+
+
+def _place(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not COL,ROW")
+    return int(parts[0]), int(parts[1])
+
+
+def _print(lines: Iterable[str]) -> None:
+    from lanescope.view.text import escape
+
+    for line in lines:
+        print("\t".join(escape(part) for part in line.split("\t")))
+
+
+def _show(table: Table, title: str, *, limit: int | None = None, is_hex: bool = False) -> None:
+    from itertools import islice
+
+    from lanescope.view.tables import show
+
+    addresses = {column.name for column in table.spec.columns if column.unit == "bytes" and column.name != "size"}
+    names = [name for name in table.spec.names if name != "track_id"]
+    rows = (
+        [f"{row[name]:#x}" if name in addresses and row[name] is not None else row[name] for name in names]
+        for row in islice(table.rows(), limit)
+    )
+    show(names, rows, title=title)
+
+
+def _overview(paths: Paths) -> None:
+    from lanescope.devices.aie.path import schema
+
+    for spec, title in (
+        (schema.WALKS, "how far the path is known, in frames"),
+        (schema.FUNCTIONS, "functions"),
+        (schema.LOOPS, "zero-overhead loops"),
+        (schema.ASSUMPTIONS, "what this rests on"),
+    ):
+        table = paths.table(spec)
+        if len(table):
+            _show(table, title)
+            print()
+
+
+def _json(paths: Paths) -> None:
+    tables = {
+        lazy.spec.name.removeprefix("aie_path_").removeprefix("aie_"): [_clean(row) for row in lazy.table.rows()]
+        for lazy in paths.tables()
+        if lazy.spec.name.startswith("aie_path")
+    }
+    print_json("lanescope.path/1", listing=paths.program.source, **tables)
+
+
+def _clean(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
+
+
+def _write(paths: Paths, args: argparse.Namespace, listing: Path) -> None:
+    from lanescope.devices.aie.path import reports
+    from lanescope.exchange.output import opened
+    from lanescope.view.text import escape
+
+    target = Path(args.lcov or args.timeline).resolve()
+    if target.exists():
+        if any(Path(each).exists() and target.samefile(each) for each in (args.input, listing)):
+            raise UsageError(f"{target} is an input", hint="write to another file")
+        if not args.force:
+            raise UsageError(f"{target} is there already", hint="say --force to replace it")
+    if args.lcov:
+        with opened(target) as file:
+            size = sum(file.write(f"{line}\n".encode()) for line in reports.lcov(paths, listing))
+        say(f"{escape(str(target))}: {size} bytes")
+        return
+    trace = reports.timeline(paths)
+    if target.suffix == ".pftrace":
+        from lanescope.exchange import perfetto as writer
+    elif target.suffix == ".json":
+        from lanescope.exchange import chrome as writer  # type: ignore[no-redef]
+    else:
+        raise UsageError(f"a timeline is no {target.suffix or 'file without a suffix'}", hint="say .pftrace or .json")
+    with opened(target) as file:
+        writer.write(trace, file)
+    say(f"{escape(str(target))}: {len(trace.slices)} calls in order; no time is claimed")
+
+
+def _say_doubts(paths: Paths) -> None:
+    from lanescope.devices.aie.path.walker import REASONS
+
+    reasons: dict[str, int] = {}
+    for _, walk in paths.walks:
+        for lost in walk.unresolved:
+            reasons[lost.reason] = reasons.get(lost.reason, 0) + 1
+    for reason, count in reasons.items():
+        say(f"lanescope: {count} stretch{'es' if count > 1 else ''} of frames without a path: {REASONS[reason]}")

@@ -1,0 +1,74 @@
+"""What the user gives besides the capture: the listing, the ELF file, what is known of the device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.devices.aie.path import program as programs
+from lanescope.devices.aie.path.machine import Erratum, settled
+from lanescope.devices.aie.path.program import Program
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A program and what is known of the device.
+
+    Attributes:
+        program: the program.
+        errata: what the device does.
+        listing: where the listing is.
+    """
+
+    program: Program
+    errata: Erratum
+    listing: str
+
+
+def errata_of(text: str) -> Erratum:
+    """Read names of errata, separated by commas.
+
+    Raises:
+        UsageError: there is none of such a name.
+    """
+    known = {erratum.flag: erratum for erratum in Erratum}
+    found = Erratum(0)
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name not in known:
+            raise UsageError(f"no erratum is called {name!r}", hint="there are " + ", ".join(known))
+        found |= known[name]
+    return settled(found)
+
+
+def of_options(options: Mapping[str, Any]) -> Given | None:
+    """Return what decode options give; None: no listing.
+
+    Raises:
+        InputError: listing or ELF file cannot be read.
+        UsageError: an unknown erratum, or an ELF file without a listing.
+    """
+    errata = errata_of(str(options.get("errata") or ""))
+    listing, elf = options.get("listing"), options.get("elf")
+    if not listing:
+        if elf:
+            raise UsageError("an ELF file alone does not tell the instructions", hint="say --listing FILE as well")
+        return None
+    program = programs.read(Path(listing))
+    return Given(program.with_elf(Path(elf)) if elf else program, errata, str(listing))
+
+
+def of_trace(trace: Trace) -> Given | None:
+    """Return what a trace was opened with."""
+    for row in trace.inputs.rows():
+        if row["family"] == "aie" and row["part"] == "main" and row["options"]:
+            given = of_options(json.loads(row["options"]))
+            if given is not None:
+                return given
+    return None
