@@ -127,8 +127,8 @@ def record(rng: np.random.Generator, frames: int, overruns: int) -> FlowRecordin
     # A hot loop now and then: many branches the same way.
     hot = rng.random(events) < 0.01
     repeated = np.where(hot & (kind == Retired.BRANCH), rng.integers(2, 3000, events), 1)
-    rows = flow_of(np.repeat(kind, repeated), np.repeat(value, repeated))
-    made_kind, made_value, made_count = (column[:frames] for column in rows)
+    all_kinds, all_values, all_counts = flow_of(np.repeat(kind, repeated), np.repeat(value, repeated))
+    made_kind, made_value, made_count = all_kinds[:frames], all_values[:frames], all_counts[:frames]
     pieces = pieces_of(rng, len(made_kind), overruns) if len(made_kind) else ((0, 0),)
     anchors = tuple(rng.choice(addresses, len(pieces)).tolist())
     parts = []
