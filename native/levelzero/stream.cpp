@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "process.hpp"
@@ -19,30 +19,37 @@ void add(std::atomic<u64>& counter, u64 count = 1) {
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
+// Files are opened by name each time they are needed: a descriptor that stayed open could be closed by the program, and
+// come to mean one of its own files.
+int open_file(const std::string& path, int flags) {
+    return ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+}
+
+// Whether a file may become so long; writing beyond would be a signal to the program.
+bool is_allowed(u64 size) {
+    rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
 }  // namespace
 
-Stream::Stream(u64 number, std::string path, const u8* uuid) : number_(number), path_(std::move(path)) {
+Stream::Stream(u64 number, std::string path, const u8* uuid)
+    : number_(number), path_(std::move(path)), packet_path_(path_ + ".live") {
     std::memcpy(uuid_, uuid, sizeof uuid_);
 }
 
 void Stream::open(u32 thread) {
     thread_ = thread;
-    next_size_ = first_packet;
     retry_ = 0;
     add(threads_);
 }
 
 void Stream::close() {
     if (packet_ == nullptr) return;
-    const usize used = (static_cast<usize>(at_ - base_) + 7) & ~usize{7};
-    const u64 before = file_size_ - packet_->packet_bits / 8;
-    packet_->packet_bits = 8 * used;
-    packet_->complete = 1;
+    // Should this fail, the packet stays where it is, and readers find it there.
+    const bool is_moved = append_packet();
     unmap();
-    add(bytes_, before + used - file_size_);
-    file_size_ = before + used;
-    // Should this fail, readers see zeros after the last packet.
-    (void)!::truncate(path_.c_str(), static_cast<off_t>(file_size_));
+    if (is_moved) ::unlink(packet_path_.c_str());
 }
 
 void Stream::forget() {
@@ -51,8 +58,8 @@ void Stream::forget() {
 }
 
 void Stream::unmap() {
-    if (mapped_ != nullptr) munmap(mapped_, mapped_size_);
-    mapped_ = base_ = nullptr;
+    if (base_ != nullptr) munmap(base_, packet_size);
+    base_ = nullptr;
     packet_ = nullptr;
     room_ = 0;
 }
@@ -74,69 +81,91 @@ bool Stream::make_room(u64& now, usize size) {
         now = last_;
         if (size <= room_) return true;
     }
-    if (size > first_packet - sizeof(Packet) || now < retry_) return false;
-    if (next_packet(now, size)) return true;
-    retry_ = now + retry_after;
-    return false;
+    if (size > packet_size - sizeof(Packet) || now < retry_) return false;
+    if (packet_ == nullptr ? !map_packet() : !append_packet()) {
+        retry_ = now + retry_after;
+        return false;
+    }
+    begin_packet(now);
+    return true;
 }
 
-// The file is opened by name each time: a descriptor that stayed open could be closed by the program, and come to
-// mean one of its own files. The blocks are allocated before they are mapped: a full disk is an answer here, and
-// would be a signal later.
-bool Stream::next_packet(u64 now, usize size) {
-    if (packet_ != nullptr && room_ > largest_packet / 4) {
-        // A long pause: the rest of the packet is given back.
-        close();
-    } else if (packet_ != nullptr) {
-        packet_->complete = 1;
+// The blocks are allocated before they are mapped: a full disk is an answer here, and would be a signal later.
+bool Stream::map_packet() {
+    int error = is_allowed(packet_size) ? 0 : EFBIG;
+    const int file = error == 0 ? open_file(packet_path_, O_RDWR | O_TRUNC) : -1;
+    void* pages = MAP_FAILED;
+    if (error == 0) error = file < 0 ? errno : posix_fallocate(file, 0, packet_size);
+    if (error == 0) {
+        pages = mmap(nullptr, packet_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (pages == MAP_FAILED) error = errno;
     }
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file >= 0) ::close(file);
+    if (error != 0) {
+        if (file >= 0) ::unlink(packet_path_.c_str());
+        output_failed(packet_path_.c_str(), error);
+        return false;
+    }
+    base_ = static_cast<u8*>(pages);
+    packet_ = static_cast<Packet*>(pages);
+    return true;
+}
+
+// Begins to fill the mapped packet anew. Whatever of this is in the file at a kill, it holds no event of another packet,
+// and has no new number before all the rest is new; at first it is no packet before all of it is there.
+void Stream::begin_packet(u64 now) {
+    std::atomic_ref(packet_->content_bits).store(8 * sizeof(Packet), std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    packet_->stream = 0;
+    packet_->begin = packet_->end = now;
+    packet_->packet_bits = 8 * packet_size;
+    packet_->discarded = discarded();
+    packet_->thread = thread_;
+    packet_->complete = 0;
+    std::memcpy(packet_->uuid, uuid_, sizeof uuid_);
+    std::atomic_ref(packet_->sequence).store(packets(), std::memory_order_release);
+    std::atomic_ref(packet_->magic).store(packet_magic, std::memory_order_release);
+    at_ = base_ + sizeof(Packet);
+    room_ = packet_size - sizeof(Packet);
+    last_ = now;
+    add(packets_);
+}
+
+// Appends the mapped packet to the stream. If there is no room for all of it the stream ends where it ended before.
+bool Stream::append_packet() {
+    const usize used = (static_cast<usize>(at_ - base_) + 7) & ~usize{7};
+    std::memset(at_, 0, static_cast<usize>(base_ + used - at_));
+    Packet header = *packet_;
+    header.packet_bits = 8 * used;
+    header.complete = 1;
+    const int file = open_file(path_, O_WRONLY | O_APPEND);
     if (file < 0) {
         output_failed(path_.c_str(), errno);
         return false;
     }
-    const usize wanted = std::max(next_size_, size + sizeof(Packet));
-    const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
-    const u64 floor = file_size_ / page * page;
-    const usize skipped = static_cast<usize>(file_size_ - floor);
-    void* pages = MAP_FAILED;
-    int error = posix_fallocate(file, static_cast<off_t>(file_size_), static_cast<off_t>(wanted));
+    const off_t before = lseek(file, 0, SEEK_END);
+    int error = before < 0 ? errno : is_allowed(static_cast<u64>(before) + used) ? 0 : EFBIG;
+    const auto write_all = [&](const void* data, usize size) {
+        const auto* from = static_cast<const u8*>(data);
+        for (usize done = 0; error == 0 && done < size;) {
+            const ssize_t count = ::write(file, from + done, size - done);
+            if (count >= 0) {
+                done += static_cast<usize>(count);
+            } else if (errno != EINTR) {
+                error = errno;
+            }
+        }
+    };
+    write_all(&header, sizeof header);
+    write_all(base_ + sizeof header, used - sizeof header);
     if (error == 0) {
-        pages = mmap(nullptr, skipped + wanted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file,
-                     static_cast<off_t>(floor));
-        if (pages == MAP_FAILED) error = errno;
-    }
-    if (error != 0) {
-        // What was allocated in vain goes, so that the file ends with a packet.
-        (void)!ftruncate(file, static_cast<off_t>(file_size_));
-        ::close(file);
+        add(bytes_, used);
+    } else {
+        if (before >= 0) (void)!ftruncate(file, before);
         output_failed(path_.c_str(), error);
-        return false;
     }
     ::close(file);
-    unmap();
-    mapped_ = static_cast<u8*>(pages);
-    mapped_size_ = skipped + wanted;
-    base_ = mapped_ + skipped;
-    packet_ = reinterpret_cast<Packet*>(base_);
-    Packet header{};
-    std::memcpy(header.uuid, uuid_, sizeof uuid_);
-    header.magic = packet_magic;
-    header.begin = header.end = now;
-    header.content_bits = 8 * sizeof(Packet);
-    header.packet_bits = 8 * static_cast<u64>(wanted);
-    header.discarded = discarded();
-    header.sequence = packets();
-    header.thread = thread_;
-    *packet_ = header;
-    file_size_ += wanted;
-    at_ = base_ + sizeof(Packet);
-    room_ = wanted - sizeof(Packet);
-    last_ = now;
-    next_size_ = std::min(2 * next_size_, largest_packet);
-    add(packets_);
-    add(bytes_, wanted);
-    return true;
+    return error == 0;
 }
 
 }  // namespace lanescope::levelzero

@@ -1,7 +1,9 @@
-// One stream of events of one thread at a time: a file of packets, the newest of which is mapped into memory.
+// One stream of events of one thread at a time: a file of packets, and beside it a small file that is mapped into memory
+// and holds the packet that is being filled.
 //
-// Nothing is buffered: an event is in the file once it is committed, for the kernel keeps the pages of a program that is
-// killed. The packet says after each event how far it is filled, so that at most the event under way is lost.
+// Nothing is buffered elsewhere: an event is in that file once it is committed, for the kernel keeps the pages of a
+// program that is killed. The packet says after each event how far it is filled, so that at most the event under way is
+// lost. A full packet is appended to the stream; a kill in between leaves it in both files, with one number.
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,8 @@ struct Packet {
 static_assert(sizeof(Packet) == 80);
 inline constexpr u32 packet_magic = 0xC1FC1FC1;
 
-inline constexpr usize first_packet = 16 << 10, largest_packet = 256 << 10;
+// Size of a packet: it should stay in a processor's second cache.
+inline constexpr usize packet_size = 128 << 10;
 // Size of an event's header: its number, and the low half of its time.
 inline constexpr usize event_header = 6;
 
@@ -84,7 +87,9 @@ public:
 
 private:
     bool make_room(u64& now, usize size);
-    bool next_packet(u64 now, usize size);
+    bool map_packet();
+    void begin_packet(u64 now);
+    bool append_packet();
     void unmap();
     u8* refuse();
     u8* refuse_and_free();
@@ -98,13 +103,9 @@ private:
     std::atomic<u64> events_ = 0;
 
     u64 number_, operations_ = 0;
-    std::string path_;
+    std::string path_, packet_path_;
     u8 uuid_[16];
-    u8* mapped_ = nullptr;       // pages that hold the packet
-    usize mapped_size_ = 0;
-    u64 file_size_ = 0;
-    usize next_size_ = first_packet;
-    u64 retry_ = 0;              // no new packet is tried before this time
+    u64 retry_ = 0;              // nothing is tried again before this time
     u32 thread_ = 0;
     std::atomic<u64> discarded_ = 0, bytes_ = 0, packets_ = 0, threads_ = 0;
 };

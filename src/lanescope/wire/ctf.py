@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +125,20 @@ def describe(text: bytes) -> Description:
         raise CtfError("it does not begin as one of CTF 1.8 does")
     if len(text) > MOST_TEXT:
         raise CtfError(f"it is longer than {MOST_TEXT} bytes")
-    return _Parser(text.decode(errors="replace")).description()
+    head, events, rest = text.decode(errors="replace").partition("\nevent {")
+    parser = _Parser(head)
+    parser.declarations()
+    # Processes of one program say the same of their events.
+    parser.take(_declared(" ".join(parser.aliases) + events + rest))
+    return parser.description()
+
+
+@lru_cache(maxsize=4)
+def _declared(text: str) -> _Parser:
+    """Read declarations."""
+    parser = _Parser(text)
+    parser.declarations()
+    return parser
 
 
 class _Parser:
@@ -133,6 +147,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = list(self._split(text))
         self._at = 0
+        self.aliases: list[str] = []
         self._types: dict[str, Field] = {}
         self._attributes: dict[str, dict[str, str | int]] = {}
         self._structs: dict[str, tuple[Field, ...]] = {}
@@ -170,11 +185,23 @@ class _Parser:
             raise CtfError(f"{token!r} is no name")
         return token
 
-    def description(self) -> Description:
+    def declarations(self) -> None:
+        """Read to the end."""
         while self._peek():
             self._declaration(self._word())
             while self._peek() == ";":
                 self._next()
+        self._tokens = []
+
+    def take(self, other: _Parser) -> None:
+        """Take over what another one has read."""
+        self._events.update(other._events)
+        self._structs.update(other._structs)
+        for what, values in other._attributes.items():
+            self._attributes.setdefault(what, {}).update(values)
+
+    def description(self) -> Description:
+        """Return what was read."""
         trace, clock = self._attributes.get("trace", {}), self._attributes.get("clock", {})
         if trace.get("byte_order", "le") != "le":
             raise CtfError("its bytes are big-endian")
@@ -205,9 +232,11 @@ class _Parser:
             raise CtfError(f"{what} is not understood")
 
     def _alias(self) -> None:
+        begin = self._at - 1
         kind = self._type()
         self._expect(":=")
         self._types[self._word()] = kind
+        self.aliases += [*self._tokens[begin : self._at], ";"]
 
     def _block(self, what: str) -> None:
         """Read ``what { name = value; name.name := struct { ... }; }``."""
@@ -473,6 +502,23 @@ class Events:
     def packet(self, column: str) -> U64:
         """Return a column of ``packets``."""
         return self.packets[:, PACKET.index(column)]
+
+    def without_last(self) -> Events:
+        """Return them without the last packet, which stands elsewhere as well: its bytes become filler."""
+        row = dict(zip(PACKET, self.packets[-1].tolist(), strict=True))
+        kept = row["first_event"]
+        used = row["content"] - row["lost"]
+        return Events(
+            self.data,
+            self.packets[:-1],
+            self.losses,
+            self.classes[:kept],
+            self.times[:kept],
+            self.payloads[:kept],
+            self.decoded - used,
+            self.filler + used + row["lost"],
+            self.lost - row["lost"],
+        )
 
 
 #: Stands for a number that no event has.
@@ -749,51 +795,3 @@ class _Walk:
             self.found.append((number, time, payload))
             at = after
         return at
-
-
-# --- after the writer ---------------------------------------------------------------------------------------------
-
-
-def trim(path: str, about: Description) -> int:
-    """Cut what a writer had set aside and never used from the end of a stream; its events stay.
-
-    A writer that was killed leaves its last packet as large as it was going to be, or zeros behind it, which other
-    readers take for a damaged packet. Nobody may be writing to the stream any more.
-
-    Args:
-        path: the stream.
-        about: the description of its trace.
-
-    Returns:
-        How many bytes went.
-    """
-    layout = Layout.of(about)
-    size_at, content_at = layout.parts["packet_size"], layout.parts["content_size"]
-    if _ABSENT in (size_at, content_at):
-        return 0
-    with open(path, "r+b") as file:  # noqa: PTH123 (as given)
-        whole = end = file.seek(0, 2)
-        at, last = 0, -1
-        while at + layout.packet_header <= whole:
-            file.seek(at)
-            head = file.read(layout.packet_header)
-            size, content = (int.from_bytes(head[place : place + 8], "little") for place in (size_at, content_at))
-            magic = int.from_bytes(head[layout.parts["magic"] : layout.parts["magic"] + 4], "little")
-            if magic != MAGIC or size % 8 or not 8 * layout.packet_header <= content <= size or at + size // 8 > whole:
-                break
-            last, at = at, at + size // 8
-        if at < whole:
-            file.seek(at)
-            while piece := file.read(1 << 20):
-                if any(piece):
-                    return 0
-            end = at
-        if last >= 0:
-            file.seek(last + content_at)
-            used = -(-int.from_bytes(file.read(8), "little") // 64) * 8
-            if last + used < end:
-                file.seek(last + size_at)
-                file.write((8 * used).to_bytes(8, "little"))
-                end = last + used
-        file.truncate(end)
-    return whole - end

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LAYER = "libze_tracing_layer.so.1"
 PRELOADED = "liblanescope_ze_preload.so"
 LOADER = "libze_loader.so.1"
+#: How a packet begins. Source: CTF 1.8.3, section 5.
+MAGIC = 0xC1FC1FC1
 #: What separates the folders of LD_LIBRARY_PATH, the libraries of LD_PRELOAD, or begins what both replace.
 _APART = (":", ";", "$", " ", "\t", "\n")
 #: Signals that are for the program when somebody sends them to us.
@@ -211,7 +213,7 @@ def make_room(folder: Path, *, force: bool) -> None:
 
 
 def tidy(folder: Path) -> int:
-    """Trim the streams of processes that have ended; return how many processes there are."""
+    """Append what processes that have ended left in packets; return how many processes there are."""
     from lanescope.errors import InputError
     from lanescope.wire import ctf
 
@@ -220,11 +222,40 @@ def tidy(folder: Path) -> int:
         count += 1
         with contextlib.suppress(OSError, InputError):
             about = ctf.describe(path.read_bytes())
-            if _is_running(about):
-                continue
-            for stream in path.parent.glob("stream_*"):
-                ctf.trim(str(stream), about)
+            if not _is_running(about):
+                for live in path.parent.glob("stream_*.live"):
+                    _settle(live, ctf.Layout.of(about))
     return count
+
+
+def _settle(live: Path, layout: ctf.Layout) -> None:
+    """Append the packet that a thread was filling to its stream; nobody may be writing to it any more."""
+
+    def part(head: bytes | bytearray, name: str, size: int = 8) -> int:
+        return int.from_bytes(head[layout.parts[name] : layout.parts[name] + size], "little")
+
+    packet = bytearray(live.read_bytes())
+    used = (part(packet, "content_size") + 63) // 64 * 8
+    if part(packet, "magic", 4) != MAGIC or not layout.packet_header <= used <= len(packet):
+        live.unlink()  # it was never begun
+        return
+    stream = live.with_suffix("")
+    with stream.open("a+b") as file:
+        whole, at, last = file.seek(0, os.SEEK_END), 0, -1
+        while at + layout.packet_header <= whole:
+            file.seek(at)
+            head = file.read(layout.packet_header)
+            size = part(head, "packet_size") // 8
+            if size < layout.packet_header or at + size > whole:
+                break
+            at, last = at + size, part(head, "packet_seq_num")
+        if last != part(packet, "packet_seq_num"):
+            # What follows the last whole packet is the begin of this one.
+            file.truncate(at)
+            place = layout.parts["packet_size"]
+            packet[place : place + 8] = (8 * used).to_bytes(8, "little")
+            file.write(packet[:used])
+    live.unlink()
 
 
 def _is_running(about: ctf.Description) -> bool:

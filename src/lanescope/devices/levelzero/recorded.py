@@ -24,6 +24,8 @@ Int64 = npt.NDArray[np.int64]
 #: Times beyond this are none: they come from damaged packets.
 _LATEST_NS = 1 << 62
 _STREAM = "stream_*"
+#: Ending of the file that holds the packet that is being filled, beside its stream.
+LIVE = ".live"
 #: What a recording of ours calls itself, and the versions of its records that are read.
 DOMAIN = "lanescope_ze"
 VERSIONS = (1,)
@@ -133,11 +135,17 @@ def read(capture: Capture) -> Recording:
             raise InputError(f"{source.path}: a trace of another producer", hint="babeltrace2 shows any CTF trace")
         process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
-        for path in sorted(folder.glob(_STREAM), key=lambda path: (len(path.name), path.name)):
+        found: list[Stream] = []
+        for path in sorted(folder.glob(_STREAM), key=_stream_order):
             if path.is_file() and path.stat().st_size:
                 stream = _stream(capture.use(f"{part}/{path.name}", path), f"{part}/{path.name}", number, process)
-                stream.thread = rows.threads(number, stream)
-                streams.append(stream)
+                if found and stream.part == found[-1].part + LIVE:
+                    _leave_out_twin(found[-1], stream)
+                found.append(stream)
+        for stream in found:
+            stream.ts = np.minimum(stream.events.times, np.uint64(_LATEST_NS)).astype(np.int64) + process.epoch_ns
+            stream.thread = rows.threads(number, stream)
+        streams += found
         processes.append(process)
     _order(streams)
     for stream in streams:
@@ -168,19 +176,27 @@ def _epoch(about: ctf.Description, before: Sequence[Process]) -> int:
     return about.epoch_ns
 
 
+def _stream_order(path: Path) -> tuple[int, str]:
+    """Order streams by number, each before the packet that was being filled for it."""
+    name = path.name.removesuffix(LIVE)
+    return len(name), path.name
+
+
 def _stream(source: Source, part: str, number: int, process: Process) -> Stream:
     events = process.reader.read(source.read())
-    ts = np.minimum(events.times, np.uint64(_LATEST_NS)).astype(np.int64) + process.epoch_ns
     complete = events.packet("complete")
-    return Stream(
-        source,
-        part,
-        number,
-        events,
-        ts,
-        np.empty(0, np.int32),
-        bool(len(complete)) and not (complete[-1] & np.uint64(1)),
-    )
+    is_open = bool(len(complete)) and not (complete[-1] & np.uint64(1))
+    return Stream(source, part, number, events, np.empty(0, np.int64), np.empty(0, np.int32), is_open)
+
+
+def _leave_out_twin(stream: Stream, live: Stream) -> None:
+    """Leave one out of two packets of one number: a kill came when the packet had been appended, wholly or in part."""
+    ours, theirs = stream.events, live.events
+    if len(ours.packets) and len(theirs.packets) and ours.packet("sequence")[-1] == theirs.packet("sequence")[-1]:
+        if ours.packet("cut")[-1]:
+            stream.events = ours.without_last()
+        else:
+            live.events = theirs.without_last()
 
 
 def _order(streams: Sequence[Stream]) -> None:
