@@ -2,14 +2,15 @@
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from devices.aie.path import fitted, language, matching
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from devices.aie.path import fitted, language, matching
 from lanescope._native import core
 from lanescope.devices.aie.path import automaton, program, streams, walker
 from lanescope.devices.aie.path.machine import ERRATUM_DOCS, KINDS, UNKNOWN, Erratum, settled
@@ -144,7 +145,7 @@ def test_a_lost_frame_is_no_crash_and_a_marked_one_no_certainty(seed, at, marked
         [(piece.first, piece.last) for piece in walk.pieces] + [(lost.first, lost.last) for lost in walk.unresolved]
     )
     # Each row is walked or given up, and none twice.
-    assert all(a[1] < b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(spans))
     frames = int(rest.count[np.isin(rest.kind, (NEW_PC, TAKEN, NOT_TAKEN, LOOP))].sum())
     resumed = sum(piece.is_resumed for piece in walk.pieces)
     assert sum(walk.counts.frames.values()) == frames - resumed
@@ -266,22 +267,31 @@ def test_the_place_of_a_loop_frame_is_decided_by_a_branch_before_its_end():
     assert early.pieces[0].places | late.pieces[0].places == both.places
 
 
-AMBIGUOUS = ("lda p7, [sp, #-32]", "nop", "nop", "nop", "jnzd r1, r1, p7", *NOPS, "done")
+#: A jump into a function whose loop is closed by a branch to where a value from memory says.
+AMBIGUOUS = ("j #0x18", *NOPS, "lda p7, [sp, #-32]", "nop", "nop", "jnzd r1, r1, p7", *NOPS, "done")
+AMBIGUOUS_FUNCTIONS = [(0, "main"), (6, "loop")]
 
 
 def test_an_ambiguous_program_is_reported_as_such():
-    walk = Walker(listing(*AMBIGUOUS, functions=[(0, "main")])).walk(stream((START, 0), (TAKEN,), (NOT_TAKEN,)))
+    made = Walker(listing(*AMBIGUOUS, functions=AMBIGUOUS_FUNCTIONS), keeps_path=True)
+    walk = made.walk(stream((START, 0), (TAKEN,), (NOT_TAKEN,)))
     # Any bundle of the function outside of the slots may be the head, but one that no branch follows.
-    assert {target for _, _, target in walk.counts.remarks} == {0, 4, 8, 12, 16}
-    assert walk.counts.frames["ambiguous"] == 1
-    assert walk.counts.least["visit", 16] == 2
+    assert {target for _, _, target in walk.counts.remarks} == {0x18, 0x1C, 0x20, 0x24}
+    before, window = [window for window, _ in matching.windows_of(made, walk.pieces[0])]
+    assert before.is_certain
+    assert window.alternatives == 4
+    # What all have in common: the branch with its slots.
+    assert window.common == (6, 0)
+    assert walk.counts.frames == {"ambiguous": 1, "certain": 1}
+    assert walk.counts.least["visit", 0x24] == 2
+    assert (walk.counts.least["visit", 0x20], walk.counts.most["visit", 0x20]) == (1, 2)
 
 
 def test_the_cap_is_reported_not_silent():
-    walk = Walker(listing(*AMBIGUOUS, functions=[(0, "main")]), cap=3).walk(
+    walk = Walker(listing(*AMBIGUOUS, functions=AMBIGUOUS_FUNCTIONS), cap=3).walk(
         stream((START, 0), (TAKEN,), (TAKEN,), (NOT_TAKEN,))
     )
-    assert "cap" in {lost.reason for lost in walk.unresolved}
+    assert walk.unresolved == [Unresolved(1, 3, "cap")]
 
 
 def test_losses_end_a_path_and_an_address_begins_a_new_one():
@@ -289,7 +299,7 @@ def test_losses_end_a_path_and_an_address_begins_a_new_one():
     found = listing(*main, "nop", "ret lr", *NOPS, functions=[(0, "main"), (16, "leaf")])
     rows = ((START, 0), (NEW_PC, 24), (RESTART, 0x40), (TAKEN,), (NEW_PC, 24), (NEW_PC, 48), (STOP,))
     walk = Walker(found).walk(stream(*rows))
-    assert [(piece.first, piece.last, piece.is_resumed) for piece in walk.pieces][0] == (0, 1, False)
+    assert (walk.pieces[0].first, walk.pieces[0].last, walk.pieces[0].is_resumed) == (0, 1, False)
     assert walk.unresolved == [Unresolved(3, 3, "contradiction")]
     assert walk.pieces[-1].is_resumed
     marked = Walker(found).walk(stream(*rows[:2], (TAKEN,), (NEW_PC, 48), lost=[2]))

@@ -1,0 +1,282 @@
+"""What paths are good for: tables, SQL, the annotated listing, lcov, the call tree, calls in order; and the command."""
+
+import contextlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lanescope
+from devices.aie.path import fitted
+from lanescope import cli, session
+from lanescope.devices.aie import encode
+from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.path import products, program, reports, schema, simulate
+from lanescope.devices.aie.path.products import Paths
+from lanescope.errors import InputError, UsageError
+from lanescope.exchange import perfetto, sql
+
+LISTING = """
+00000000 <main>:
+       0: 00 00 00 00  \tmovxm\tp7, #0x10
+       4: 00 00 00 00  \tnop
+       8: 00 00 00 00  \tnop
+       c: 00 00 00 00  \tnop
+      10: 00 00 00 00  \tjl\t#0x60
+      14: 00 00 00 00  \tnop
+      18: 00 00 00 00  \tnop
+      1c: 00 00 00 00  \tnop
+      20: 00 00 00 00  \tnop
+      24: 00 00 00 00  \tnop
+      28: 00 00 00 00  \tjnzd\tr17, r17, p7
+      2c: 00 00 00 00  \tnop
+      30: 00 00 00 00  \tnop
+      34: 00 00 00 00  \tnop
+      38: 00 00 00 00  \tnop
+      3c: 00 00 00 00  \tnop
+      40: 00 00 00 00  \tj\t#0x0
+      44: 00 00 00 00  \tnop
+      48: 00 00 00 00  \tnop
+      4c: 00 00 00 00  \tnop
+      50: 00 00 00 00  \tnop
+      54: 00 00 00 00  \tnop
+
+00000060 <scale>:
+      60: 00 00 00 00  \tadd.nc\tlc, r0, #0
+      64: 00 00 00 00  \tmovxm\tls, #0x70
+      68: 00 00 00 00  \tmovxm\tle, #0x78
+      6c: 00 00 00 00  \tnop
+      70: 00 00 00 00  \tnop
+      74: 00 00 00 00  \tvmul
+      78: 00 00 00 00  \tnop
+      7c: 00 00 00 00  \tnop
+      80: 00 00 00 00  \tnop
+      84: 00 00 00 00 00 00 00 00 00 00 00 00 \tnop
+      90: 00 00 00 00  \tret\tlr
+      94: 00 00 00 00  \tnop
+      98: 00 00 00 00  \tnop
+      9c: 00 00 00 00  \tnop
+      a0: 00 00 00 00  \tnop
+      a4: 00 00 00 00  \tnop
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A folder with a listing and a capture that fit."""
+    (tmp_path / "main.lst").write_text(LISTING)
+    known = simulate.run(program.parse(LISTING), seed=5, bundles=3000)
+    (tmp_path / "run.bin").write_bytes(known.data)
+    with contextlib.chdir(tmp_path):
+        yield known
+
+
+@pytest.fixture
+def paths(here):
+    return Paths(lanescope.open("run.bin"), program.read(Path("main.lst")))
+
+
+def rows(paths, spec):
+    return list(paths.table(spec).rows())
+
+
+def test_counts_are_those_of_the_run(here, paths):
+    truth = Counter(here.path)
+    (walk,) = rows(paths, schema.WALKS)
+    assert walk["certain"] == walk["frames"] == len(here.retired)
+    for row in rows(paths, schema.BUNDLES):
+        # What follows the last frame is possible only.
+        assert row["least"] <= truth[row["address"]] <= row["most"] + 60
+        assert truth[row["address"]] - row["least"] <= 60
+    pairs = Counter(zip(here.path, here.path[1:], strict=False))
+    for row in rows(paths, schema.EDGES):
+        if row["kind"] == "loop":
+            assert 0 <= pairs[0x78, 0x70] - row["least"] <= 60
+    trips = Counter(value for what, value in here.retired if what.name == "LOOP")
+    found = {row["trips"]: row["entries"] for row in rows(paths, schema.LOOPS)}
+    assert found == trips
+    assert {row["trips_are"] for row in rows(paths, schema.LOOPS)} == {"exact"}
+    calls = [row for row in rows(paths, schema.CALLS) if row["site"] is not None]
+    assert [(row["function"], row["site"]) for row in calls] == [("scale", 0x10)]
+    assert 0 <= truth[0x60] - calls[0]["least"] <= 1
+
+
+def test_the_path_is_the_run(here, paths):
+    found = []
+    bundles = paths.program.bundles
+    index = paths.program.index
+    for row in rows(paths, schema.PATH):
+        if row["quality"] in ("certain", "loop"):
+            stretch = [b.address for b in bundles[index[row["first"]] : index[row["last"]] + 1]]
+            assert len(stretch) == row["bundles"]
+            found += stretch * row["passes"]
+    assert len(found) > 2900
+    assert found == here.path[: len(found)]
+    frames = [row["first_frame"] for row in rows(paths, schema.PATH) if row["quality"] != "assumption"]
+    assert frames == sorted(frames)
+
+
+def test_sql_sees_the_tables(here):
+    trace = lanescope.open("run.bin", listing="main.lst")
+    with sql.connect(trace, session.views(trace).values()) as connection:
+        told = connection.execute("select sum(frames), sum(certain) from aie_path_walks").fetchone()
+        executed = connection.execute("select sum(executed), sum(bundles) from aie_path_functions").fetchone()
+    assert told == (len(here.retired), len(here.retired))
+    assert executed == (len(set(here.path)), len(program.parse(LISTING).bundles))
+
+
+def test_without_a_listing_there_are_no_such_tables(here):
+    assert not any(name.startswith("aie_path") for name in session.views(lanescope.open("run.bin")))
+
+
+def test_what_is_wrong_with_a_listing_is_said_when_a_capture_is_opened(here):
+    with pytest.raises(InputError, match="no-such"):
+        lanescope.open("run.bin", listing="no-such.lst")
+    with pytest.raises(UsageError, match="lc-at-end"):
+        lanescope.open("run.bin", listing="main.lst", errata="nonsense")
+    with pytest.raises(UsageError, match="listing"):
+        lanescope.open("run.bin", elf="main.elf")
+
+
+def test_the_annotated_listing_has_every_line_and_the_visits(here, paths):
+    lines = list(reports.annotated(paths))
+    listed = [line.split(" | ", 1)[1] for line in lines[1:] if " | " in line]
+    for line in LISTING.splitlines():
+        if line:
+            assert any(shown.startswith(line) for shown in listed)
+    least = {row["address"]: row["least"] for row in rows(paths, schema.BUNDLES)}
+    numbered = [line for line in lines[1:] if " | " in line]
+    shown = {text.split(":")[0].strip(): line for line, text in zip(numbered, listed, strict=True)}
+    assert shown["74"].split("|")[0].strip().split("..")[0] == str(least[0x74])
+    outcomes = [value for what, value in here.retired if what.name == "BRANCH"]
+    taken, not_taken = map(int, re.findall(r"taken (\d+)", shown["28"]))
+    # The way behind the very last frame is not certain.
+    assert 0 <= sum(outcomes) - taken <= 1
+    assert 0 <= len(outcomes) - sum(outcomes) - not_taken <= 1
+    assert "passes" in shown["78"]
+
+
+def test_lcov_adds_up(here, paths, tmp_path):
+    lines = list(reports.lcov(paths, tmp_path / "main.lst"))
+    assert lines[1] == f"SF:{(tmp_path / 'main.lst').resolve()}"
+    data = dict(map(int, line[3:].split(",")) for line in lines if line.startswith("DA:"))
+    assert f"LF:{len(data)}" in lines
+    assert f"LH:{sum(n > 0 for n in data.values())}" in lines
+    text = (tmp_path / "main.lst").read_text().splitlines()
+    assert all(": 00 00" in text[number - 1] for number in data)
+    (function,) = [line for line in lines if line.startswith("FN:") and line.endswith(",scale")]
+    assert "60: 00" in text[int(function[3:].split(",")[0]) - 1]
+    assert len([line for line in lines if line.startswith("BRDA:")]) == 2
+
+
+def test_calls_in_order_are_nested_slices(here, paths, tmp_path):
+    trace = reports.timeline(paths)
+    names = trace.slices["name"].tolist()
+    calls = sum(row["least"] for row in rows(paths, schema.CALLS) if row["site"] is not None)
+    assert names.count("scale") in (calls, calls + 1)
+    assert names.count("main") == 1
+    # One after the other, inside of their caller.
+    begin, end = trace.slices["ts"], trace.slices["ts"] + trace.slices["dur"]
+    assert (begin[1:] >= begin[0]).all()
+    assert (end[1:] <= end[0]).all()
+    perfetto.write(trace, tmp_path / "calls.pftrace")
+    assert (tmp_path / "calls.pftrace").stat().st_size > 100
+
+
+def test_events_of_pc_mode_have_a_function_and_a_few_bundles(tmp_path):
+    mask, length = np.array([1, 0, 1], np.uint8), np.array([1, 3, 1], np.int64)
+    pc = np.array([0x74, 0, 0x2000], np.int64)
+    frames = Frames.join([encode.start(0, mode=1), encode.encode_pc_runs(mask, pc, length)])
+    packets = encode.packets(encode.header(0, 1, 2, 2), encode.pack(frames, mode=1))
+    (tmp_path / "pc.bin").write_bytes(packets.tobytes())
+    found = rows(Paths(lanescope.open(tmp_path / "pc.bin"), program.parse(LISTING)), schema.PC_PLACES)
+    assert [(row["function"], row["first"], row["last"], row["is_sure"]) for row in found] == [
+        ("scale", 0x64, 0x74, True),
+        ("", None, None, False),
+    ]
+
+
+def test_recordings_decide_where_loop_frames_come(tmp_path):
+    """A loop with a branch in its body says it; from then on all is walked with that."""
+    text = LISTING.replace("74: 00 00 00 00  \tvmul", "74: 00 00 00 00  \tjz r0, #0x90")
+    slots = "".join(f"      {0x78 + 4 * i:x}: 00 00 00 00  \tnop\n" for i in range(6))
+    head, rest = text.split("      78:", 1)
+    tail = rest[rest.index("      90:") :]
+    text = (head + slots + tail).replace("le, #0x78", "le, #0x8c")
+    known = simulate.run(program.parse(text), seed=3, bundles=2000, taken=0.2)
+    (tmp_path / "run.bin").write_bytes(known.data)
+    paths = Paths(lanescope.open(tmp_path / "run.bin"), program.parse(text))
+    assert "last bundle of the body" in " ".join(row["note"] for row in rows(paths, schema.ASSUMPTIONS))
+    (walk,) = rows(paths, schema.WALKS)
+    assert walk["certain"] == walk["frames"]
+
+
+# --- the command
+
+
+def command(*arguments):
+    return cli.main(["path", *arguments])
+
+
+def test_the_command_shows_each_product(here, capsys):
+    for flags in ((), ("--path",), ("--path", "--limit", "3"), ("--annotate",), ("--calls",)):
+        assert command("run.bin", "--listing", "main.lst", *flags) == 0
+        out = capsys.readouterr().out
+        assert "scale" in out
+    assert command("run.bin", "--listing", "main.lst", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "lanescope.path/1"
+    assert document["walks"][0]["certain"] == len(here.retired)
+    assert {row["quality"] for row in document["path"]} >= {"certain", "loop"}
+
+
+def test_the_command_writes_files_and_replaces_none(here, capsys, tmp_path):
+    assert command("run.bin", "--listing", "main.lst", "--lcov", "run.info") == 0
+    assert (tmp_path / "run.info").read_text().endswith("end_of_record\n")
+    assert command("run.bin", "--listing", "main.lst", "--lcov", "run.info") == 2
+    assert command("run.bin", "--listing", "main.lst", "--lcov", "main.lst", "--force") == 2
+    for name in ("calls.pftrace", "calls.json"):
+        assert command("run.bin", "--listing", "main.lst", "--timeline", name) == 0
+    assert command("run.bin", "--listing", "main.lst", "--timeline", "calls.txt") == 2
+    assert (tmp_path / "main.lst").read_text() == LISTING
+
+
+def test_the_command_says_what_is_missing(here, capsys):
+    assert command("run.bin") == 2
+    assert "--listing" in capsys.readouterr().err
+    assert command("run.bin", "--listing", "main.lst", "--core", "7,7") == 2
+    assert command("run.bin", "--listing", "main.lst", "--core", "seven") == 2
+    assert command("run.bin", "--listing", "main.lst", "--core", "1,2") == 0
+
+
+def test_a_listing_of_another_program_is_noticed(here, capsys, tmp_path):
+    (tmp_path / "other.lst").write_text(LISTING.replace("jl\t#0x60", "nop"))
+    assert command("run.bin", "--listing", "other.lst") == 0
+    assert "another program" in capsys.readouterr().err
+
+
+def test_the_hardware_capture(corpus, tmp_path, capsys):
+    """Annotated: four passes, and the loop branch with its outcomes; ambiguous, where the constant is missing."""
+    capture = str(corpus / "aie" / "mode2_mixed_r0.bin")
+    (tmp_path / "main.lst").write_text(fitted.listing())
+    (tmp_path / "open.lst").write_text(fitted.listing(is_computed=True))
+    assert command(capture, "--listing", str(tmp_path / "main.lst"), "--annotate") == 0
+    shown = capsys.readouterr().out.splitlines()
+    (branch,) = [line for line in shown if "jnzd" in line]
+    assert branch.split("|")[0].strip() == "4"
+    assert branch.endswith("// taken 3, not taken 1")
+    assert [line.split("|")[0].strip() for line in shown if "jl #8" in line] == ["3", "3", "4", "4", "4", "4", "4", "4"]
+    assert command(capture, "--listing", str(tmp_path / "open.lst"), "--path") == 0
+    ambiguous = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ambiguous")]
+    assert len(ambiguous) == 3
+    assert all("0x100..0x12c | 0x10c..0x12c" in line for line in ambiguous)
+
+
+def test_bounds_without_an_end_are_null():
+    counts = products.Counts()
+    counts.most["visit", 4] = 3
+    counts.unbounded.add(("visit", 4))
+    assert products.bounds(counts, ("visit", 4)) == (0, None)
