@@ -32,6 +32,7 @@ VERBS = {
 FAMILY_VERBS = {
     "aie-config": "set up AMD AIE trace units: JSON, registers, MLIR",
     "path": "show the path that an AMD AIE core took, from its listing",
+    "vcd": "compare a capture with the waveforms of a simulator",
     "fan": "show the tasks around an Ascend task, before and behind it",
 }
 

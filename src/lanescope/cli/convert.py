@@ -1,4 +1,4 @@
-"""Write a capture as Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet (.parquet) or a family's own format.
+"""Write a capture as Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet, VCD or a family's own format.
 
 Several captures become one timeline when their clocks allow it.
 """
@@ -29,6 +29,7 @@ SUFFIXES = {
     ".json": "chrome",
     ".json.gz": "chrome",
     ".parquet": "parquet",
+    ".vcd": "vcd",
 }
 
 
@@ -115,6 +116,10 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
 
         packed = args.output.endswith(".gz")
         return lambda out: chrome.write(trace, out, compress=packed, findings=findings).bytes
+    if format_ == "vcd":
+        from lanescope.exchange import vcd
+
+        return lambda out: vcd.write(trace, out)
     from lanescope import devices
 
     families = (*devices.in_tree(), *devices.strangers())

@@ -63,7 +63,11 @@ class Aie(Family):
     )
 
     exports = ("mlir-aie", "summary")
-    verbs = {"aie-config": "lanescope.cli.aie_config", "path": "lanescope.cli.path"}  # noqa: RUF012 (read only)
+    verbs = {  # noqa: RUF012 (read only)
+        "aie-config": "lanescope.cli.aie_config",
+        "path": "lanescope.cli.path",
+        "vcd": "lanescope.cli.vcd",
+    }
     demo = {"tiles": 3, "records": 400, "overruns": 1}  # noqa: RUF012 (read only)
 
     def probe(self, head: Head) -> Match:

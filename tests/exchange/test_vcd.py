@@ -1,0 +1,168 @@
+"""Traces as value change dumps, and against those of a simulator."""
+
+import contextlib
+import json
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lanescope
+from lanescope import cli, devices
+from lanescope.errors import InputError, UsageError
+from lanescope.exchange import vcd
+from lanescope.trace import TimeBase, TraceBuilder
+
+pytest.importorskip("vcd")
+pytest.importorskip("pywellen")
+
+
+def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
+    builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit))
+    group = builder.track("core (1, 2)", kind="group", role="tile")
+    lane = builder.track("slot 0 LOCK_STALL", kind="lane", role="slot", parent=group, discipline="free")
+    if slices:
+        begin, dur = (np.array(column, np.int64) for column in zip(*slices, strict=True))
+        builder.append("slices", track_id=lane, ts=begin, dur=dur, name=["stall"] * len(begin))
+    if instants:
+        times = np.array(instants, np.int64)
+        builder.append("instants", track_id=lane, ts=times, name=["call"] * len(times))
+    for begin, dur in gaps:
+        builder.append("gaps", track_id=group, ts=np.array([begin]), dur=np.array([dur]), cause=["overrun"])
+    return builder.finish()
+
+
+def written(trace, path):
+    vcd.write(trace, path)
+    return vcd.Wave(path)
+
+
+STALL = "core_1_2.slot_0_LOCK_STALL"
+
+
+@given(
+    slices=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), min_size=1, max_size=15),
+    instants=st.lists(st.integers(0, 300), max_size=15),
+    gaps=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 50)), max_size=3),
+)
+def test_a_wire_is_one_while_a_slice_runs_and_unknown_in_gaps(slices, instants, gaps, tmp_path_factory):
+    trace = trace_of(slices, instants, gaps)
+    wave = written(trace, tmp_path_factory.mktemp("vcd") / "a.vcd")
+    lane = wave.signal(STALL)
+    for time in range(300):
+        i = int(np.searchsorted(lane.times, time, side="right")) - 1
+        value = int(lane.values[i]) if i >= 0 else 0
+        if any(begin <= time < begin + dur for begin, dur in gaps):
+            assert value == vcd.UNKNOWN
+        else:
+            assert value == any(begin <= time < begin + dur for begin, dur in slices)
+    if instants and not gaps:
+        count = wave.signal(f"{STALL}.call")
+        assert int(count.values[-1]) == len(instants)
+    # A trace equals what was written of it.
+    assert all(row.difference is None for row in vcd.compare(trace, wave, period=Fraction(1000)))
+
+
+@given(slices=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 30)), min_size=2, max_size=12), data=st.data())
+def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("vcd") / "a.vcd"
+    trace = trace_of(slices)
+    written(trace, path)
+    lines = path.read_text().splitlines()
+    first = lines.index("$end", lines.index("$dumpvars")) + 1
+    stamps = [i for i, line in enumerate(lines) if i >= first and line.startswith("#")]
+    if not stamps:
+        return
+    at = data.draw(st.sampled_from(stamps))
+    time = int(lines[at][1:])
+    later = [int(lines[i][1:]) for i in stamps if i > at]
+    if later and later[0] == time + 1:
+        return
+    lines[at] = f"#{time + 1}"
+    path.write_text("\n".join(lines) + "\n")
+    (row,) = vcd.compare(trace, vcd.Wave(path), period=Fraction(1000))
+    assert row.difference is not None
+    assert (row.our_time, row.their_time) == (time, time + 1)
+    assert row.our_value == row.their_value
+    assert vcd.compare(trace, vcd.Wave(path), period=Fraction(1000), tolerance=1)[0].difference is None
+    assert vcd.compare(trace, vcd.Wave(path), is_order_only=True)[0].difference is None
+
+
+def test_a_missing_change_is_a_difference_of_counts(tmp_path):
+    trace = trace_of([(10, 5), (30, 5), (50, 5)])
+    wave = written(trace_of([(10, 5), (30, 5)]), tmp_path / "a.vcd")
+    (row,) = vcd.compare(trace, wave, period=Fraction(1000))
+    assert row == vcd.Comparison(STALL, STALL, 6, 4, 4, 50, 1, None, None)
+
+
+def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
+    ours = trace_of([(100, 5), (130, 5), (150, 5)])
+    # A simulator that starts elsewhere, at 0.8 ns a cycle.
+    text = (
+        "$timescale 1 ps $end\n$scope module top $end\n$var wire 1 ! stall $end\n$upscope $end\n$enddefinitions $end\n"
+    )
+    changes = [(cycle * 800 + 77_000, value) for cycle, value in ((0, 1), (5, 0), (30, 1), (35, 0), (50, 1), (55, 0))]
+    (tmp_path / "b.vcd").write_text(text + "#0\n0!\n" + "".join(f"#{time}\n{value}!\n" for time, value in changes))
+    wave, names = vcd.Wave(tmp_path / "b.vcd"), {STALL: "top.stall"}
+    (row,) = vcd.compare(ours, wave, names=names, period=Fraction(800))
+    assert row.difference == 0
+    for which in (1, 2, 3):
+        (row,) = vcd.compare(ours, wave, names=names, period=Fraction(800), landmark=(STALL, which))
+        assert row.difference is None
+    with pytest.raises(UsageError, match="3 rises"):
+        vcd.compare(ours, wave, names=names, period=Fraction(800), landmark=(STALL, 4))
+    with pytest.raises(UsageError, match="--period"):
+        vcd.compare(ours, wave, names=names)
+    with pytest.raises(UsageError, match="no signal"):
+        vcd.compare(ours, wave, names={STALL: "top.other"}, period=Fraction(800))
+    with pytest.raises(UsageError, match="--map"):
+        vcd.compare(ours, wave, period=Fraction(800))
+
+
+def test_addresses_of_program_flow_are_a_vector(tmp_path):
+    capture = tmp_path / "flow.bin"
+    simulated = devices.family("aie").simulate(
+        devices.settle(devices.family("aie").sim_options, {"mode": "2", "records": "50", "tiles": "1"}, what="sim"), 3
+    )
+    capture.write_bytes(next(iter(simulated.files.values())))
+    trace = lanescope.open(capture)
+    wave = written(trace, tmp_path / "flow.vcd")
+    (name,) = [name for name in wave.names if name.endswith(".flow.pc")]
+    flow = trace.details["aie_program_flow"]
+    pcs = flow["pc"][flow.valid("pc")].tolist()
+    seen = [value for value in wave.signal(name).values.tolist() if value != vcd.UNKNOWN]
+    assert seen == [pc for i, pc in enumerate(pcs) if not i or pcs[i - 1] != pc]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "$timescale 1 ns $end\n", "$enddefinitions $end\n#0\n1!\n"])
+def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
+    (tmp_path / "a.vcd").write_text(text)
+    with pytest.raises((InputError, UsageError)):
+        vcd.compare(trace_of([(1, 2)]), vcd.Wave(tmp_path / "a.vcd"), period=Fraction(1000))
+    with pytest.raises(InputError, match="no file"):
+        vcd.Wave(tmp_path / "none.vcd")
+
+
+def test_the_commands_write_and_compare(tmp_path, capsys):
+    with contextlib.chdir(tmp_path):
+        assert cli.main(["sim", "aie", "--seed", "3", "--records", "60", "-o", "run.bin"]) == 0
+        assert cli.main(["convert", "run.bin", "-o", "run.vcd"]) == 0
+        assert cli.main(["vcd", "run.bin", "run.vcd", "--period", "1000"]) == 0
+        text = (tmp_path / "run.vcd").read_text()
+        stamps = re.findall(r"^#(\d+)$", text, re.MULTILINE)
+        planted = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
+        (tmp_path / "other.vcd").write_text(text.replace(f"#{planted}\n", f"#{planted + 1}\n"))
+        capsys.readouterr()
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "1000", "--json"]) == 1
+        found = json.loads(capsys.readouterr().out)["signals"]
+        assert {row["our_time"] for row in found if row["difference"] is not None} == {planted}
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--order"]) == 0
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "0"]) == 2
+        (tmp_path / "map.json").write_text("[]")
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--order", "--map", "map.json"]) == 2
+        assert cli.main(["vcd", "run.bin", "other.vcd", "--order", "--landmark", "a:b"]) == 2
