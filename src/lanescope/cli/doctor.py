@@ -18,7 +18,12 @@ from lanescope.view.tables import show
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
 
 _NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich", "shtab")
-_OPTIONAL = {"viztracer": ("`lanescope view`", "pip install 'lanescope[viewer]'")}
+_OPTIONAL = {
+    "viztracer": ("`lanescope view`", "pip install 'lanescope[viewer]'"),
+    "pyelftools": ("`lanescope path --elf`", "pip install 'lanescope[elf]'"),
+    "pyvcd": ("writing .vcd", "pip install 'lanescope[wave]'"),
+    "pywellen": ("`lanescope vcd`", "pip install 'lanescope[wave]'"),
+}
 _TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
 
 

@@ -166,7 +166,9 @@ def _say_doubts(paths: Paths) -> None:
 
     reasons: dict[str, int] = {}
     for _, walk in paths.walks:
-        for lost in walk.unresolved:
-            reasons[lost.reason] = reasons.get(lost.reason, 0) + 1
+        broken = [piece.reason for piece in walk.pieces if piece.reason]
+        # What is unresolved behind a piece has broken off with it.
+        for reason in broken + [lost.reason for lost in walk.unresolved if lost.reason not in broken]:
+            reasons[reason] = reasons.get(reason, 0) + 1
     for reason, count in reasons.items():
-        say(f"lanescope: {count} stretch{'es' if count > 1 else ''} of frames without a path: {REASONS[reason]}")
+        say(f"lanescope: the path breaks off {count} time{'s' if count > 1 else ''}: {REASONS[reason]}")

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,6 +320,8 @@ def test_errata_of_a_kind_are_open_until_one_is_said():
     assert settled(Erratum.LC_AT_END) & KINDS[0] == Erratum.LC_AT_END
     assert settled(Erratum.LC_AT_END) & KINDS[1] == KINDS[1]
     assert set(ERRATUM_DOCS) == set(Erratum)
+    page = (Path(__file__).parents[4] / "docs" / "howto" / "aie-path.md").read_text()
+    assert [erratum.flag for erratum in Erratum if f"| `{erratum.flag}` |" not in page] == []
 
 
 # --- the native table

@@ -41,6 +41,9 @@ _MOST_TRIPS = 4096
 #: In place of a window's number: inside of one. Below it are pairs of windows that end at once.
 _INSIDE = -1
 _NO_ENDS = np.zeros(0, np.int64)
+_ADDRESS_MASK = (1 << 14) - 1
+#: Stretches of one recording that are walked; one that contradicts its program so often has another.
+_MOST_PIECES = 20_000
 #: Why the native walk halts.
 _DONE, _FULL, _MISSING, _DEAD, _SMALL, _ODD = range(6)
 #: Why a stretch of frames has no path.
@@ -88,6 +91,7 @@ class Piece:
         anchor: address that it begins at.
         is_resumed: it begins behind a transfer to ``anchor``, with nothing known of loops and callers.
         is_trusted: nothing contradicts it.
+        reason: why it ends before the recording does.
         places: places of loop frames that fit.
         tail: what the last frame leaves open; ``last_register``: the register at it.
         numbers, rows, begins: if the path is kept: number, first and last row [n, 2], and first step of each window.
@@ -99,6 +103,7 @@ class Piece:
     anchor: int
     is_resumed: bool
     is_trusted: bool = True
+    reason: str = ""
     places: int = 0
     tail: Resolved | None = None
     last_register: int = 0
@@ -214,12 +219,18 @@ class Walker:
         self._walk = Walk()
         self._counts = Counts()
         self._taken = 0
+        self._ends = _NO_ENDS
+        #: Addresses that a walk can be resumed at.
+        self._resumable = np.zeros(_ADDRESS_MASK + 1, np.bool_)
+        for bundle in program.bundles:
+            self._resumable[bundle.address & _ADDRESS_MASK] = bool(self.machine.resume(bundle.address))
         self._begin_tables()
 
     def walk(self, stream: Stream) -> Walk:
         """Walk through one recording."""
         walk = self._walk = Walk()
         kinds = stream.kind
+        self._ends = np.cumsum(stream.count) if self._keeps_path else _NO_ENDS
         marks = np.flatnonzero((kinds == START) | (kinds == RESTART) | stream.is_after_loss)
         begins = np.unique(np.concatenate([np.zeros(min(1, len(kinds)), np.int64), marks])).tolist()
         for first, end in zip(begins, [*begins[1:], len(kinds)], strict=True):
@@ -235,16 +246,17 @@ class Walker:
         at, reason = first, "loss" if first else "start"
         if first < end and kinds[first] in (START, RESTART):
             at, reason = self._piece(stream, first, end)
+        # Behind a loss the next address is where the program is again.
+        addresses = first + np.flatnonzero(kinds[first:end] == NEW_PC)
+        addresses = addresses[self._resumable[stream.value[addresses] & _ADDRESS_MASK]]
+        next_one = 0
         while at < end:
-            # Behind a loss the next address is where the program is again.
-            addresses = at + np.flatnonzero(kinds[at:end] == NEW_PC)
-            resume = next((row for row in addresses.tolist() if self.machine.resume(int(stream.value[row]))), end)
+            next_one += int(np.searchsorted(addresses[next_one:], at))
+            is_hopeless = len(self._walk.pieces) > _MOST_PIECES
+            resume = int(addresses[next_one]) if next_one < len(addresses) and not is_hopeless else end
             if resume > at:
                 self._give_up(stream, at, resume, reason)
-            if resume < end:
-                at, reason = self._piece(stream, resume, end)
-            else:
-                return
+            at, reason = self._piece(stream, resume, end) if resume < end else (end, "")
 
     def _give_up(self, stream: Stream, first: int, end: int, reason: str) -> None:
         self._walk.unresolved.append(Unresolved(first, end - 1, reason))
@@ -267,7 +279,7 @@ class Walker:
         piece = Piece(first, end - 1, anchor, is_resumed)
         # A resumed piece begins behind its address: there is nothing more to read from that row.
         row, why = self._follow(piece, stream, begun, end)
-        piece.last, piece.is_trusted = row - 1, why != "contradiction"
+        piece.last, piece.reason, piece.is_trusted = row - 1, why, why != "contradiction"
         self._walk.pieces.append(piece)
         self._drain()
         self._add_tail(piece)
@@ -278,7 +290,7 @@ class Walker:
     def _follow(self, piece: Piece, stream: Stream, begun: Entry, end: int) -> tuple[int, str]:
         assert begun.after is not None
         kind, value, count = stream.kind[:end], stream.value[:end], stream.count[:end]
-        ends = np.cumsum(count[piece.first + 1 :]) if self._keeps_path else _NO_ENDS
+        ends = self._ends[piece.first + 1 : end]
         entries, registers = self._entries, self._registers
         entries[0], registers[0], steps = begun.number, 0, 1
         row, taken, state, register = piece.first + 1, 0, begun.after.number, 0
@@ -410,9 +422,11 @@ class Walker:
             # Frames up to each step, the start not among them.
             frames = np.cumsum(flags[entries[:whole], 1]) - 1 + piece.steps
             lasts = np.append(begins[1:], whole) - 1
-            rows = np.searchsorted(ends, np.stack([frames[begins], frames[lasts]], axis=1), side="left")
+            wanted = np.stack([frames[begins], frames[lasts]], axis=1)
+            before = int(self._ends[piece.first])
+            rows = np.searchsorted(ends, wanted + before, side="left")
             piece.numbers.append(numbers)
-            piece.rows.append(piece.first + 1 + rows - (np.stack([frames[begins], frames[lasts]], axis=1) == 0))
+            piece.rows.append(piece.first + 1 + rows - (wanted == 0))
             piece.begins.append(begins + sum(map(len, piece.registers)))
             piece.registers.append(registers[:whole].copy())
             piece.steps = int(frames[-1]) + 1
