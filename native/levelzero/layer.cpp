@@ -33,11 +33,10 @@ void patch(Table table, u32 version, void** members) {
         if (place.minor > minor) break;
         void*& found = members[member++];
         if (place.function == Function::count || found == nullptr) continue;
-        if (!is_wanted(place.function)) continue;
         void* ours = entry(Way::layer, place.function);
         if (found == ours) continue;
         targets[static_cast<size_t>(Way::layer)][index(place.function)].store(found, std::memory_order_release);
-        found = ours;
+        if (is_wanted(place.function)) found = ours;
     }
 }
 

@@ -17,7 +17,7 @@
 
 namespace lanescope::levelzero {
 
-thread_local Local local __attribute__((tls_model("initial-exec")));
+constinit thread_local Local local __attribute__((tls_model("initial-exec"))) = {};
 std::atomic<bool> told[function_count];
 std::atomic<bool> recording = false;
 
@@ -36,6 +36,7 @@ struct Process {
     std::vector<Stream*> streams;   // all
     std::vector<Stream*> idle;      // of threads that have ended
     std::atomic<bool> has_complained = false;
+    u64 begin = 0;                  // of the process
 };
 
 bool is_on(const char* name, bool otherwise) {
@@ -76,6 +77,7 @@ Process* make() {
     Settings& settings = process->settings;
     settings.output = text_of("LANESCOPE_ZE_OUTPUT");
     if (settings.output.empty()) return process;
+    process->begin = host_ns();
     settings.chain = text_of("LANESCOPE_ZE_CHAIN");
     settings.host_calls = is_on("LANESCOPE_ZE_HOST_CALLS", true);
     select(text_of("LANESCOPE_ZE_FILTER"), process->selected);
@@ -103,6 +105,7 @@ void after_fork_in_child() {
     process.idle.clear();
     process.folder.clear();
     process.folder_failed = false;
+    process.begin = host_ns();
     local = Local{};
     if (process.has_key) pthread_setspecific(process.key, nullptr);
     process.mutex.unlock();
@@ -143,6 +146,7 @@ u64 clock_epoch() {
 }
 
 int write_file(const std::string& path, const std::string& text) {
+    if (!is_allowed(text.size())) return EFBIG;
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0) return errno;
     size_t done = 0;
@@ -202,6 +206,8 @@ const Settings& settings() { return the_process().settings; }
 void set_recording(bool on) {
     Process& process = the_process();
     if (process.settings.output.empty()) return;
+    if (recording.load() == on) return;
+    this_stream();  // which says how it was before
     if (recording.exchange(on) == on) return;
     emit<Record::region>(host_ns(), static_cast<u8>(on));
     for (size_t i = 0; i < function_count; ++i) {
@@ -247,8 +253,8 @@ Stream* new_stream() {
         return nullptr;
     }
     local.stream = stream;
-    // The first words of the process: whether this is inside of a region.
-    if (is_first) emit<Record::region>(host_ns(), static_cast<u8>(recording.load()));
+    // The first words of the process: whether it began inside of a region.
+    if (is_first) emit<Record::region>(process.begin, static_cast<u8>(recording.load()));
     return stream;
 }
 

@@ -35,7 +35,7 @@ struct Local {
     u64 generation;
     Handle list;
 };
-extern thread_local Local local __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Local local __attribute__((tls_model("initial-exec")));
 
 struct Settings {
     std::string output;  // the folder that recordings go to; empty: nothing is recorded

@@ -25,13 +25,12 @@ int open_file(const std::string& path, int flags) {
     return ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 }
 
-// Whether a file may become so long; writing beyond would be a signal to the program.
+}  // namespace
+
 bool is_allowed(u64 size) {
     rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
-
-}  // namespace
 
 Stream::Stream(u64 number, std::string path, const u8* uuid)
     : number_(number), path_(std::move(path)), packet_path_(path_ + ".live") {
@@ -114,17 +113,20 @@ bool Stream::map_packet() {
 // Begins to fill the mapped packet anew. Whatever of this is in the file at a kill, it holds no event of another packet,
 // and has no new number before all the rest is new; at first it is no packet before all of it is there.
 void Stream::begin_packet(u64 now) {
-    std::atomic_ref(packet_->content_bits).store(8 * sizeof(Packet), std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    packet_->stream = 0;
-    packet_->begin = packet_->end = now;
-    packet_->packet_bits = 8 * packet_size;
-    packet_->discarded = discarded();
-    packet_->thread = thread_;
-    packet_->complete = 0;
+    // What is stored with release comes after all that was stored before.
+    const auto store = [](auto& field, auto value) {
+        std::atomic_ref(field).store(static_cast<std::remove_reference_t<decltype(field)>>(value), std::memory_order_release);
+    };
+    store(packet_->content_bits, 8 * sizeof(Packet));
+    store(packet_->begin, now);
+    store(packet_->end, now);
+    store(packet_->packet_bits, 8 * packet_size);
+    store(packet_->discarded, discarded());
+    store(packet_->thread, thread_);
+    store(packet_->complete, 0);
     std::memcpy(packet_->uuid, uuid_, sizeof uuid_);
-    std::atomic_ref(packet_->sequence).store(packets(), std::memory_order_release);
-    std::atomic_ref(packet_->magic).store(packet_magic, std::memory_order_release);
+    store(packet_->sequence, packets());
+    store(packet_->magic, packet_magic);
     at_ = base_ + sizeof(Packet);
     room_ = packet_size - sizeof(Packet);
     last_ = now;

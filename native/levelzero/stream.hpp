@@ -21,6 +21,9 @@ inline u64 host_ns() {
     return static_cast<u64>(now.tv_sec) * 1'000'000'000 + static_cast<u64>(now.tv_nsec);
 }
 
+// Whether a file may become so long; writing beyond would be a signal to the program.
+bool is_allowed(u64 size);
+
 // How a packet begins: header and context of CTF 1.8 as metadata.cpp describes them.
 struct Packet {
     u32 magic;

@@ -84,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
         folder.rmdir()
         raise
     processes = record.tidy(folder)
-    if not processes:
+    if not processes and any(folder.iterdir()):
+        say("lanescope: nothing was recorded, as nothing could be written")
+    elif not processes:
         what, hint = record.why_nothing(given)
         say(f"lanescope: nothing was recorded: {what}; {hint}")
         folder.rmdir()

@@ -275,11 +275,11 @@ class _Parser:
     def _value(self) -> str | int:
         token = self._next()
         if token == "-":
-            return -int(self._next(), 0) if self._peek()[:1].isdigit() else 0
+            return -_integer(self._next())
         if token[0] == '"':
             return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
         if token[0].isdigit():
-            return int(token, 0) if not (len(token) > 1 and token[0] == "0" and token.isdigit()) else int(token, 8)
+            return _integer(token)
         name = token
         while self._peek() == ".":
             self._next()
@@ -309,7 +309,7 @@ class _Parser:
         if kind.kind != INTEGER:
             raise CtfError("only integers may follow one another")
         if token[0].isdigit():
-            count = int(token, 0)
+            count = _integer(token)
             if not 0 < count <= 64:
                 raise CtfError(f"{token} integers follow one another")
             return Field("", INTEGER, kind.size, kind.signed, count=count)
@@ -363,6 +363,8 @@ class _Parser:
         if self._peek() != ":":
             raise CtfError("an enumeration has a name, or no integer")
         self._next()
+        if self._peek() == "enum":
+            raise CtfError("an enumeration of an enumeration")
         base = self._type()
         if base.kind != INTEGER:
             raise CtfError("an enumeration of no integers")
@@ -383,6 +385,13 @@ class _Parser:
                 self._expect(",")
         self._expect("}")
         return Field("", INTEGER, base.size, base.signed, labels)
+
+
+def _integer(token: str) -> int:
+    try:
+        return int(token, 8 if len(token) > 1 and token[0] == "0" and token.isdigit() else 0)
+    except ValueError:
+        raise CtfError(f"{token[:20]!r} is no number") from None
 
 
 def _number(values: Mapping[str, str | int], name: str) -> int:

@@ -1,0 +1,639 @@
+"""Programs under ``lanescope record`` do what they do without it, and what they did stands in the recording."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import lanescope
+import lanescope.levelzero
+from lanescope.devices.levelzero import record, recorded
+from lanescope.errors import LanescopeError, MissingToolError, UsageError
+from lanescope.source import Capture
+
+# The first test of a session compiles the driver and the programs.
+pytestmark = pytest.mark.timeout(1200)
+
+ROOT = Path(__file__).parents[3]
+FUNCTIONS = ROOT / "native/levelzero/functions.def"
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+    folder: Path
+
+
+@pytest.fixture
+def recording(softze, tmp_path):
+    """Return a function that runs a program under ``lanescope record``, as a process of its own."""
+
+    def recording(*command, options=(), loader=None, env=(), **habits):
+        folder = tmp_path / "recording"
+        shutil.rmtree(folder, ignore_errors=True)
+        words = [sys.executable, "-m", "lanescope", "record", "-o", folder, *options, "--", *map(str, command)]
+        environment = {**softze.environment(loader, **habits), **dict(env)}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        return Done(done.returncode, done.stdout, done.stderr, folder)
+
+    return recording
+
+
+def execute(command, environment):
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def events_of(folder):
+    with Capture(folder) as capture:
+        return recorded.read(capture)
+
+
+def calls_of(events):
+    """Return what was entered and left, in order, thread by thread."""
+    table = events["calls"]
+    found = {}
+    for thread, function, is_exit, result in zip(
+        table["thread_id"].tolist(),
+        table["function"].tolist(),
+        table["is_exit"].tolist(),
+        table["result"].tolist(),
+        strict=True,
+    ):
+        found.setdefault(thread, []).append((function, is_exit, result))
+    return sorted(found.values())
+
+
+def babeltrace(require_tool, folder):
+    done = subprocess.run(
+        [require_tool("babeltrace2"), folder], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# --- whole programs -----------------------------------------------------------------------------------------------
+
+
+def test_a_program_keeps_its_output_and_what_it_did_is_told(softze, recording, require_tool, tmp_path):
+    done = recording(softze.app, "saxpy")
+    assert (done.status, done.out) == (0, "saxpy: right\n")
+    assert "zeCommandListAppendLaunchKernel" in done.err
+    assert f"{done.folder}: " in done.err
+    trace = lanescope.open(done.folder)
+    # Every line that the reference reader of CTF prints is an event of ours.
+    assert babeltrace(require_tool, done.folder).count("\n") == sum(
+        len(stream.events.classes) for stream in events_of(done.folder).streams
+    )
+    assert set(trace.slices["category"].tolist()) == {"api"}
+    assert "levelzero_call_open" not in trace.stats["name"].tolist()
+    command = [sys.executable, "-m", "lanescope", "convert", done.folder, "-o", tmp_path / "out.pftrace"]
+    assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
+    assert (tmp_path / "out.pftrace").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence"])
+def test_every_way_in_sees_the_same(softze, recording, what):
+    """Linked or opened by name or path, as a layer or preloaded, under Debian's loader or a newer one."""
+    loader, newer = softze.levelzero / "lib/libze_loader.so.1", softze.folder / "loader"
+    ways = [
+        {"command": (softze.app, what, 3)},
+        {"command": (softze.app_dlopen, "--dlopen", what, 3)},
+        {"command": (softze.app_dlopen, f"--dlopen={loader}", what, 3)},
+        {"command": (softze.app, what, 3), "options": ["--preload"]},
+        {"command": (softze.app, what, 3), "loader": newer},
+    ]
+    found = []
+    for way in ways:
+        done = recording(*way.pop("command"), execute="inline", **way)
+        assert (done.status, done.out) == (0, f"{what}: right\n"), done.err
+        events = events_of(done.folder).events
+        appends = Counter(zip(events["appends"]["function"].tolist(), events["appends"]["waits"].tolist(), strict=True))
+        # Debian's loader calls zeInit of its drivers once more; how often a program polls is the machine's affair.
+        calls = Counter(
+            call for thread in calls_of(events) for call in thread if call[0] not in ("zeInit", "zeEventQueryStatus")
+        )
+        found.append((calls, appends, len(events["lists"]), len(events["runs"]), len(events["allocations"])))
+    for other in found[1:]:
+        assert other == found[0]
+
+
+def test_appends_are_told_with_what_they_were_given(softze, recording):
+    done = recording(softze.app, "mixed", "4")
+    events = events_of(done.folder).events
+    appends, lists = events["appends"], events["lists"]
+    assert (appends["op_id"] > 0).all()
+    assert len(np.unique(appends["op_id"])) == len(appends)
+    assert set(appends["how"].tolist()) == {"UNTIMED"}
+    kernels = appends.where(appends.valid("kernel"))
+    assert set(kernels["kernel"].tolist()) <= set(events["kernels"]["kernel"].tolist())
+    assert (kernels["groups_x"] > 0).sum() == kernels.valid("groups_x").sum() > 0
+    copies = appends.where(appends.valid("bytes"))
+    assert len(copies) > 0
+    assert (copies["bytes"] > 0).all()
+    created = lists.where(np.array([action == "create" for action in lists["action"]]))
+    assert set(appends["list"].tolist()) <= set(created["list"].tolist())
+    assert set(events["runs"]["list"].tolist()) <= set(created["list"].tolist())
+    # Each operation lies within its call, and each run of a list between its entry and exit.
+    trace = lanescope.open(done.folder)
+    assert not [row for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]
+
+
+def test_functions_newer_than_debians_loader_are_recorded(softze, recording):
+    done = recording(softze.folder / "softze_newer", softze.driver, loader=softze.folder / "loader")
+    assert done.status == 0, done.err
+    trace = lanescope.open(done.folder)
+    assert {"zeCommandListHostSynchronize", "zeCommandListAppendLaunchKernelWithArguments"} <= set(
+        trace.slices["name"].tolist()
+    )
+
+
+def test_what_fails_is_told_as_it_failed(softze, recording):
+    done = recording(softze.app, "saxpy", fail="zeMemAllocDevice:1")
+    assert done.status != 0
+    table = events_of(done.folder).events["calls"]
+    results = [
+        result
+        for function, result, is_exit in zip(table["function"], table["result"], table["is_exit"], strict=True)
+        if function == "zeMemAllocDevice" and is_exit
+    ]
+    assert results[0] == "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY"
+    # What was not made is not remembered.
+    assert len(events_of(done.folder).events["allocations"]) == 0
+
+
+def test_events_are_small(softze, recording):
+    done = recording(softze.app, "threads", "2")
+    streams = events_of(done.folder).streams
+    events = sum(len(stream.events.classes) for stream in streams)
+    assert events > 500
+    assert sum(stream.source.size for stream in streams) <= 40 * events
+
+
+# --- what is recorded ---------------------------------------------------------------------------------------------
+
+
+def test_filters_choose_calls_and_nothing_else(softze, recording):
+    done = recording(softze.app, "saxpy", options=["--filter", "zeEvent*,!zeEventHost*", "--filter", "zeInit"])
+    events = events_of(done.folder).events
+    names = set(events["calls"]["function"].tolist())
+    assert names
+    assert all(name == "zeInit" or (name.startswith("zeEvent") and "Host" not in name) for name in names)
+    assert len(events["appends"]) > 0
+    done = recording(softze.app, "saxpy", options=["--filter", "!zeEvent*"])
+    names = set(events_of(done.folder).events["calls"]["function"].tolist())
+    assert "zeInit" in names
+    assert not any(name.startswith("zeEvent") for name in names)
+
+
+def test_without_host_calls_operations_remain(softze, recording):
+    whole = events_of(recording(softze.app, "saxpy").folder).events
+    done = recording(softze.app, "saxpy", options=["--no-host-calls"])
+    events = events_of(done.folder).events
+    assert len(events["calls"]) == 0
+    for name in ("appends", "lists", "kernels", "allocations", "devices"):
+        assert len(events[name]) == len(whole[name]) > 0, name
+
+
+def test_regions_are_recorded_and_pauses_are_said(programs, recording):
+    def asked(done):
+        names = events_of(done.folder).events["calls"]["function"].tolist()
+        return names.count("zeDriverGetApiVersion") // 2
+
+    program = programs / "recorder_regions"
+    done = recording(program)
+    assert (done.out, asked(done)) == ("1 1\n", 10 + 20 + 40)
+    done = recording(program, options=["--start-paused"])
+    assert (done.out, asked(done)) == ("1 1\n", 20 + 40)
+    trace = lanescope.open(done.folder)
+    gaps = [row for row in trace.gaps.rows() if row["cause"] == "paused"]
+    assert len(gaps) == 2
+    assert all(row["dur"] is not None for row in gaps)
+    for row in trace.slices.rows():
+        assert not any(gap["ts"] < row["ts"] < gap["ts"] + gap["dur"] for gap in gaps)
+
+
+def test_a_python_program_marks_regions(softze, recording, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import ctypes, lanescope.levelzero as levelzero\n"
+        "loader = ctypes.CDLL('libze_loader.so.1')\n"
+        "loader.zeInit(0)\n"
+        "print(levelzero.start()); loader.zeInit(0); loader.zeInit(0); print(levelzero.stop()); loader.zeInit(0)\n"
+    )
+    done = recording(sys.executable, script, options=["--start-paused"])
+    assert (done.status, done.out) == (0, "True\nTrue\n")
+    assert events_of(done.folder).events["calls"]["function"].tolist() == ["zeInit"] * 4
+
+
+def test_regions_of_a_program_that_is_not_recorded_do_nothing(programs, softze, monkeypatch):
+    done = execute([programs / "recorder_regions"], softze.environment())
+    assert (done.returncode, done.stdout) == (0, "0 0\n")
+    monkeypatch.delenv("LANESCOPE_ZE_LIBRARY", raising=False)
+    assert (lanescope.levelzero.start(), lanescope.levelzero.stop()) == (False, False)
+    monkeypatch.setenv("LANESCOPE_ZE_LIBRARY", "/nowhere/lib.so")
+    assert not lanescope.levelzero.start()
+
+
+def test_children_are_followed(programs, recording):
+    """A child that goes on, a child that runs another program, and threads that come one after the other."""
+    done = recording(programs / "recorder_forks", "5", programs / "recorder_regions")
+    assert done.status == 0, done.err
+    found = events_of(done.folder)
+    events = found.events
+    assert len(found.processes) == 3
+    assert all(process.ended for process in found.processes)
+    calls = Counter(zip(events.process("calls").tolist(), events["calls"]["function"].tolist(), strict=True))
+    inits = sorted(count // 2 for (_, name), count in calls.items() if name == "zeInit")
+    # Debian's loader calls zeInit of the driver once more in each process that loads it: 3 + 40 + 4, 5, and 1.
+    assert [count - 1 if count in (48, 2) else count for count in inits] == [1, 5, 47]
+    # Threads that come one after the other take turns in two streams; each is told by its number.
+    parent = next(p for p, name in calls if calls[p, name] >= 94 and name == "zeInit")
+    streams = [stream for stream in found.streams if stream.process == parent]
+    assert len(streams) == 2
+    threads = {int(thread) for stream in streams for thread in stream.events.packet("thread").tolist()}
+    assert len(threads) >= 2
+
+
+# --- how it runs --------------------------------------------------------------------------------------------------
+
+
+def test_status_and_signals_are_the_programs(softze, recording):
+    assert recording("sh", "-c", "exit 7").status == 7
+    done = recording("sh", "-c", f"{softze.app} saxpy; kill -TERM $$")
+    assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
+    assert "zeInit" in done.err
+    assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
+    # SIGPIPE does what it does everywhere else.
+    assert recording("sh", "-c", "kill -PIPE $$; echo alive").out == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_to_us_reaches_the_program(number, tmp_path):
+    script = "trap 'echo got it; exit 3' TERM INT USR1; echo ready; while :; do sleep 0.01; done"
+    command = [sys.executable, "-m", "lanescope", "record", "-o", tmp_path / "r", "--", "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+        assert (out, process.returncode) == ("got it\n", 3)
+
+
+def test_names_with_blanks_and_colons_work(softze, tmp_path, monkeypatch):
+    strange = tmp_path / "a b:c;d $ORIGIN"
+    strange.mkdir()
+    shutil.copy(record.library(), strange)
+    shutil.copy(record.library(record.PRELOADED), strange)
+    monkeypatch.setattr(record, "library", lambda name=record.LAYER: strange / name)
+    for preload in (False, True):
+        output = tmp_path / f"out: {preload}"
+        output.mkdir()
+        settings = record.Settings(output, preload=preload)
+        with record.environment(settings, softze.environment()) as made:
+            assert record.run([str(softze.app), "saxpy"], made) == 0
+        assert len(events_of(output).events["calls"]) > 50
+    # What was made for it is gone.
+    assert not Path(made["LANESCOPE_ZE_LIBRARY"]).exists()
+
+
+def test_a_layer_that_the_program_wants_too_is_loaded_beneath(softze, tmp_path):
+    given = {**softze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
+    with record.environment(record.Settings(tmp_path), given) as made:
+        stock = Path(made["LANESCOPE_ZE_CHAIN"])
+        assert stock.samefile(softze.levelzero / "lib" / record.LAYER)
+        assert record.run([str(softze.app), "saxpy"], made) == 0
+    assert len(events_of(tmp_path).events["calls"]) > 50
+
+
+def test_why_nothing_was_recorded_is_said(softze, recording, tmp_path):
+    done = recording("true")
+    assert (done.status, "called no function" in done.err, done.folder.exists()) == (0, True, False)
+    done = recording("true", env={"ZE_ENABLE_ALT_DRIVERS": "/nowhere/driver.so"})
+    assert "it finds no driver (zeInit: 0x78000001)" in done.err
+    done = recording("true", env={"LD_LIBRARY_PATH": str(tmp_path)})
+    if "no Level Zero loader" not in done.err:  # this machine has one of its own
+        assert "nothing was recorded" in done.err
+    done = recording("/nowhere/program")
+    assert (done.status, done.folder.exists()) == (2, False)
+    assert "No such file" in done.err
+
+
+def test_folders_of_others_are_left_alone(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").touch()
+    with pytest.raises(UsageError, match="--force"):
+        record.make_room(tmp_path / "mine", force=False)
+    with pytest.raises(UsageError, match="no recorder wrote"):
+        record.make_room(tmp_path / "mine", force=True)
+    with pytest.raises(UsageError, match="is no folder"):
+        record.make_room(tmp_path / "mine/file", force=True)
+    assert (tmp_path / "mine/file").exists()
+
+
+def test_an_installation_without_the_recorder_says_so():
+    with pytest.raises(MissingToolError):
+        record.library("nothing.so")
+
+
+# --- the end of a process -----------------------------------------------------------------------------------------
+
+
+def test_a_killed_program_leaves_all_but_the_event_under_way(softze, require_tool, tmp_path):
+    """200 kills at any moment: every recording reads without a lost byte, before and after it is tidied."""
+    moments = random.Random(7)
+    seen = read = checked = 0
+    for round_ in range(200):
+        output = tmp_path / f"{round_}"
+        output.mkdir()
+        with record.environment(record.Settings(output), softze.environment()) as made:
+            process = subprocess.Popen([softze.app, "mixed", "1000"], env=made, stdout=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0.003, 0.04))
+            process.kill()
+            process.wait()
+        if not list(output.glob("*/metadata")):
+            continue
+        seen += 1
+        found = events_of(output)
+        before = [stream.events.classes for stream in found.streams]
+        assert not any(process.ended for process in found.processes)
+        assert sum(stream.events.lost for stream in found.streams) == 0
+        read += sum(map(len, before))
+        record.tidy(output)
+        assert not list(output.glob("*/*.live"))
+        after = events_of(output).streams
+        assert sum(len(stream.events.classes) for stream in after) == sum(map(len, before))
+        if round_ % 10 == 0:
+            checked += 1
+            assert babeltrace(require_tool, output).count("\n") == sum(map(len, before))
+            if before and len(np.concatenate(before)):
+                stats = lanescope.open(output).stats["name"].tolist()
+                assert "levelzero_cut_short" in stats
+        shutil.rmtree(output)
+    assert seen > 100
+    assert read > 10_000
+    assert checked > 10
+
+
+def stream_case(programs, tmp_path, case):
+    """Run a case of ``recorder_streams``; return what it wrote, and what it said."""
+    environment = {**os.environ, "LANESCOPE_ZE_OUTPUT": str(tmp_path / "out")}
+    done = execute([programs / "recorder_streams", case], environment)
+    assert done.returncode == 0, done.stderr
+    return (events_of(tmp_path / "out") if list(tmp_path.glob("out/*/metadata")) else None), done.stderr
+
+
+def values_of(found):
+    """Return the numbers that the cases note: the addresses of freed memory."""
+    return found.events["allocations"]["base"].astype(np.int64).tolist()
+
+
+def test_long_pauses_keep_their_length(programs, tmp_path, require_tool):
+    found, _ = stream_case(programs, tmp_path, "pauses")
+    assert values_of(found) == list(range(7))
+    ts = found.events["allocations"]["ts"]
+    # The last clock reading was older than the one before; the order of the thread's events is kept.
+    assert np.diff(ts).tolist() == [0, 5 * 10**9, 10 * 10**9, 15 * 10**9, 20 * 10**9, 25 * 10**9 - 1000]
+    babeltrace(require_tool, tmp_path / "out")
+
+
+def test_packets_follow_one_another(programs, tmp_path, require_tool):
+    found, _ = stream_case(programs, tmp_path, "packets")
+    assert values_of(found) == list(range(40_000))
+    (stream,) = found.streams
+    assert stream.events.packet("sequence").tolist() == list(range(len(stream.events.packets)))
+    assert len(stream.events.packets) > 3
+    assert not list((tmp_path / "out").glob("*/*.live"))
+    assert babeltrace(require_tool, tmp_path / "out").count("\n") == len(stream.events.classes)
+    (process,) = found.processes
+    # The record that counts does not count itself.
+    assert process.statistics["events"] == len(stream.events.classes) - 1
+    assert process.statistics["discarded"] == 0
+
+
+def test_an_event_within_an_event_is_counted_as_lost(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "signals")
+    assert values_of(found) == [0, 1, 2]
+    assert found.processes[0].statistics["discarded"] == 1
+    trace = lanescope.open(tmp_path / "out")
+    assert {row["name"]: row["count"] for row in trace.stats.rows()}["levelzero_discarded"] == 1
+
+
+def test_a_full_disk_costs_events_and_says_how_many(programs, tmp_path):
+    found, said = stream_case(programs, tmp_path, "full")
+    values = values_of(found)
+    lost = found.processes[0].statistics["discarded"]
+    assert (values[0], values[-1]) == (0, 2)
+    assert lost > 1000
+    assert len(values) == 40_002 - lost
+    assert said.count("\n") == 1
+    assert "the program goes on" in said
+    trace = lanescope.open(tmp_path / "out")
+    gaps = [row for row in trace.gaps.rows() if row["cause"] == "discarded"]
+    assert sum(row["lost_count"] for row in gaps) == lost
+    producer = [row for row in trace.accounting.rows() if row["scope"] == "producer"]
+    assert [row["lost"] for row in producer] == [lost]
+
+
+def test_no_room_at_all_leaves_the_program_alone(programs, tmp_path):
+    found, said = stream_case(programs, tmp_path, "none")
+    assert "the program goes on" in said
+    assert found is None
+
+
+def test_a_trace_that_cannot_be_written_is_no_program_without_calls(softze, recording):
+    done = recording("sh", "-c", f"ulimit -f 8; exec {softze.app} saxpy")
+    assert (done.status, done.out) == (0, "saxpy: right\n")
+    assert "cannot be written" in done.err
+    assert "called no function" not in done.err
+
+
+def test_threads_take_turns_in_streams(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "threads")
+    assert sorted(values_of(found)) == [*range(11), 11, 12]
+    assert len(found.streams) == 2  # as many as there were threads at one time
+    # The main thread comes only now, to say this.
+    assert found.processes[0].statistics["threads"] == 12
+
+
+def test_a_forked_child_writes_into_a_folder_of_its_own(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "child")
+    by_process = {}
+    table = found.events["allocations"]
+    for process, value in zip(found.events.process("allocations").tolist(), table["base"].tolist(), strict=True):
+        by_process.setdefault(process, []).append(value)
+    assert sorted(by_process.values()) == [[1, 3, 4], [2]]
+    assert all(process.ended for process in found.processes)
+
+
+def test_a_process_that_leaves_without_us_is_cut_short(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "gone")
+    assert values_of(found) == [1, 2]
+    assert not found.processes[0].ended
+    trace = lanescope.open(tmp_path / "out")
+    assert [row["cause"] for row in trace.gaps.rows()] == ["cut_short"]
+
+
+def test_closed_descriptors_and_another_folder_do_not_matter(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "closed")
+    assert values_of(found) == [0, *range(40_000)]
+
+
+# --- recordings as captures ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kept(softze, tmp_path_factory):
+    """A recording of two processes."""
+    folder = tmp_path_factory.mktemp("kept") / "run"
+    folder.mkdir()
+    for what in ("saxpy", "threads"):
+        with record.environment(record.Settings(folder), softze.environment()) as made:
+            assert record.run([str(softze.app), what, "2"], made) == 0
+    return folder
+
+
+def test_a_folder_its_parts_and_its_description_can_be_named(kept):
+    whole = lanescope.open(kept)
+    parts = sorted(kept.iterdir())
+    one = [lanescope.open(part) for part in parts]
+    assert len(whole.slices) == sum(len(trace.slices) for trace in one)
+    assert len(lanescope.open(parts[0] / "metadata").slices) == len(one[0].slices)
+    assert lanescope.probe(kept)[0].format == "lanescope_ctf"
+    assert sum(whole.inputs["size"].tolist()) == sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
+    with pytest.raises(UsageError, match="knows its date"):
+        lanescope.open(kept, date="2026-01-01")
+
+
+def test_every_stage_is_shown(kept):
+    for stage, wanted in (
+        ("packet", r"zeInit_exit  zeResult=ZE_RESULT_SUCCESS"),
+        ("record", r"calls +ts=\d+ thread_id=0 function=zeInit"),
+        ("row", r"thread \d+  zeInit  exact"),
+    ):
+        command = [sys.executable, "-m", "lanescope", "dump", "--stage", stage, kept]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert re.search(wanted, done.stdout)
+
+
+def test_damaged_recordings_are_read_as_far_as_they_go(kept, tmp_path):
+    chance = random.Random(5)
+    files = [path.relative_to(kept) for path in sorted(kept.rglob("*")) if path.is_file()]
+    lost = refused = 0
+    for round_ in range(60):
+        copy = tmp_path / f"{round_}"
+        shutil.copytree(kept, copy)
+        # One round in three meets a description.
+        choice = [path for path in files if (path.name == "metadata") == (round_ % 3 == 0)]
+        path = copy / chance.choice(choice)
+        data = bytearray(path.read_bytes())
+        for _ in range(chance.randint(1, 8)):
+            at = chance.randrange(len(data))
+            if chance.random() < 0.3:
+                del data[at : at + chance.randint(1, 200)]
+            else:
+                data[at] = chance.randrange(256)
+            if not data:
+                break
+        path.write_bytes(data)
+        try:
+            trace = lanescope.open(copy)
+        except LanescopeError:
+            refused += 1
+        else:
+            lost += any(row["lost"] for row in trace.accounting.rows())
+        shutil.rmtree(copy)
+    assert lost > 5
+    assert refused > 2
+
+
+def test_a_trace_of_another_producer_is_refused(kept, tmp_path):
+    copy = tmp_path / "other"
+    shutil.copytree(kept, copy)
+    for path in copy.glob("*/metadata"):
+        path.write_bytes(path.read_bytes().replace(b'domain = "lanescope_ze"', b'domain = "ust"'))
+    with pytest.raises(LanescopeError):
+        lanescope.open(copy)
+    with pytest.raises(LanescopeError, match="another producer"):
+        lanescope.open(copy, family="levelzero")
+
+
+# --- the table of functions ---------------------------------------------------------------------------------------
+
+CALL = re.compile(r"^(CALL|PLACE)\((\w+), (\w+), (\d+)(.*?)\)$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_table_agrees_with_the_drivers_and_with_the_headers(levelzero):
+    rows = CALL.findall(FUNCTIONS.read_text())
+    theirs = re.findall(
+        r"^(?:HERE|NEWER|ENTRY)\((\w+), (\w+), (\d+)\)", (ROOT / "tests/native/softze/functions.def").read_text(), re.M
+    )
+    assert [(table, name, minor) for _, table, name, minor, _ in rows] == theirs
+    header = (levelzero / "include/level_zero/ze_api.h").read_text()
+    sizes = {"uint32_t": 4, "uint64_t": 8, "size_t": 8, "ze_bool_t": 1}
+    ours = {"u8": 1, "u32": 4, "u64": 8, "usize": 8, "Ipc": 64, "Groups": 12}
+
+    def size_of(declared):
+        kind = declared.replace("const ", "").strip()
+        if "*" in kind:
+            return 8
+        if kind.endswith("_handle_t"):
+            return 64 if "ipc" in kind else 8
+        return sizes.get(kind, 4)  # what is left are flags and enumerations
+
+    compared = 0
+    for kind, _, name, minor, parameters in rows:
+        found = re.search(rf"ZE_APICALL\n{name}\((.*?)\n    \);", header, re.DOTALL)
+        assert (found is not None) == ((int(minor) <= 4 and name != "zeMemFreeExt") or found is not None), name
+        if found is None or kind == "PLACE":
+            continue
+        lines = [re.sub(r"///<.*", "", line).strip().rstrip(",") for line in found[1].splitlines()]
+        declared = [line.rpartition(" ") for line in lines if re.match(r"\w[\w *]*\s\**\w+$", line)]
+        words = [word.strip() for word in parameters.split(",") if word.strip()]
+        given = list(zip(words[::2], words[1::2], strict=True))
+        assert [name for _, name in given] == [last.lstrip("*") for _, _, last in declared], name
+        assert [ours.get(type_, 8) for type_, _ in given] == [size_of(type_) for type_, _, _ in declared], name
+        compared += 1
+    assert compared > 140
+
+
+# --- sanitizers ---------------------------------------------------------------------------------------------------
+
+
+def assert_clean(done):
+    found = "Sanitizer" in done.stderr or "runtime error" in done.stderr
+    assert (done.returncode, found) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("sanitize", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(levelzero, tmp_path, monkeypatch, sanitize):
+    from native.recorder_build import build
+    from native.softze_build import build as build_softze
+
+    softze, programs = build_softze(levelzero, sanitize), build(levelzero, sanitize)
+    monkeypatch.setattr(record, "library", lambda name=record.LAYER: programs / "recorder" / name)
+    options = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1"}
+    commands = [[softze.app, what, "3"] for what in ("saxpy", "mixed", "threads")]
+    commands += [[programs / "recorder_forks", "5", programs / "recorder_regions"]]
+    for number, command in enumerate(commands):
+        output = tmp_path / f"{number}"
+        output.mkdir()
+        with record.environment(record.Settings(output), {**softze.environment(), **options}) as made:
+            assert_clean(execute(command, made))
+        assert len(events_of(output).events["calls"]) > 5
+    for case in ("pauses", "packets", "signals", "full", "none", "threads", "child", "closed"):
+        environment = {**os.environ, **options, "LANESCOPE_ZE_OUTPUT": str(tmp_path / case)}
+        assert_clean(execute([programs / "recorder_streams", case], environment))

@@ -1,0 +1,128 @@
+// Streams written with chosen times and under chosen circumstances, into the folder that LANESCOPE_ZE_OUTPUT names.
+//   streams CASE
+// The tests read what comes out. Records of regions stand for any: their field counts them.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "events.hpp"
+
+using namespace lanescope::levelzero;
+
+namespace {
+
+void note(u64 now, int value) { emit<Record::memory_end>(now, static_cast<u64>(value)); }
+
+void limit(rlim_t size) {
+    rlimit now;
+    getrlimit(RLIMIT_FSIZE, &now);
+    now.rlim_cur = size;
+    setrlimit(RLIMIT_FSIZE, &now);
+}
+
+// Pauses longer than the 32 bits that events have for their time, and clocks read in another order.
+void pauses() {
+    u64 now = host_ns();
+    for (int i = 0; i < 6; ++i) {
+        note(now, i);
+        now += u64{5} * 1'000'000'000 * static_cast<u64>(i);
+    }
+    note(now - 1000, 6);
+}
+
+// As many events as several packets hold.
+void packets() {
+    const u64 now = host_ns();
+    for (int i = 0; i < 40'000; ++i) note(now + static_cast<u64>(i), i);
+}
+
+// A handler that comes in the middle of an event: what it writes is discarded and counted.
+void handler(int) { note(host_ns(), -1); }
+void signals() {
+    std::signal(SIGUSR1, handler);
+    u64 now = host_ns();
+    note(now, 0);
+    Stream& stream = *this_stream();
+    u8* at = stream.reserve(record_id(Record::memory_end), now, event_header + 8);
+    std::raise(SIGUSR1);
+    put(at, u64{1});
+    stream.commit(now, event_header + 8);
+    note(host_ns(), 2);
+}
+
+// No room for some time: events are discarded, and the program lives on.
+void full() {
+    const u64 now = host_ns();
+    note(now, 0);
+    limit(200'000);
+    for (int i = 0; i < 40'000; ++i) note(now + static_cast<u64>(i), 1);
+    limit(RLIM_INFINITY);
+    note(now + 1'000'000'000, 2);
+}
+
+// No room at all.
+void none() {
+    limit(1000);
+    for (int i = 0; i < 100; ++i) note(host_ns(), 0);
+    limit(RLIM_INFINITY);
+}
+
+// Threads one after the other share a stream; those at the same time do not.
+void threads() {
+    for (int i = 0; i < 10; ++i) {
+        std::thread([i] { note(host_ns(), i); }).join();
+    }
+    std::thread first([] {
+        note(host_ns(), 10);
+        std::thread([] { note(host_ns(), 11); }).join();
+        note(host_ns(), 12);
+    });
+    first.join();
+}
+
+// A child goes on in a folder of its own.
+void child() {
+    note(host_ns(), 1);
+    const pid_t pid = fork();
+    note(host_ns(), pid == 0 ? 2 : 3);
+    if (pid == 0) std::exit(0);
+    waitpid(pid, nullptr, 0);
+    note(host_ns(), 4);
+}
+
+// Every way in which the process may end without its recorder.
+void gone() {
+    note(host_ns(), 1);
+    note(host_ns(), 2);
+    _exit(0);
+}
+
+// Closed descriptors, and a folder that is not where it was.
+void closed() {
+    note(host_ns(), 0);
+    for (int i = 3; i < 100; ++i) ::close(i);
+    (void)!chdir("/");
+    packets();
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+    const std::string name = arguments[1];
+    if (name == "pauses") pauses();
+    if (name == "packets") packets();
+    if (name == "signals") signals();
+    if (name == "full") full();
+    if (name == "none") none();
+    if (name == "threads") threads();
+    if (name == "child") child();
+    if (name == "gone") gone();
+    if (name == "closed") closed();
+    return 0;
+}
