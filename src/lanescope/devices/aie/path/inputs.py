@@ -66,7 +66,5 @@ def of_options(options: Mapping[str, Any]) -> Given | None:
 
 def of_trace(trace: Trace) -> Given | None:
     """Return what a trace was opened with; None without a listing, or with several of merged captures."""
-    options = {
-        str(row["options"]) for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"
-    }
+    options = {str(row["options"]) for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"}
     return of_options(json.loads(options.pop() or "{}")) if len(options) == 1 else None
