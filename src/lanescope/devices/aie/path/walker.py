@@ -525,20 +525,28 @@ class Walker:
         if not len(numbers):
             return
         uses = np.bincount(numbers, minlength=len(self.windows))
+        found = np.flatnonzero(uses)
+        wanting = np.array([number for number in found.tolist() if self.windows[number].registers], np.int64)
         uses[: len(self._uses)] += self._uses
         self._uses = uses
-        found = np.unique(numbers)
-        wanting = np.array([number for number in found.tolist() if self.windows[number].registers], np.int64)
         if not len(wanting):
             return
-        places = np.flatnonzero(np.isin(numbers, wanting))
+        wants = np.zeros(len(self.windows), np.bool_)
+        wants[wanting] = True
+        places = np.flatnonzero(wants[numbers])
         places = places[np.argsort(numbers[places], kind="stable")]
         bounds = np.searchsorted(numbers[places], [*wanting, wanting[-1] + 1])
         for number, low, high in zip(wanting.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             window = self.windows[number]
-            where = begins[places[low:high]][:, None] + np.array(window.registers)
-            values, times = np.unique(registers[where], axis=0, return_counts=True)
-            self._count_registers(number, window, values, times)
+            at = begins[places[low:high]]
+            if len(window.registers) == 1:
+                values, times = np.unique(registers[at + window.registers[0]], return_counts=True)
+                self._count_registers(number, window, values[:, None], times)
+            else:
+                values, times = np.unique(
+                    registers[at[:, None] + np.array(window.registers)], axis=0, return_counts=True
+                )
+                self._count_registers(number, window, values, times)
 
     def _count_registers(self, number: int, window: Window, values: I64, times: I64) -> None:
         counts = self._counts
