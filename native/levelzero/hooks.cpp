@@ -228,12 +228,13 @@ struct Append {
     bool is_told;
 };
 
-// What all operations have; `is_told` is false for those of immediate lists outside of regions, which run at once.
+// Whether an operation is left out: outside of regions those of immediate lists are, as they run at once.
+bool is_left_out(Handle list) { return !recording.load(std::memory_order_relaxed) && use_list(list).immediate; }
+
+// What all operations have; `is_told` is false where there is no room for records.
 Append appended(Call& call, Handle list, u32 wait_count, const Handle* waits) {
     Append made{};
     made.list = use_list(list);
-    const bool on = recording.load(std::memory_order_relaxed);
-    if (!on && made.list.immediate) return made;
     Stream* stream = this_stream();
     if (stream == nullptr) return made;
     made.is_told = true;
@@ -249,14 +250,14 @@ Append appended(Call& call, Handle list, u32 wait_count, const Handle* waits) {
 }
 
 template <Function F>
-void tell_operation(Call& call, Handle list, Handle signal, u32 wait_count, const Handle* waits) {
+[[gnu::noinline]] void tell_operation(Call& call, Handle list, Handle signal, u32 wait_count, const Handle* waits) {
     const Append op = appended(call, list, wait_count, waits);
     if (!op.is_told) return;
     emit<Record::op>(call.now(), op.op_id, op.list.id, static_cast<Api>(F), How::untimed, op.reason, number(signal), op.waits);
 }
 
 template <Function F>
-void tell_kernel(Call& call, Handle list, Handle kernel, Groups groups, Handle signal, u32 wait_count,
+[[gnu::noinline]] void tell_kernel(Call& call, Handle list, Handle kernel, Groups groups, Handle signal, u32 wait_count,
                  const Handle* waits) {
     const Append op = appended(call, list, wait_count, waits);
     if (!op.is_told) return;
@@ -265,7 +266,7 @@ void tell_kernel(Call& call, Handle list, Handle kernel, Groups groups, Handle s
 }
 
 template <Function F>
-void tell_memory(Call& call, Handle list, usize size, Address dst, Address src, Handle signal, u32 wait_count,
+[[gnu::noinline]] void tell_memory(Call& call, Handle list, usize size, Address dst, Address src, Handle signal, u32 wait_count,
                  const Handle* waits) {
     const Append op = appended(call, list, wait_count, waits);
     if (!op.is_told) return;
@@ -279,6 +280,7 @@ void tell_memory(Call& call, Handle list, usize size, Address dst, Address src, 
 // OPERATION(function, parameters between the list and the signal)
 #define OPERATION(F, ...)                                                     \
     AFTER(F, Handle list __VA_OPT__(,) __VA_ARGS__, WAITS) {                  \
+        if (is_left_out(list)) return;                                        \
         tell_operation<Function::F>(call, list, signal, wait_count, waits);   \
     }
 
@@ -298,11 +300,13 @@ OPERATION(zeCommandListAppendWaitExternalSemaphoreExt, u32, Handle*, Struct)
 OPERATION(zeCommandListAppendHostFunction, Struct, Struct, Struct)
 OPERATION(zeCommandListAppendGraphExt, Handle, Struct)
 AFTER(zeCommandListAppendSignalEvent, Handle list, Handle event) {
+    if (is_left_out(list)) return;
     tell_operation<Function::zeCommandListAppendSignalEvent>(call, list, event, 0, nullptr);
 }
 
 #define KERNEL(F, groups, ...)                                                                    \
     AFTER(F, Handle list, Handle kernel, __VA_ARGS__, WAITS) {                                    \
+        if (is_left_out(list)) return;                                                            \
         tell_kernel<Function::F>(call, list, kernel, groups, signal, wait_count, waits);          \
     }
 
@@ -315,12 +319,14 @@ KERNEL(zeCommandListAppendLaunchKernelIndirect, Groups{}, const Groups*)
 AFTER(zeCommandListAppendLaunchMultipleKernelsIndirect, Handle list, u32 count, Handle* kernels, Struct, const Groups*,
       WAITS) {
     const Handle kernel = count != 0 && kernels != nullptr ? kernels[0] : nullptr;
+    if (is_left_out(list)) return;
     tell_kernel<Function::zeCommandListAppendLaunchMultipleKernelsIndirect>(call, list, kernel, {}, signal, wait_count,
                                                                             waits);
 }
 
 #define MEMORY(F, size, dst, src, ...)                                                        \
     AFTER(F, Handle list, __VA_ARGS__, WAITS) {                                               \
+        if (is_left_out(list)) return;                                                        \
         tell_memory<Function::F>(call, list, size, dst, src, signal, wait_count, waits);      \
     }
 

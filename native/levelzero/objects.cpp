@@ -6,6 +6,8 @@
 
 namespace lanescope::levelzero {
 
+std::atomic<u64> list_generation = 1;
+
 namespace {
 
 struct Objects {
@@ -22,10 +24,7 @@ Objects& objects() {
     return *made;
 }
 
-// Changes whenever a list comes, goes or is renewed.
-std::atomic<u64> generation = 1;
-
-void change() { generation.fetch_add(1, std::memory_order_release); }
+void change() { list_generation.fetch_add(1, std::memory_order_release); }
 
 }  // namespace
 
@@ -74,10 +73,7 @@ List find_list(Handle list) {
     return found == all.lists.end() ? List{} : found->second;
 }
 
-Used use_list(Handle list) {
-    if (local.list == list && local.generation == generation.load(std::memory_order_acquire)) {
-        return {local.list_id, local.immediate};
-    }
+Used look_up_list(Handle list) {
     Objects& all = objects();
     const std::lock_guard guard(all.mutex);
     const auto found = all.lists.find(list);
@@ -85,7 +81,7 @@ Used use_list(Handle list) {
     local.list = list;
     local.list_id = found->second.id;
     local.immediate = found->second.immediate;
-    local.generation = generation.load(std::memory_order_relaxed);
+    local.generation = list_generation.load(std::memory_order_relaxed);
     return {local.list_id, local.immediate};
 }
 

@@ -28,7 +28,15 @@ struct Used {
     u32 id;
     bool immediate;
 };
-Used use_list(Handle list);
+Used look_up_list(Handle list);
+// Changes whenever a list comes, goes or is renewed.
+extern std::atomic<u64> list_generation;
+inline Used use_list(Handle list) {
+    if (local.list == list && local.generation == list_generation.load(std::memory_order_acquire)) {
+        return {local.list_id, local.immediate};
+    }
+    return look_up_list(list);
+}
 // Counts an execution of a list, and returns it.
 List count_run(Handle list);
 
