@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lanescope
-from devices.aie.path import fitted
+from devices.aie.path import fitted, language
 from lanescope import cli, session
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.encode import Frames
@@ -117,6 +119,29 @@ def test_the_path_is_the_run(here, paths):
     assert found == here.path[: len(found)]
     frames = [row["first_frame"] for row in rows(paths, schema.PATH) if row["quality"] != "assumption"]
     assert frames == sorted(frames)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1 << 40), lc_at=st.sampled_from(["write", "body", "end"]))
+def test_certain_rows_are_what_happened_in_that_order(seed, lc_at, tmp_path_factory):
+    case = language.make(seed, lc_at=lc_at, computed=0.1)
+    capture = tmp_path_factory.mktemp("case") / "run.bin"
+    capture.write_bytes(case.file())
+    known = program.parse(case.source.listing())
+    at = 0
+    for row in rows(Paths(lanescope.open(capture), known), schema.PATH):
+        if row["quality"] not in ("certain", "loop") or row["passes"] is None:
+            continue
+        first = known.index[row["first"]]
+        stretch = [bundle.address for bundle in known.bundles[first : first + row["bundles"]]]
+        assert stretch[-1] == row["last"] or row["quality"] == "loop"
+        assert row["passes"] > 0
+        wanted = stretch * row["passes"] if stretch[-1] == row["last"] else []
+        # Somewhere behind the row before; what lies between is what the other rows leave open.
+        while case.path[at : at + len(wanted)] != wanted:
+            at += 1
+            assert at <= len(case.path), row
+        at += len(wanted)
 
 
 def test_sql_sees_the_tables(here):

@@ -163,6 +163,18 @@ def test_no_text_upsets_the_reader(text):
     assert found.leaders
 
 
+def test_large_hostile_listings_take_linear_time():
+    """Each of these would take hours if it were looked at once for each of its parts."""
+    assert assembly.read("lda r0, " + "[p1" * 200_000).writes == {"r0": None}
+    assert assembly.read("nop;" * 200_000).kind == "plain"
+    rows = "\n".join(f"{4 * i:x}: 00 00 00 00 add.nc lc, r0, #0" for i in range(20_000))
+    found = program.parse(rows)
+    assert not found.is_self_contained
+    assert found.notes == (program.Note(79996, "addresses beyond 14 bits, which frames do not tell"),)
+    with pytest.raises(InputError, match="holds"):
+        program.parse("\n".join(f"{2 * i:x}: 00 00 nop" for i in range(40_000)))
+
+
 def test_symbols_and_lines_of_an_elf_file(tmp_path):
     pytest.importorskip("elftools")
     gcc = shutil.which("gcc")

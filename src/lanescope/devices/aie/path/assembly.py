@@ -13,7 +13,7 @@ MOST_BYTES = 16
 _SIZES = {1: 2, 2: 4}
 _IMMEDIATE = re.compile(r"#\s*(-?)(0x[0-9a-f]+|\d+)$")
 _REGISTER = re.compile(r"[a-z]+\d*$")
-_BRACKET = re.compile(r"\[\s*([a-z]+\d*)[^\]]*\](\s*,|\s*!)?")
+_BRACKET = re.compile(r"\[\s*([a-z]+\d*)[^\[\]]*\](\s*,|\s*!)?")
 #: Instructions that write none of their operands, but for what is in brackets.
 _READS_ONLY = re.compile(r"(st|vst|j$|jl$|jz$|jnz$|ret$|nop|acq|rel|event|done$)")
 

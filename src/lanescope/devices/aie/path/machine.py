@@ -10,6 +10,7 @@ what hardware does where nobody has looked is an ``Erratum`` that is left open.
 from __future__ import annotations
 
 import enum
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -314,11 +315,12 @@ class Machine:
     def _setups(self) -> dict[int, tuple[int, int]]:
         """The loop that a load of the counter belongs to: the first one behind it in its function."""
         found: dict[int, tuple[int, int]] = {}
+        pairs = sorted(self._pairs)
         for bundle in self.program.bundles:
-            first, end = self.program.extent(bundle.address)
-            behind = [pair for pair in self._pairs if max(first, bundle.address) < pair[0] < end]
-            if bundle.sets_lc and behind:
-                found[bundle.address] = min(behind)
+            if bundle.sets_lc:
+                i = bisect_right(pairs, (bundle.address, 1 << 62))
+                if i < len(pairs) and pairs[i][0] < self.program.extent(bundle.address)[1]:
+                    found[bundle.address] = pairs[i]
         return found
 
     # -- starts

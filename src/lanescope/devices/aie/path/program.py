@@ -21,7 +21,7 @@ from lanescope.errors import InputError
 DELAY_SLOTS = 5
 #: What a listing may take; program memory holds 16 KiB of code.
 _MOST_TEXT = 64 << 20
-_MOST_BUNDLES = 1 << 20
+_MOST_BUNDLES = 1 << 15
 
 PLAIN, HALT, JUMP, CALL, BRANCH, BRANCH_INDIRECT, JUMP_INDIRECT, CALL_INDIRECT, RETURN = (
     "plain",
@@ -217,19 +217,16 @@ class Program:
     def is_self_contained(self) -> bool:
         """Whether each load of the loop counter stands in one block with writes of both loop addresses."""
         leaders = set(self.leaders)
-        for i, bundle in enumerate(self.bundles):
-            if not bundle.sets_lc:
-                continue
-            first = i
-            while first and self.bundles[first].address not in leaders:
-                first -= 1
-            last = i
-            while last + 1 < len(self.bundles) and self.bundles[last + 1].address not in leaders:
-                last += 1
-            block = self.bundles[first : last + 1]
-            if not (any(b.ls is not None for b in block) and any(b.le is not None for b in block)):
-                return False
-        return True
+        has_lc = has_ls = has_le = False
+        for bundle in self.bundles:
+            if bundle.address in leaders:
+                if has_lc and not (has_ls and has_le):
+                    return False
+                has_lc = has_ls = has_le = False
+            has_lc |= bundle.sets_lc
+            has_ls |= bundle.ls is not None
+            has_le |= bundle.le is not None
+        return not has_lc or (has_ls and has_le)
 
     @cached_property
     def _function_starts(self) -> list[int]:

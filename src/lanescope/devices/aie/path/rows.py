@@ -187,6 +187,8 @@ def _all_templates(walker: Walker, templates: _Templates, *, is_trusted: bool) -
 
 def _joined(program: Program, rows: I64) -> I64:
     """Join stretches that go on where the one before ended."""
+    # A loop of one pass goes back no time.
+    rows = rows[(rows[:, _QUALITY] != _LOOP) | (rows[:, _KNOWN] != _EXACT) | (rows[:, _PASSES] > 0)]
     if not len(rows):
         return rows
     ends = np.zeros(max((bundle.end for bundle in program.bundles), default=0) + 2, np.int64)

@@ -23,9 +23,9 @@ PATH = TableSpec(
         ColumnSpec(
             "quality",
             "text",
-            "certain: all guesses agree; loop: a certain stretch that was passed several times; ambiguous: one of "
-            "several paths; possible: not excluded, behind the last frame or in a stretch that something contradicts; "
-            "unresolved: no path; assumption: what the rows of this recording rest on",
+            "certain: all guesses agree; loop: the body of a loop, passed so often more behind its first pass; "
+            "ambiguous: one of several paths; possible: not excluded, behind the last frame or in a stretch that "
+            "something contradicts; unresolved: no path; assumption: what the rows of this recording rest on",
         ),
         ColumnSpec("first_frame", "int64", "first frame that it takes"),
         ColumnSpec("last_frame", "int64", "last frame that it takes"),
