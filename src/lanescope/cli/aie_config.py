@@ -44,23 +44,23 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Read, complete, and write in another form."""
-    from lanescope.devices.aie import configure as forms
-    from lanescope.devices.aie.config import ConfigError
+    from lanescope.devices.aie import config
 
     target = None if args.output in (None, "-") else Path(args.output)
     form = args.to or ({".mlir": "mlir", ".json": "json"}.get(target.suffix, "table") if target else "table")
-    known = forms.read(Path(args.input))
+    known = config.read(Path(args.input))
     try:
-        known = forms.complete(known)
+        known = config.complete(known)
         text = _said(form, known)
-    except ConfigError as error:
+    except config.ConfigError as error:
         raise UsageError(f"{args.input}: {error}", hint=error.hint) from None
     if target is None:
         if text is None:
+            from lanescope.devices.aie.config import writes
             from lanescope.view.tables import show
 
             columns = ("when", "col", "row", "register", "address", "value", "meaning")
-            show(columns, forms.describe(known), title=f"register writes, {known.device}")
+            show(columns, writes.describe(known), title=f"register writes, {known.device}")
         else:
             sys.stdout.write(text)
         return 0
@@ -72,19 +72,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _said(form: str, known: object) -> str | None:
     """Return the text of a form; None for the table."""
-    from lanescope.devices.aie import config
-    from lanescope.devices.aie import configure as forms
+    from lanescope.devices.aie.config import Config, mlir_write, register_json, short_json, writes
 
-    assert isinstance(known, config.Config)
+    assert isinstance(known, Config)
     if form == "json":
-        return json.dumps(config.to_json(known), indent=2) + "\n"
+        return json.dumps(short_json.to_json(known), indent=2) + "\n"
     if form == "registers":
-        return json.dumps(forms.to_document(known), indent=2) + "\n"
+        return json.dumps(register_json.to_document(known), indent=2) + "\n"
     if form == "mlir":
-        return forms.to_mlir(known)
+        return mlir_write.to_mlir(known)
     if form == "writes":
-        return forms.to_mlir_writes(known)
-    forms.begin_writes(known)  # says what is wrong
+        return mlir_write.to_mlir_writes(known)
+    writes.begin_writes(known)  # says what is wrong
     return None
 
 

@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lanescope.devices.aie import config, configure, events, registers
-from lanescope.devices.aie.config import SLOTS, Config, ConfigError, Unit
-from lanescope.devices.aie.configure import Write
+from lanescope.devices.aie import events, registers
+from lanescope.devices.aie.config.mlir_write import MLIR_MODES, MLIR_TYPES
+from lanescope.devices.aie.config.units import SLOTS, Config, Unit, stripped
+from lanescope.devices.aie.config.values import ConfigError, event_number, port_selection
+from lanescope.devices.aie.config.writes import Write, from_writes, write_at
 
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
 _MAX_DIGITS = 20
+#: What MLIR texts call devices begins with these.
+DEVICES = {"npu1": "aie2", "npu2": "aie2p", "xcve2": "aie2", "aie2p": "aie2p", "aie2": "aie2"}
 #: What begins names of values, symbols, blocks, attributes and types.
 _SIGILS = "%@^#!"
 _WORD32 = (1 << 32) - 1
@@ -37,9 +41,9 @@ _TOKEN = re.compile(
     + _SKIP,
     re.VERBOSE | re.DOTALL,
 )
-_MODES = {name.lower(): number for number, name in enumerate(configure.MLIR_MODES)}
-_MODES |= {name.replace("-", "").lower(): number for number, name in enumerate(configure.MLIR_MODES)}
-_MODULES = {word: module for module, word in configure.MLIR_TYPES.items()} | {"shim": "shim"}
+_MODES = {name.lower(): number for number, name in enumerate(MLIR_MODES)}
+_MODES |= {name.replace("-", "").lower(): number for number, name in enumerate(MLIR_MODES)}
+_MODULES = {word: module for module, word in MLIR_TYPES.items()} | {"shim": "shim"}
 
 
 class _Token(NamedTuple):
@@ -297,7 +301,7 @@ class _Scanner:
         col, row = _int(said.get("column")), _int(said.get("row"))
         if not (0 <= (col or 0) < 128 and 0 <= (row or 0) < 32 and 0 <= address <= _WORD32):
             return
-        write = configure.write_at(address, value & _WORD32, col=col, row=row)
+        write = write_at(address, value & _WORD32, col=col, row=row)
         mask = _int(said.get("mask"))
         if write is not None:
             if is_masked and mask is not None:
@@ -409,10 +413,10 @@ class _Scanner:
     def _event(self, module: str, event: str | int) -> int:
         if isinstance(event, int):
             return event & 0xFF
-        return config.event_number(self._family(), module, event)
+        return event_number(self._family(), module, event)
 
     def _family(self) -> str:
-        for prefix, device in config.DEVICES.items():
+        for prefix, device in DEVICES.items():
             if self._device.startswith(prefix):
                 return device
         if self._device.startswith("xcvc"):
@@ -428,9 +432,9 @@ class _Scanner:
         device = self._family()
         lowered = [write for made in self._lowered for write in self._written(made)]
         written = [*lowered, *self._writes]
-        made = configure.from_writes(device, written)
+        made = from_writes(device, written)
         declared = [self._unit(trace, made) for trace in self._traces]
-        made = configure.from_writes(device, written, declared=declared)
+        made = from_writes(device, written, declared=declared)
         if not made.units:
             raise ConfigError(
                 "it holds no configuration of a trace", "take the text that aiecc leaves: input_with_addresses.mlir"
@@ -459,7 +463,7 @@ class _Scanner:
             module,
             col,
             row,
-            config.stripped(event(name) for name in trace.names),
+            stripped(event(name) for name in trace.names),
             tuple(ports),
             mode=trace.mode if module == "core" else 0,
             start=edges.get("start"),
@@ -481,7 +485,7 @@ class _Scanner:
         kind = "master" if is_master else "slave"
         known = registers.ports(module)
         named = next((name for name in known if name.lower() == f"{bundle}:{channel} {kind}".lower()), None)
-        return config.port_selection(module, named or f"{bundle[:20]}:{channel} {kind}")
+        return port_selection(module, named or f"{bundle[:20]}:{channel} {kind}")
 
     def _written(self, lowered: _Lowered) -> list[Write]:
         values = dict(lowered.values)

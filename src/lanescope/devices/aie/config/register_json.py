@@ -1,0 +1,75 @@
+"""Register writes as a JSON document, with what they mean beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lanescope.devices.aie.config.short_json import parse, to_json
+from lanescope.devices.aie.config.units import Config
+from lanescope.devices.aie.config.values import ConfigError, integer
+from lanescope.devices.aie.config.writes import begin_writes, end_writes, from_writes, write_at
+
+SCHEMA = "lanescope.aie-registers/1"
+
+
+def to_document(known: Config) -> dict[str, Any]:
+    """Return the register writes as a JSON value, with what they mean beside them."""
+    content = to_json(known)
+    del content["tiles"]
+    content.pop("trigger", None)
+    for part, writes in (("begin", begin_writes(known)), ("end", end_writes(known))):
+        content[part] = [
+            {
+                "col": write.col,
+                "row": write.row,
+                "module": write.register.module,
+                "register": write.register.name,
+                "address": f"{write.register.offset:#x}",
+                "value": f"{write.value:#010x}",
+                "fields": write.said(known.device),
+            }
+            for write in writes
+        ]
+    return {"schema": SCHEMA, **content}
+
+
+def from_document(content: Mapping[str, Any]) -> Config:
+    """Return the configuration of a document of register writes: ``col``, ``row``, ``address`` and ``value`` count.
+
+    Raises:
+        ConfigError: it makes no sense, or sets up no trace.
+    """
+    schema = content.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise ConfigError(f"it is of schema {str(schema)[:60]!r}", f"this version reads {SCHEMA}")
+    head = {name: content[name] for name in ("device", "frequency_hz", "colshift") if name in content}
+    known = parse({**head, "tiles": []})
+    writes = []
+    for part in ("begin", "end"):
+        listed = content.get(part, [])
+        if not isinstance(listed, list):
+            raise ConfigError(f"{part} is no list")
+        for index, entry in enumerate(listed):
+            where = f"{part} {index + 1}"
+            if not isinstance(entry, dict):
+                raise ConfigError(f"{where}: it is no object", "write {...}")
+            address = _number(entry.get("address"), f"{where}: address")
+            value = _number(entry.get("value"), f"{where}: value")
+            write = write_at(address, value, col=entry.get("col"), row=entry.get("row"), where=where)
+            if write is not None:
+                writes.append(write)
+    made = from_writes(known.device, writes)
+    if not made.units:
+        raise ConfigError("it writes no register of a trace unit")
+    return replace(known, units=made.units, trigger=made.trigger)
+
+
+def _number(value: Any, what: str) -> int:
+    if isinstance(value, str) and len(value) <= 12:
+        try:
+            value = int(value, 0)
+        except ValueError:
+            raise ConfigError(f"{what} {value!r} is no number") from None
+    return integer(value, (1 << 32) - 1, what)
