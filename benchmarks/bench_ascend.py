@@ -16,7 +16,7 @@ import numpy as np
 
 from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.records import read_deps, read_records
+from lanescope.devices.ascend.files import read_deps, read_records
 from measure import Row, seconds
 
 #: Tasks of the graph; each has 1.27 executions.

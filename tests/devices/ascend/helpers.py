@@ -11,9 +11,9 @@ import numpy as np
 
 from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
+from lanescope.devices.ascend.files import read_records, terminated
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.parts import Parts
-from lanescope.devices.ascend.records import read_records, terminated
 from lanescope.source import Capture
 from lanescope.trace import Trace
 

@@ -12,10 +12,10 @@ from lanescope.analysis import check
 from lanescope.devices.ascend import attribution, invariants, threads
 from lanescope.devices.ascend.attribution import IDLE_PARTS
 from lanescope.devices.ascend.draw.sums import Sums
+from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.overhead import COUNTERS, overhead
 from lanescope.devices.ascend.parts import Parts
-from lanescope.devices.ascend.records import read_deps
 from lanescope.devices.ascend.threads import thread_times
 from lanescope.trace import Flag
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
+from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.graph import Intervals, build, extreme, ready
 from lanescope.devices.ascend.names import function_name, letters, task_name
-from lanescope.devices.ascend.records import read_deps
 
 CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
 ROWS = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 300, 400, 4], [0, 3, 2, 500, 600, 4]]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, records, text
 from lanescope._native import core
+from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
-from lanescope.devices.ascend.records import read_deps
 from lanescope.errors import InputError
 
 INTEGERS = st.one_of(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanescope.devices.ascend.draw import draw
+from lanescope.devices.ascend.files import read_records
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.parts import Parts
-from lanescope.devices.ascend.records import Bytes, Records, read_records
+from lanescope.devices.ascend.records import Bytes, Records
 from lanescope.trace import Trace
 
 if TYPE_CHECKING:

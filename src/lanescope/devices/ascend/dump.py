@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanescope.devices.ascend.decode import AscendDecoder, is_dump, read
+from lanescope.devices.ascend.files import entries
 from lanescope.devices.ascend.parts import load
-from lanescope.devices.ascend.records import Bytes, Section, entries
+from lanescope.devices.ascend.records import Bytes, Section
 from lanescope.devices.base import STAGES
 from lanescope.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""The generations of the file format: how each is told by its shape, what its stamps mean, and which reader takes it.
+"""The generations of the file format: how each is told by its shape, and what its stamps mean.
 
 No generation says its version. Between two of them names change, and meanings: those that a reader has to know are
 errata, named here, and asked for by name wherever they matter.
@@ -9,14 +9,10 @@ Source: as in ``layout``.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend.frozen import frozen
-from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, V1_TASKS, V4_AICPU
-from lanescope.errors import InputError
-
-if TYPE_CHECKING:
-    from lanescope.devices.ascend.records import Bytes, File, Records
+from lanescope.devices.ascend.layout import AICORE, HOST_SUBMITS
+from lanescope.devices.ascend.records import Records
 
 
 class Erratum(enum.Enum):
@@ -127,86 +123,3 @@ def of(records: Records) -> str:
     if len(rows) and not rows.has("receive_to_start_cycles").any():
         return "v2"
     return "v3c" if records.level_key == "chip_swimlane_level" else "v3"
-
-
-def records(file: File, text: Bytes) -> Records:
-    """Return a file's records, by the reader of its generation.
-
-    Args:
-        file: what stands in it.
-        text: its bytes.
-
-    Raises:
-        InputError: it is no records file, or mixes generations.
-    """
-    shape = _shape(file)
-    if shape == "v1":
-        from lanescope.devices.ascend import v1
-
-        return v1.records(file, _level(file), text)
-    if shape == "v4":
-        from lanescope.devices.ascend import v4
-
-        return v4.records(file, _level(file))
-    return _raw(file, _level(file))
-
-
-def _shape(file: File) -> str:
-    """Return the family of generations that a file belongs to: ``v1``, ``raw`` (v2, v3, v3c) or ``v4``."""
-    lists = {name for name, section in file.lists.items() if len(section)}
-    given = {*file.lists, *file.other, *(name for name, _, _ in file.unknown)}
-    is_v1 = V1_TASKS.name in file.lists and given.isdisjoint(("edges", "tensors"))
-    # An empty list proves little, but a file with it is no deps file.
-    is_v1 |= "l2_perf_level" in file.levels or not lists.isdisjoint(("v1_scheduler_phases", "v1_orchestrator_phases"))
-    rows = file.lists.get(AICORE.name)
-    is_v4 = not given.isdisjoint((V4_AICPU.name, "v4_scheduler_records")) or bool(file.streams)
-    is_v4 |= rows is not None and bool(rows.has("run_epoch").any())
-    raw = {AICORE.name, AICPU.name} & given
-    phases = {PHASES.name, SUBMITS.name} & lists
-    found = [
-        name for name, is_it in (("v1", is_v1), ("v4", is_v4), ("raw", bool(raw or phases) and not is_v4)) if is_it
-    ]
-    is_double = {AICPU.name, V4_AICPU.name} <= lists or {PHASES.name, "v4_scheduler_records"} <= lists
-    if len(found) > 1 or is_double:
-        raise InputError(
-            f"{file.path} has lists of more than one generation", hint="no collector writes both: was the file edited?"
-        )
-    return found[0] if found else "raw"
-
-
-def _level(file: File) -> tuple[str, int]:
-    """Return the key of the level and the level; ``InputError`` without a usable one."""
-    levels = dict(file.levels)
-    if len(levels) > 1 or V1_TASKS.name not in file.lists:
-        levels.pop("version", None)
-    if len(levels) != 1 or not {"edges", "tensors"}.isdisjoint({*file.other, *(name for name, _, _ in file.unknown)}):
-        raise InputError(
-            f"{file.path} has {'no' if not levels or len(levels) == 1 else 'more than one'} level of the swimlane",
-            hint="is it the records file, *_swimlane_records.json?",
-        )
-    key, level = next(iter(levels.items()))
-    if type(level) is not int or not 1 <= level <= 4:
-        raise InputError(f"{file.path} has the level {level!r}", hint="levels go from 1 to 4: was the file edited?")
-    return key, level
-
-
-def metadata_of(file: File) -> dict[str, Any]:
-    """Return the metadata of a file that has counter readings; ``InputError`` if their frequency is not in it."""
-    if not isinstance(file.metadata, dict):
-        raise InputError(
-            f"{file.path} has no metadata", hint="the counter's frequency stands there: take the capture again"
-        )
-    frequency = file.metadata.get("clock_freq_hz")
-    if type(frequency) is not int or not 0 < frequency <= 1 << 62:
-        raise InputError(
-            f"{file.path} has the counter frequency {frequency!r}",
-            hint="metadata.clock_freq_hz must be a number of Hz above 0",
-        )
-    return file.metadata
-
-
-def _raw(file: File, level: tuple[str, int]) -> Records:
-    """Read v2, v3 and v3c: the lists are what they say."""
-    from lanescope.devices.ascend.records import Records
-
-    return Records(*level, metadata_of(file), file.lists, tuple(file.unknown), file.size)

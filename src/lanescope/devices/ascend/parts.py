@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.ascend.records import Bytes, Deps, read_deps, read_names
+from lanescope.devices.ascend.files import read_deps, read_names
+from lanescope.devices.ascend.records import Bytes, Deps
 from lanescope.errors import InputError
 
 if TYPE_CHECKING:

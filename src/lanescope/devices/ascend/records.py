@@ -1,33 +1,15 @@
-"""The files of a capture as columns: what the native scanner found in them, before anybody concludes anything."""
+"""The records of a capture as columns, in the terms that all generations share."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope._native import core
 from lanescope.devices.ascend.frozen import frozen
-from lanescope.devices.ascend.layout import (
-    DEPS,
-    LEVEL_KEYS,
-    LISTS,
-    MAX_I32,
-    PHASES,
-    RECORDS,
-    SUBMITS,
-    V1_PHASES,
-    V1_SUBMITS,
-    V1_TASKS,
-    V4_AICPU,
-    Cell,
-    Layout,
-)
-from lanescope.errors import InputError
+from lanescope.devices.ascend.layout import MAX_I32, Cell, Layout
 from lanescope.trace.column import Array, Mask
 
 Int64 = npt.NDArray[np.int64]
@@ -35,16 +17,6 @@ Int32 = npt.NDArray[np.int32]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
-
-#: Columns that the scanner fills before those of the cells: begin, end, group, present.
-_FIXED = 4
-#: Texts of a list that have a code; above it stands the offset of the text.
-_MAX_TEXTS = 256
-_ROWS_AT_ONCE = 8192
-_MAX_GROWTH = 1 << 22
-
-#: How far the first element of a list is looked for, to see in which units it counts.
-_PEEKED_BYTES = 4096
 
 
 @frozen
@@ -128,14 +100,14 @@ def section(layout: Layout, columns: dict[str, Any], *, group: Any = None, texts
         values = columns.get(cell.name)
         shape = (length,) if cell.count == 1 else (length, cell.count)
         if values is None:
-            made[cell.name] = np.zeros(shape, _dtype(cell))
+            made[cell.name] = np.zeros(shape, dtype_of(cell))
             continue
         valid = columns.get(f"{cell.name}_valid", True)
         made[cell.name] = np.where(
             valid if cell.count == 1 else np.reshape(np.broadcast_to(valid, length), (length, 1)),
             np.asarray(values).reshape(shape),
             0,
-        ).astype(_dtype(cell))
+        ).astype(dtype_of(cell))
         present |= np.where(valid, np.uint32(layout.bit(cell.name)), np.uint32(0))
     groups = np.zeros(length, np.int32) if group is None else np.asarray(group, np.int32)
     count = int(groups.max(initial=-1)) + 1
@@ -269,330 +241,7 @@ class Deps:
     size: int = 0
 
 
-def terminated(content: Bytes) -> Bytes:
-    """Return a copy of the bytes with the NUL behind them that the scanner stops at."""
-    text = np.zeros(len(content) + 1, np.uint8)
-    text[:-1] = content
-    return text
-
-
-def read_records(text: Bytes, path: str) -> Records:
-    """Read a records file.
-
-    Args:
-        text: its bytes and a NUL, uint8 [size + 1].
-        path: for messages.
-
-    Raises:
-        InputError: it is no JSON object, is cut off, or is no records file of a known generation.
-    """
-    from lanescope.devices.ascend import generations
-
-    reader = Reader(text, path)
-    file = File(path, len(text) - 1)
-    known = {layout.key: layout for layout in (*RECORDS, V1_TASKS)}
-    for key in reader.entries():
-        if key in known and reader.is_list():
-            layout = known[key]
-            if layout.name in _DECIMAL and reader.is_near(b'"start_time_us"'):
-                layout = _DECIMAL[layout.name]
-            file.lists[layout.name] = reader.section(layout)
-        elif key in LEVEL_KEYS:
-            file.levels[key] = reader.value()
-        elif key == "metadata":
-            file.metadata = reader.value()
-        elif key == "core_to_thread":
-            file.core_to_thread = reader.value()
-        elif key == "scheduler_tasks" and reader.is_object():
-            _read_scheduler_tasks(reader, file)
-        elif key == "scheduler_records" and reader.is_object():
-            from lanescope.devices.ascend import v4
-
-            v4.read_streams(reader, file)
-        else:
-            begin, end = reader.skip()
-            if (key not in known and key not in _V4_KEYS) or text[begin:end].tobytes() != b"null":
-                file.unknown.append((key, begin, end))
-            file.other.add(key)
-    return generations.records(file, text)
-
-
-class File:
-    """A records file as it stands, before anybody knows its generation.
-
-    Attributes:
-        path: for messages.
-        size: bytes.
-        levels: the values of the keys that may hold the level.
-        metadata: the metadata object; None without.
-        core_to_thread: the list that v1 has at its top.
-        lists: what the scanner read, by the name of the layout.
-        streams: of the schedulers (v4): what the producer tells, its phases, their metrics.
-        producer: who made the rows of the schedulers (v4).
-        unknown: keys that are not of the format, with begin and end of their values.
-        other: keys at the top that were stepped over.
-    """
-
-    def __init__(self, path: str, size: int) -> None:
-        self.path = path
-        self.size = size
-        self.levels: dict[str, Any] = {}
-        self.metadata: Any = None
-        self.core_to_thread: Any = None
-        self.lists: dict[str, Section] = {}
-        self.streams: list[tuple[dict[str, Any], Section, Section]] = []
-        self.producer: Any = None
-        self.unknown: list[tuple[str, int, int]] = []
-        self.other: set[str] = set()
-
-
-#: Lists that v1 writes under the same key, in microseconds.
-_DECIMAL = {PHASES.name: V1_PHASES, SUBMITS.name: V1_SUBMITS}
-_V4_KEYS = ("scheduler_tasks", "scheduler_records")
-
-
-def _read_scheduler_tasks(reader: Reader, file: File) -> None:
-    for name in reader.fields():
-        if name == V4_AICPU.key and reader.is_list():
-            file.lists[V4_AICPU.name] = reader.section(V4_AICPU)
-        elif name == "producer":
-            file.producer = reader.value()
-        else:
-            file.unknown.append((f"scheduler_tasks.{name}", *reader.skip()))
-
-
-def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the keys at the top of a file, and where the value of each begins and ends; arguments as ``read_records``.
-
-    Raises:
-        InputError: it is no JSON object, or is cut off.
-    """
-    reader = Reader(text, path)
-    for key in reader.entries():
-        yield key, *reader.skip()
-
-
-def read_deps(text: Bytes, path: str) -> Deps:
-    """Read a task graph file; arguments as ``read_records``.
-
-    Raises:
-        InputError: it is no JSON object, is cut off, or has neither tasks nor edges.
-    """
-    reader = Reader(text, path)
-    known = {layout.name: layout for layout in DEPS}
-    found: dict[str, Section] = {}
-    for key in reader.entries():
-        if key in known and reader.is_list():
-            found[key] = reader.section(known[key])
-        else:
-            reader.skip()
-    if not found:
-        raise InputError(
-            f"{path} is no task graph", hint="it has neither tasks nor edges: is it the deps.json of the run?"
-        )
-    tasks, edges = (found[layout.name] if layout.name in found else empty(layout) for layout in DEPS)
-    return Deps(tasks, edges, len(text) - 1)
-
-
-def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
-    """Read a name map: function names by number, and the orchestrator's name.
-
-    Raises:
-        InputError: it is no name map.
-    """
-    try:
-        given = json.loads(content)
-        names = given["callable_id_to_name"]
-        orchestrator = given.get("orchestrator_name")
-        return {int(number): str(name) for number, name in names.items()}, None if orchestrator is None else str(
-            orchestrator
-        )
-    except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(
-            f"{path} is no name map: {error!r}", hint='it should hold {"callable_id_to_name": {"0": "name", ...}}'
-        ) from None
-
-
-class Reader:
-    """A scanner whose faults are errors that name the place.
-
-    Args:
-        text: bytes and a NUL, uint8 [size + 1].
-        path: for messages.
-    """
-
-    def __init__(self, text: Bytes, path: str) -> None:
-        self._text = text
-        self._path = path
-        self._key = ""
-        self._scanner = core.AscendScanner(text)
-        if not self._scanner.open():
-            raise self._error()
-
-    def _error(self) -> InputError:
-        where = f" inside `{self._key}`" if self._key else ""
-        offset = self._scanner.offset
-        if self._scanner.fault == "truncated":
-            return InputError(
-                f"{self._path} is cut off: it ends after byte {offset}{where}",
-                hint="copy it again, or take the capture again",
-            )
-        what = "nested too deeply" if self._scanner.fault == "depth" else "no JSON"
-        return InputError(f"{self._path} is {what} at byte {offset}{where}", hint="was it changed by hand?")
-
-    def entries(self) -> Iterator[str]:
-        """Yield the keys of the object; read or skip the value before asking for the next."""
-        seen = set()
-        while (span := _pair(self._scanner.key())) is not None:
-            self._key = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
-            if self._key in seen:
-                raise InputError(f"{self._path} has `{self._key}` twice", hint="which of them holds? keep one")
-            seen.add(self._key)
-            yield self._key
-        self._check()
-
-    def fields(self) -> Iterator[str]:
-        """Yield the keys of an object inside: as ``entries``, and the value that comes next is the object."""
-        if not self._scanner.open():
-            raise self._error()
-        seen = set()
-        while (span := _pair(self._scanner.key())) is not None:
-            name = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
-            if name in seen:
-                raise InputError(
-                    f"{self._path} has `{name}` twice inside `{self._key}`", hint="which of them holds? keep one"
-                )
-            seen.add(name)
-            yield name
-        self._check()
-
-    def items(self) -> Iterator[None]:
-        """Go through the elements of the list that comes next; read or skip each before asking for the next."""
-        if not self._scanner.open_list():
-            raise self._error()
-        while self._scanner.item():
-            yield
-        self._check()
-
-    def _check(self) -> None:
-        if self._scanner.fault:
-            raise self._error()
-
-    def is_list(self) -> bool:
-        """Tell whether the next value is a list."""
-        return bool(self._scanner.is_list())
-
-    def is_object(self) -> bool:
-        """Tell whether the next value is an object."""
-        return bool(self._scanner.is_object())
-
-    def is_near(self, word: bytes) -> bool:
-        """Tell whether a word stands in the next bytes."""
-        at = self._scanner.offset
-        return word in self._text[at : at + _PEEKED_BYTES].tobytes()
-
-    def skip(self) -> tuple[int, int]:
-        """Step over the next value; return where it begins and ends."""
-        span = _pair(self._scanner.skip())
-        if span is None:
-            raise self._error()
-        return span
-
-    def value(self) -> Any:
-        """Return the next value as Python objects."""
-        begin, end = self.skip()
-        try:
-            # Few bytes: what msgspec takes to be imported reads a thousand of them.
-            return json.loads(self._text[begin:end].tobytes())
-        except (RecursionError, ValueError) as error:
-            raise InputError(
-                f"{self._path}: `{self._key}` cannot be read: {error}", hint="was it changed by hand?"
-            ) from None
-
-    def section(self, layout: Layout) -> Section:
-        """Return the next list."""
-        shape = _shape(layout.name)
-        # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
-        buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
-        columns = _columns(layout)
-        rows, done, first = 0, False, self._scanner.offset
-        while not done:
-            count, done = self._scanner.take(shape, layout.depth, buffer)
-            self._check()
-            rows += count
-            if rows > len(columns[0]):
-                # As many rows as the rest of the file can hold; pages that are never written cost nothing.
-                room = (len(self._text) - first) * rows // (self._scanner.offset - first)
-                columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
-            for column, values in zip(columns, buffer, strict=True):
-                column[rows - count : rows] = values[:count]
-        return self._collect(layout, [column[:rows] for column in columns])
-
-    def _collect(self, layout: Layout, filled: list[Array]) -> Section:
-        begin, end, group, present = filled[:_FIXED]
-        columns: dict[str, Array] = {}
-        texts: list[str] = []
-        at = _FIXED
-        for cell in layout.cells:
-            missing = (present & np.uint32(layout.bit(cell.name))) == 0
-            values = filled[at] if cell.count == 1 else np.stack(filled[at : at + cell.count], 1)
-            at += cell.count
-            if missing.any():
-                values[missing] = 0
-            if cell.kind == "text":
-                values, texts = self._texts(values)
-            columns[cell.name] = values
-        good_bytes, bad_bytes, bad_count, bad_first, groups = self._scanner.tally()
-        tally = Tally(good_bytes, bad_bytes, bad_count, bad_first if bad_count else None)
-        return Section(layout, columns, present, group, groups, begin, end, tuple(texts), tally)
-
-    def _texts(self, values: Int64) -> tuple[Int32, list[str]]:
-        texts = [self._unescaped(begin, end) for begin, end in self._scanner.texts()]
-        beyond = np.flatnonzero(values >= _MAX_TEXTS)
-        if len(beyond):
-            offsets, inverse = np.unique(values[beyond], return_inverse=True)
-            values[beyond] = len(texts) + inverse
-            for offset in (offsets - _MAX_TEXTS).tolist():
-                end = offset + 1
-                while self._text[end] != ord('"'):
-                    end += 2 if self._text[end] == ord("\\") else 1
-                texts.append(self._unescaped(offset + 1, end))
-        return values.astype(np.int32), texts or [""]
-
-    def _unescaped(self, begin: int, end: int) -> str:
-        raw = self._text[begin:end].tobytes().decode("utf-8", "surrogateescape")
-        text: str = json.loads(f'"{raw}"') if "\\" in raw else raw
-        return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _columns(layout: Layout) -> list[Array]:
-    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (np.int64, np.int64, np.int32, np.uint32)]
-    for cell in layout.cells:
-        # Codes of texts beyond the table hold an offset.
-        dtypes += [np.dtype(np.int64) if cell.kind == "text" else _dtype(cell)] * cell.count
-    return [np.empty(0, dtype) for dtype in dtypes]
-
-
-def _grown(column: Array, rows: int) -> Array:
-    grown = np.empty(rows, column.dtype)
-    grown[: len(column)] = column
-    return grown
-
-
-def _pair(span: Any) -> tuple[int, int] | None:
-    return span  # type: ignore[no-any-return]
-
-
-def _dtype(cell: Cell) -> np.dtype[Any]:
+def dtype_of(cell: Cell) -> np.dtype[Any]:
+    """Return the type of a cell's values."""
     kinds = {"token": np.uint64, "boolean": np.bool_, "text": np.int32, "words": np.uint32}
     return np.dtype(kinds.get(cell.kind, np.int32 if cell.limit <= MAX_I32 else np.int64))
-
-
-@cache
-def _shape(name: str) -> Any:
-    layout = next(layout for layout in LISTS if layout.name == name)
-    cells = [
-        ("" if not layout.is_object else c.name, c.kind, c.count, c.limit, c.is_required, list(c.words))
-        for c in layout.cells
-    ]
-    return core.AscendShape(layout.is_object, cells)

@@ -25,7 +25,8 @@ from lanescope.devices.ascend.layout import (
     V1_TASKS,
     Layout,
 )
-from lanescope.devices.ascend.records import Bytes, Deps, File, Records, Section, empty, section
+from lanescope.devices.ascend.reader import File
+from lanescope.devices.ascend.records import Bytes, Deps, Records, Section, empty, section
 from lanescope.errors import InputError
 from lanescope.trace import ticks_to_ns
 
@@ -40,7 +41,7 @@ ORIGIN = 1
 
 
 def records(file: File, level: tuple[str, int], text: Bytes) -> Records:
-    """Return the records of a file; arguments and errors as ``generations.records``."""
+    """Return the records of a file; arguments and errors as ``files.read_records``."""
     tasks = file.lists.get(V1_TASKS.name, empty(V1_TASKS))
     aicore, aicpu = _streams(tasks, level[1])
     sections = {AICORE.name: aicore, AICPU.name: aicpu}

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.ascend.frozen import replace
-from lanescope.devices.ascend.generations import metadata_of
 from lanescope.devices.ascend.layout import (
     AICORE,
     AICPU,
@@ -23,7 +22,8 @@ from lanescope.devices.ascend.layout import (
     V4_METRICS,
     V4_PHASES,
 )
-from lanescope.devices.ascend.records import File, Reader, Records, Section, Stream, concat, empty, section
+from lanescope.devices.ascend.reader import File, Reader
+from lanescope.devices.ascend.records import Records, Section, Stream, concat, empty, section
 
 _COUNTED = ("pop_hit", "pop_miss", "shared_at_start", "shared_at_end")
 _MAX_COUNT = 1 << 62
@@ -60,7 +60,7 @@ def _read_stream(reader: Reader, file: File) -> None:
 
 
 def records(file: File, level: tuple[str, int]) -> Records:
-    """Return the records of a file; arguments and errors as ``generations.records``."""
+    """Return the records of a file; arguments and errors as ``files.read_records``."""
     sections = {layout.name: file.lists[layout.name] for layout in RECORDS if layout.name in file.lists}
     if V4_AICPU.name in file.lists:
         sections[AICPU.name] = replace(file.lists[V4_AICPU.name], layout=AICPU)
@@ -77,7 +77,7 @@ def records(file: File, level: tuple[str, int]) -> Records:
         sections[PHASES.name] = concat(PHASES, parts)
     return Records(
         *level,
-        metadata_of(file),
+        file.counted(),
         sections,
         tuple(file.unknown),
         file.size,
