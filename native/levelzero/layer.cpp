@@ -10,18 +10,6 @@ namespace lanescope::levelzero {
 
 namespace {
 
-struct Place {
-    Table table;
-    Function function;  // count: none of ours
-    u16 minor;
-};
-
-constexpr Place places[] = {
-#define CALL(table, function, minor, ...) {Table::table, Function::function, minor},
-#define PLACE(table, function, minor) {Table::table, Function::count, minor},
-#include "functions.def"
-};
-
 // Replaces what a table holds. It has the members of the requested version and no more; the same table may come again.
 void patch(Table table, u32 version, void** members) {
     static std::mutex mutex;

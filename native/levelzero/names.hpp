@@ -31,6 +31,28 @@ inline constexpr const char* function_names[] = {
 #include "functions.def"
 };
 
+// Where each function stands, and since which version of API 1.x: a member of a table is known by its place, so tables
+// grow at their ends only.
+struct Place {
+    Table table;
+    Function function;  // count: none of ours
+    u16 minor;
+};
+inline constexpr Place places[] = {
+#define CALL(table, function, minor, ...) {Table::table, Function::function, minor},
+#define PLACE(table, function, minor) {Table::table, Function::count, minor},
+#include "functions.def"
+};
+
+constexpr bool versions_rise() {
+    for (size_t i = 1; i < sizeof places / sizeof *places; ++i) {
+        if (places[i].table == places[i - 1].table && places[i].minor < places[i - 1].minor) return false;
+        if (places[i].table < places[i - 1].table) return false;
+    }
+    return true;
+}
+static_assert(versions_rise(), "functions.def: a member stands before an older one of its table");
+
 // Type and parameters ("Handle hQueue, u32 count") of a function.
 template <Function F>
 struct Signature;

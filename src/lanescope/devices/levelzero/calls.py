@@ -134,5 +134,5 @@ def _match_broken(rows: Int64, thread: Ints, is_exit: Mask, function: Ints, part
 
 
 def is_error(results: list[str]) -> Mask:
-    """Return which results say that a function failed, bool [n]; not-ready is an answer, no failure."""
-    return np.array([result not in ("", layout.SUCCESS, layout.NOT_READY) for result in results], np.bool_)
+    """Return which results say that a function failed, bool [n]; an answer is no failure."""
+    return np.array([result not in layout.ANSWERS for result in results], np.bool_)

@@ -22,10 +22,17 @@ PROVIDERS = (API, PROFILING, PROPERTIES, OURS)
 
 SUCCESS = "ZE_RESULT_SUCCESS"
 NOT_READY = "ZE_RESULT_NOT_READY"
+#: Results that answer a question; all others but these say that a function failed.
+ANSWERS = ("", SUCCESS, NOT_READY, "ZE_RESULT_QUERY_TRUE", "ZE_RESULT_QUERY_FALSE")
 #: What ``zeInit`` returns where there is no driver.
 UNINITIALIZED = 0x78000001
 #: Results by number, as a plain integer field shows them. Source: ze_api.h of API 1.17.
-RESULTS: Mapping[int, str] = {0: SUCCESS, 1: NOT_READY}
+RESULTS: Mapping[int, str] = {
+    0: SUCCESS,
+    1: NOT_READY,
+    0x78000022: "ZE_RESULT_QUERY_TRUE",
+    0x78000023: "ZE_RESULT_QUERY_FALSE",
+}
 
 #: The date that THAPI's reader gives to times of the day: 2024-01-01 UTC, in seconds since the Unix epoch.
 #: Source: utils/thapi_log_to_bt_source_component.rb.
