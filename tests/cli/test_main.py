@@ -45,10 +45,15 @@ def test_piped_reports_do_without_the_terminal_and_sql(shell, run_file):
     subprocess.run([sys.executable, "-c", program], cwd=run_file.parent, env=environment, check=True, stdout=-3)
 
 
+def test_without_a_verb_the_help_is_shown(call):
+    done = call()
+    assert (done.status, done.out) == (2, "")
+    assert all(verb in done.err for verb in cli.VERBS)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "the following arguments are required: VERB; see lanescope --help"),
         (("nope",), "invalid choice: 'nope'"),
         (("--nope",), "the following arguments are required: VERB"),
         (("info",), "the following arguments are required: INPUT; see lanescope info --help"),

@@ -142,6 +142,9 @@ def _run(arguments: list[str]) -> int:
             return _run_verb(arguments[0], family_verbs[arguments[0]], arguments[1:])
         for name, line in {**VERBS, **FAMILY_VERBS}.items():
             verbs.add_parser(name, help=line)
+        if not arguments:  # somebody looks around for the first time
+            parser.print_help(sys.stderr)
+            return UsageError.exit_status
         parser.parse_args(arguments)
         raise AssertionError("argparse accepts no verb that is not listed")
     return _run_verb(arguments[0], f"lanescope.cli.{arguments[0]}", arguments[1:])
