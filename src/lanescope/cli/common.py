@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lanescope import devices, session
+from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
 from lanescope.errors import DataLossError, UsageError
@@ -143,6 +143,8 @@ def given_options(args: argparse.Namespace) -> dict[str, str]:
 
 def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
     """Decode a capture piece by piece, with progress for those who wait."""
+    from lanescope import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
+
     with progress(path) as shown:
         yield from session.read(path, args.family, given_options(args), progress=shown)
 
@@ -160,6 +162,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
+    from lanescope import session
     from lanescope.trace import Trace
 
     if paths.count("-") > 1:

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -269,6 +270,68 @@ def test_children_are_followed(programs, recording):
 # --- how it runs --------------------------------------------------------------------------------------------------
 
 
+#: Gives a program dispositions of signals, whatever the test run itself was given: ``INT=ignore``, then the command.
+DISPOSED = """
+import os, signal, sys
+for place, word in enumerate(sys.argv[1:], 1):
+    name, equals, how = word.partition("=")
+    if not equals:
+        break
+    signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN if how == "ignore" else signal.SIG_DFL)
+os.execvp(sys.argv[place], sys.argv[place:])
+"""
+
+
+def disposed(*command, **dispositions):
+    """Return a command that starts with these dispositions: all others of those that are passed on as new."""
+    passed = dict.fromkeys(("INT", "QUIT", "TERM", "HUP", "USR1", "USR2", "CHLD", "PIPE", "XFSZ"), "new")
+    given = [f"{name}={how}" for name, how in {**passed, **dispositions}.items()]
+    return [sys.executable, "-c", DISPOSED, *given, *map(str, command)]
+
+
+def record_of(folder, *command):
+    return [sys.executable, "-m", "lanescope", "record", "-o", folder, "--", *command]
+
+
+def test_status_and_signals_are_the_programs(softze, recording):
+    assert recording("sh", "-c", "exit 7").status == 7
+    done = recording("sh", "-c", f"{softze.app} saxpy; kill -TERM $$")
+    assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
+    assert "zeInit" in done.err
+    assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
+    # SIGPIPE does what it does everywhere else.
+    assert recording("sh", "-c", "kill -PIPE $$; echo alive").out == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
+def test_a_signal_to_us_reaches_the_program(number, tmp_path):
+    script = "trap 'echo got it; exit 3' TERM INT USR1 HUP; echo ready; while :; do sleep 0.01; done"
+    command = disposed(*record_of(tmp_path / "r", "sh", "-c", script))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+        assert (out, process.returncode) == ("got it\n", 3)
+
+
+def test_a_signal_finds_no_other_thread_of_ours(tmp_path):
+    """A thread that does not block them would take signals: there must be none while a program runs."""
+    done = execute(record_of(tmp_path / "r", "sh", "-c", "ls /proc/$PPID/task | wc -l"), os.environ)
+    assert done.stdout.split() == ["1"]
+
+
+def test_what_is_ignored_stays_ignored(tmp_path):
+    """As ``nohup`` and shells that start something in the background want it."""
+    program = "import signal; print(*(signal.getsignal(s) == signal.SIG_IGN for s in (2, 3, 1, 17)))"
+    command = record_of(tmp_path / "r", sys.executable, "-c", program)
+    background = execute(disposed(*command, INT="ignore", QUIT="ignore", HUP="ignore"), os.environ)
+    assert (background.returncode, background.stdout) == (0, "True True True False\n")
+    # Nobody can wait for programs whose end is ignored: we could not tell how it ended.
+    careless = execute(disposed(*command[:-1], f"{program}; raise SystemExit(5)", CHLD="ignore"), os.environ)
+    assert (careless.returncode, careless.stdout) == (5, "False False False False\n")
+
+
 def test_names_with_blanks_and_colons_work(softze, tmp_path, monkeypatch):
     strange = tmp_path / "a b:c;d $ORIGIN"
     strange.mkdir()
@@ -428,6 +491,13 @@ def test_no_room_at_all_leaves_the_program_alone(programs, tmp_path):
     found, said = stream_case(programs, tmp_path, "none")
     assert "the program goes on" in said
     assert found is None
+
+
+def test_a_trace_that_cannot_be_written_is_no_program_without_calls(softze, recording):
+    done = recording("sh", "-c", f"ulimit -f 8; exec {softze.app} saxpy")
+    assert (done.status, done.out) == (0, "saxpy: right\n")
+    assert "cannot be written" in done.err
+    assert "called no function" not in done.err
 
 
 def test_threads_take_turns_in_streams(programs, tmp_path):

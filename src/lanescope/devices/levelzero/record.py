@@ -129,6 +129,11 @@ def _other_layer(given: Mapping[str, str]) -> Path | None:
 def run(command: Sequence[str], made: Mapping[str, str]) -> int:
     """Run a program to its end, with our streams; signals that are sent to us reach it.
 
+    What this process was told to ignore the program ignores too; only SIGCHLD is as new for both, as nobody can wait
+    for a program whose end is ignored. Signals are blocked here from before the program starts until it has ended, and
+    taken one by one, so none is lost and none ends us. The system gives a signal to any thread that does not block it:
+    so this process should have no other thread, and ``numpy``, which starts some, is not imported before.
+
     Args:
         command: the program and its arguments.
         made: its environment.
@@ -141,9 +146,10 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
     """
     watched = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    at_end = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         try:
-            # Python ignores these two; a program expects them as they were.
+            # Python ignores these two by itself; programs expect them to be as new.
             pid = os.posix_spawnp(
                 command[0], list(command), made, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
             )
@@ -161,6 +167,7 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
         # What still waits here was for the program.
         while signal.sigtimedwait(watched, 0) is not None:
             pass
+        signal.signal(signal.SIGCHLD, at_end)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
