@@ -30,6 +30,8 @@ EXAMPLES = (
 
 #: Rows of the summary.
 _MOST_ROWS = 20
+#: Bytes of a recording that is summed up unasked: reading a larger one takes long, and much memory.
+LARGEST_SUMMED = 256 << 20
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -102,20 +104,29 @@ def _default(program: str) -> str:
 
 def _summary(folder: Path, processes: int) -> None:
     """Print what was recorded on standard error; whatever fails in it, the program's status stays."""
-    from lanescope import session
+    where = escape(str(folder))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > LARGEST_SUMMED:
+        what = f"{size} bytes of {count_text(processes, 'process', 'processes')}"
+        say(f"lanescope: {where}: {what}, too many to sum up unasked: lanescope summary --by tally {where}")
+        return
+    from lanescope import session  # not before the program has ended: see ``record.run``
 
     try:
-        trace = session.open(folder)
+        _show(session.open(folder), where, processes, size)
     except (LanescopeError, OSError, MemoryError) as error:
-        say(f"lanescope: {escape(str(folder))} was written and cannot be summed up: {escape(str(error))}")
-        return
+        say(f"lanescope: {where} was written and cannot be summed up: {escape(str(error))}")
+    except KeyboardInterrupt:
+        say(f"lanescope: {where} was written; its summary was interrupted: lanescope summary --by tally {where}")
+
+
+def _show(trace: Trace, folder: str, processes: int, size: int) -> None:
     _tally(trace)
     threads = sum(role == "host_thread" for role in trace.tracks["role"].tolist())
-    size = sum(trace.inputs["size"].tolist())
     calls = count_text(len(trace.details["levelzero_calls"]), "call")
     operations = count_text(len(trace.details["levelzero_operations"]), "operation")
     where = f"{count_text(threads, 'thread')} in {count_text(processes, 'process', 'processes')}"
-    say(f"lanescope: {escape(str(folder))}: {calls} and {operations} of {where}, {size} bytes")
+    say(f"lanescope: {folder}: {calls} and {operations} of {where}, {size} bytes")
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
             meaning = _meanings().get(row["name"], "")

@@ -131,6 +131,8 @@ def read(capture: Capture) -> Recording:
         part = folder.name
         source = capture.main if is_main else capture.use(f"{part}/metadata", folder / "metadata")
         about = ctf.describe(bytes(source.read().data))
+        if not is_main:
+            source.close()
         if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
             raise InputError(f"{source.path}: a trace of another producer", hint="babeltrace2 shows any CTF trace")
         process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
@@ -184,6 +186,7 @@ def _stream_order(path: Path) -> tuple[int, str]:
 
 def _stream(source: Source, part: str, number: int, process: Process) -> Stream:
     events = process.reader.read(source.read())
+    source.close()  # there may be more streams than files may be open
     complete = events.packet("complete")
     is_open = bool(len(complete)) and not (complete[-1] & np.uint64(1))
     return Stream(source, part, number, events, np.empty(0, np.int64), np.empty(0, np.int32), is_open)

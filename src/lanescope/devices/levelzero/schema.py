@@ -352,6 +352,11 @@ STATS: tuple[StatSpec, ...] = (
         "a process ended without its recorder: it was killed, or left by _exit. At most the event that a thread was "
         "writing is missing",
     ),
+    StatSpec(
+        "levelzero_recorder_waited",
+        "notice",
+        "a thread of the program had to wait for another one in the recorder, so often; its times hold the waits",
+    ),
     StatSpec("levelzero_foreign_record", "info", "a record that says nothing about host calls or device operations"),
     StatSpec(
         "levelzero_thapi_time", "notice", "fractions of a second were divided by 10^6, as THAPI's own tests mean them"
