@@ -354,7 +354,7 @@ STATS: tuple[StatSpec, ...] = (
     ),
     StatSpec(
         "levelzero_recorder_waited",
-        "notice",
+        "info",
         "a thread of the program had to wait for another one in the recorder, so often; its times hold the waits",
     ),
     StatSpec("levelzero_foreign_record", "info", "a record that says nothing about host calls or device operations"),
