@@ -19,6 +19,7 @@ import pytest
 
 import lanescope
 import lanescope.levelzero
+from lanescope.cli import main
 from lanescope.devices.levelzero import record, recorded
 from lanescope.errors import LanescopeError, MissingToolError, UsageError
 from lanescope.source import Capture
@@ -555,6 +556,46 @@ def test_a_folder_its_parts_and_its_description_can_be_named(kept):
     assert sum(whole.inputs["size"].tolist()) == sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
     with pytest.raises(UsageError, match="knows its date"):
         lanescope.open(kept, date="2026-01-01")
+
+
+def test_there_may_be_more_streams_than_open_files(kept, tmp_path):
+    copy = tmp_path / "many"
+    shutil.copytree(sorted(kept.iterdir())[0], copy)
+    for number in range(1, 100):
+        shutil.copy(copy / "stream_0", copy / f"stream_{number}")
+    words = ["sh", "-c", 'ulimit -n 40; exec "$0" "$@"', sys.executable, "-m", "lanescope", "info", copy]
+    done = execute(words, os.environ)
+    # That the copies repeat each other's operations is said besides.
+    assert done.returncode == 0, done.stderr
+
+
+def test_how_often_threads_waited_is_said(kept, tmp_path):
+    copy = tmp_path / "waited"
+    shutil.copytree(sorted(kept.iterdir())[0], copy)
+    (process,), streams = (found := events_of(copy)).processes, found.streams
+    number = next(n for n, kind in process.reader.about.events.items() if kind.name == "lanescope_ze:statistics")
+    (stream,) = (stream for stream in streams if number in stream.events.classes)
+    at = int(stream.events.payloads[stream.events.classes == number][0])
+    data = bytearray(Path(stream.source.path).read_bytes())
+    for waits in (0, 7):  # the last field of the record
+        data[at + 32 : at + 36] = waits.to_bytes(4, "little")
+        Path(stream.source.path).write_bytes(data)
+        counted = {row["name"]: row["count"] for row in lanescope.open(copy).stats.rows()}
+        assert counted.get("levelzero_recorder_waited", 0) == waits
+
+
+def test_large_recordings_are_not_summed_up_unasked(softze, tmp_path, monkeypatch, capfd):
+    for name, value in softze.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("lanescope.cli.record.LARGEST_SUMMED", 1000)
+    folder = tmp_path / "large"
+    assert main(["record", "-o", str(folder), "--", str(softze.app), "saxpy"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "saxpy: right\n"
+    assert f"too many to sum up unasked: lanescope summary --by tally {folder}" in err
+    assert "zeInit" not in err
+    assert main(["summary", "--by", "tally", str(folder)]) == 0
+    assert "zeInit" in capfd.readouterr().out
 
 
 def test_every_stage_is_shown(kept):
