@@ -94,7 +94,8 @@ class _Drawing:
             self._account(f"{process.part}/metadata", process.source.size, process.source.size, 0, 0)
             waits = process.statistics.get("lock_waits", 0)
             if waits:
-                self._builder.stat("levelzero_recorder_waited", waits, input_id=self._inputs[f"{process.part}/metadata"])
+                described = self._inputs[f"{process.part}/metadata"]
+                self._builder.stat("levelzero_recorder_waited", waits, input_id=described)
         for stream in self._recording.streams:
             found = stream.events
             self._account(stream.part, stream.source.size, found.decoded, found.filler, found.lost)
