@@ -44,7 +44,7 @@ test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captu
 	@$(BIN)/python -u -m pytest $(PYTEST)
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
-	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif
+	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif cuda
 
 browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
 	@tools/fetch_tools node chromium

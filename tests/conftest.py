@@ -32,10 +32,13 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 def find_tool(name: str) -> Path | None:
-    """Return where a tool is: a program, or the folder of Level Zero's ``include`` and ``lib``."""
+    """Return where a tool is: a program, or the folder of Level Zero's or CUDA's ``include`` and ``lib``."""
     if name == "levelzero":
         folder = TOOLS / "levelzero"
         return folder if (folder / "include/level_zero/ze_api.h").exists() else None
+    if name == "cuda":
+        folder = TOOLS / "cuda/nvidia/cu13"
+        return folder if (folder / "bin/nvcc").exists() and (folder / "bin/nvdisasm").exists() else None
     if name == "sarif":
         schema = TOOLS / "sarif/sarif-2.1.0-rtm.5.json"
         return schema if schema.exists() else None
@@ -61,7 +64,7 @@ def require_tool() -> Callable[[str], Path]:
     """Return a function from a tool's name to its path; it skips (or fails) the test that lacks the tool.
 
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
-    ``levelzero`` (the folder that holds ``include`` and ``lib``), or any program.
+    ``levelzero``, ``cuda`` (the folders that hold ``include`` and ``lib``), or any program.
     """
 
     def require(name: str) -> Path:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.errors import UsageError
@@ -20,7 +21,7 @@ from lanescope.errors import UsageError
 if TYPE_CHECKING:
     from lanescope.trace import Trace
 
-__all__ = ["batches", "decode", "export_to_perfetto_trace"]
+__all__ = ["batches", "decode", "export_to_perfetto_trace", "include_dir"]
 
 
 def batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
@@ -89,3 +90,13 @@ def export_to_perfetto_trace(
             hint="export_to_perfetto_trace(buffer, file_name, event_type_names)",
         )
     perfetto.write(decode(profiler_buffer, events=names[0], **options), files[0])
+
+
+def include_dir() -> Path:
+    """Return the folder to give to nvcc or NVRTC by ``-I``, for ``#include <lanescope/probe.cuh>``.
+
+    Example:
+        >>> (include_dir() / "lanescope" / "probe.cuh").is_file()
+        True
+    """
+    return Path(__file__).parent / "devices" / "cuda" / "probes" / "include"
