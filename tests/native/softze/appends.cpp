@@ -245,9 +245,13 @@ ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t li
         places.push_back(offsets == nullptr ? i * sizeof(ze_kernel_timestamp_result_t) : offsets[i]);
     }
     command.effect = [to, places, asked = command.uses](Device&) {
-        for (size_t i = 0; i < asked.size(); ++i) {
-            const ze_kernel_timestamp_result_t result = read_ticks(*asked[i].object);
-            store_words(static_cast<char*>(to) + places[i], &result, sizeof result, habits().late_us / 4);
+        std::vector<ze_kernel_timestamp_result_t> results;
+        for (const auto& event : asked) {
+            results.push_back(read_ticks(*event.object));
+            event.object->queued.fetch_sub(1);  // it is not needed any more
+        }
+        for (size_t i = 0; i < results.size(); ++i) {
+            store_words(static_cast<char*>(to) + places[i], &results[i], sizeof results[i], habits().late_us / 4);
         }
     };
     return append(list, std::move(command), signal, count, waits);

@@ -100,6 +100,7 @@ ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t, const char* 
     if (std::strcmp(name, "softze_register_kernel") == 0) *address = reinterpret_cast<void*>(&softze_register_kernel);
     if (std::strcmp(name, "softze_mark") == 0) *address = reinterpret_cast<void*>(&softze_mark);
     if (std::strcmp(name, "softze_stat") == 0) *address = reinterpret_cast<void*>(&softze_stat);
+    if (std::strcmp(name, "softze_on_call") == 0) *address = reinterpret_cast<void*>(&softze_on_call);
     return *address == nullptr ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
 }
 
@@ -277,6 +278,9 @@ ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
 __attribute__((visibility("default"))) void softze_mark(const char* text) { softze::set_mark(text); }
 
 __attribute__((visibility("default"))) uint64_t softze_stat(const char* name) { return softze::stat(name); }
+__attribute__((visibility("default"))) void softze_on_call(void (*function)(const char* call)) {
+    softze::watch_calls(function);
+}
 
 // The loader may unload drivers while the process lives; the library stays (-z nodelete), its threads must not outlive it.
 __attribute__((destructor)) static void leave() {

@@ -18,13 +18,15 @@ bool may_overtake(const Instance& later, const Instance& earlier) {
     return !(later.command->role == Role::barrier && later.command->waits.empty());
 }
 
-void count_uses(const Command& command, int64_t amount) {
-    const auto add = [&](const Ref<Event>& event) {
-        if (event.is_alive()) event.object->queued.fetch_add(amount);
-    };
-    add(command.signal);
-    for (const auto& event : command.waits) add(event);
-    for (const auto& event : command.uses) add(event);
+void count_use(const Ref<Event>& event, int64_t amount) {
+    if (event.is_alive()) event.object->queued.fetch_add(amount);
+}
+
+void release(const Command& command, const std::vector<Ref<Event>>& events) {
+    for (const auto& event : events) {
+        if (!event.is_alive()) mistake(std::string("event destroyed under a queued ") + command.api);
+        count_use(event, -1);
+    }
 }
 
 }  // namespace
@@ -48,7 +50,9 @@ void Scheduler::submit(const std::shared_ptr<Stream>& stream, const std::vector<
     if (stream->instances.empty()) busy_[stream->engine].push_back(stream);
     for (const Submission& submission : submissions) {
         ++submission.lane->pending;
-        count_uses(*submission.command, 1);
+        count_use(submission.command->signal, 1);
+        for (const auto& event : submission.command->waits) count_use(event, 1);
+        for (const auto& event : submission.command->uses) count_use(event, 1);
         stream->instances.push_back(new Instance{submission.command, submission.lane, stream, batch, ++sequence_,
                                                  submission.run, 0, false});
     }
@@ -125,6 +129,9 @@ Instance* Scheduler::pick(uint32_t first_engine, uint32_t last_engine, uint64_t&
 void Scheduler::run(Instance& instance, Lock& lock) {
     instance.started = true;
     const Command& command = *instance.command;
+    // What it waited for is the device's no more, and what it reads only until it has been read: who sees a query's
+    // result may reset or destroy the event.
+    release(command, command.waits);
     Device& device = *instance.lane->device;
     Event* signal = command.signal.is_alive() ? command.signal.object : nullptr;
     lock.unlock();
@@ -148,12 +155,8 @@ void Scheduler::run(Instance& instance, Lock& lock) {
 
 void Scheduler::finish(Instance& instance, uint64_t end, uint64_t end_ns) {
     const Command& command = *instance.command;
-    for (const auto* events : {&command.waits, &command.uses}) {
-        for (const auto& event : *events) {
-            if (!event.is_alive()) mistake(std::string("event destroyed under a queued ") + command.api);
-        }
-    }
-    count_uses(command, -1);
+    if (!command.is_query) release(command, command.uses);
+    count_use(command.signal, -1);
     if (command.signal.object != nullptr) {
         if (command.signal.is_alive()) {
             Event& event = *command.signal.object;

@@ -37,6 +37,10 @@ typedef void (*softze_mark_t)(const char* text);
 uint64_t softze_stat(const char* name);
 typedef uint64_t (*softze_stat_t)(const char* name);
 
+/* Call a function at the begin of every call of the API, in the thread that calls; null: no longer. */
+void softze_on_call(void (*function)(const char* call));
+typedef void (*softze_on_call_t)(void (*function)(const char* call));
+
 #ifdef __cplusplus
 }
 #endif

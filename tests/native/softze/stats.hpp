@@ -12,7 +12,7 @@ class Level {
 public:
     explicit Level(const char* name);
     void add(int64_t amount);
-    int64_t now() const { return now_.load(); }
+    int64_t now() const { return now_.load(std::memory_order_relaxed); }
 
 private:
     friend std::string stats_json();
@@ -45,6 +45,9 @@ std::string stats_json();
 
 // One of those counts; 0 for a name that nothing has counted yet.
 uint64_t stat(const char* name);
+
+// Have a function called at the begin of every call; null: no longer.
+void watch_calls(void (*function)(const char* call));
 
 // Write stats_json() to SOFTZE_STATS, if set.
 void write_stats();

@@ -1,0 +1,27 @@
+// What the program did, for the test that compares it with the driver's truth and with the recording: lines of words,
+// written to MATRIX_JOURNAL when the program ends.
+//
+//   op TID MARK LIST LIFE ENGINE SIGNAL API KERNEL GROUPS   a command that takes time was appended
+//   ticks MARK[,MARK...] RUN START END CSTART CEND          the program asked for its event's timestamps: those of the
+//                                                           command that ended last
+//   due TID NUMBER MARK RUN   before its NUMBER-th zeDriverGetApiVersion this thread has seen that run end
+//   level STAGE NAME VALUE    a count of the driver's, or the bytes of the heap
+//   lock CALL                 a call of the driver's under a lock of the recorder's
+//   locks N                   how often the recorder took a lock
+//
+// Threads do not meet in here: a lock of ours would hide races of the recorder's.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+void note(const std::string& line);
+
+// The number of this thread.
+std::string thread_number();
+
+// Bytes of this thread's notes.
+size_t noted();
+
+// Write all lines; threads have ended.
+void write_journal();

@@ -1,0 +1,160 @@
+// Runs a random program: a text of words, a line each.
+//
+//   list NAME immediate|regular in-order|out-of-order compute|copy
+//   queue NAME compute|copy
+//   event NAME ticks|plain
+//   thread                             what follows is done by one more thread
+//   op|barrier LIST MARK SIGNAL WAITS  SIGNAL and WAITS: names of events with commas, or -
+//   signal LIST EVENT; wait LIST WAITS
+//   close|reset|destroy LIST
+//   execute QUEUE LIST
+//   sync_list LIST; sync_queue QUEUE; sync_fence LIST; sync_event|poll EVENT
+//   host_reset|host_signal|renew EVENT
+//
+// At the end all lists and queues are waited for. All threads begin together.
+#include <barrier>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "rows.hpp"
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Program {
+public:
+    explicit Program(World& world) : world_(world) {}
+
+    void declare(const Words& words) {
+        if (words[0] == "event") {
+            events_[words[1]] = std::make_unique<Event>(world_, words[1], words[2] == "ticks");
+        } else if (words[0] == "list") {
+            const Shape shape = {words[2] == "immediate", words[3] == "in-order", words[4] == "compute"};
+            lists_[words[1]] = std::make_unique<Work>(world_, words[1], shape);
+            if (!shape.immediate) fences_[words[1]] = nullptr;
+        } else {
+            ze_command_queue_desc_t desc = {};
+            desc.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
+            desc.ordinal = words[2] == "compute" ? 0 : 1;
+            desc.mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
+            CHECK(zeCommandQueueCreate, world_.context(), world_.device(), &desc, &queues_[words[1]]);
+        }
+    }
+
+    void prepare(const Words& words) {
+        if (words[0] == "op") {
+            world_.kernel(words[2]);
+        } else if (words[0] == "execute") {
+            // Fences of a list's runs, on the queue that they run on.
+            auto& fence = fences_.at(words[2]);
+            const ze_fence_desc_t desc = {ZE_STRUCTURE_TYPE_FENCE_DESC, nullptr, 0};
+            if (fence == nullptr) CHECK(zeFenceCreate, queues_.at(words[1]), &desc, &fence);
+        }
+    }
+
+    void run(const Words& words) {
+        const std::string& what = words[0];
+        if (what == "op" || what == "barrier") {
+            const Event* signal = words[3] == "-" ? nullptr : events_.at(words[3]).get();
+            if (what == "op") {
+                lists_.at(words[1])->op(words[2], signal, several(words[4]));
+            } else {
+                lists_.at(words[1])->barrier(words[2], signal, several(words[4]));
+            }
+        } else if (what == "signal") {
+            lists_.at(words[1])->signal(*events_.at(words[2]));
+        } else if (what == "wait") {
+            lists_.at(words[1])->wait_on(several(words[2]));
+        } else if (what == "close") {
+            lists_.at(words[1])->close();
+        } else if (what == "reset") {
+            lists_.at(words[1])->reset();
+        } else if (what == "destroy") {
+            lists_.at(words[1])->destroy();
+        } else if (what == "execute") {
+            ze_command_list_handle_t list = lists_.at(words[2])->handle();
+            ze_fence_handle_t fence = fences_.at(words[2]);
+            CHECK(zeFenceReset, fence);
+            CHECK(zeCommandQueueExecuteCommandLists, queues_.at(words[1]), 1, &list, fence);
+        } else if (what == "sync_list") {
+            lists_.at(words[1])->sync();
+        } else if (what == "sync_queue") {
+            CHECK(zeCommandQueueSynchronize, queues_.at(words[1]), forever);
+        } else if (what == "sync_fence") {
+            CHECK(zeFenceHostSynchronize, fences_.at(words[1]), forever);
+        } else {
+            Event& event = *events_.at(words[1]);
+            if (what == "sync_event") event.sync();
+            else if (what == "poll") event.poll();
+            else if (what == "host_reset") event.reset();
+            else if (what == "host_signal") event.signal();
+            else if (what == "renew") event.renew();
+            else wrong("no step is called " + what);
+        }
+    }
+
+    void finish() {
+        for (auto& [name, queue] : queues_) CHECK(zeCommandQueueSynchronize, queue, forever);
+        for (auto& [name, list] : lists_) {
+            if (list->handle() != nullptr && list->shape().immediate) list->sync();
+        }
+        for (auto& [name, fence] : fences_) {
+            if (fence != nullptr) CHECK(zeFenceDestroy, fence);
+        }
+        lists_.clear();
+        for (auto& [name, queue] : queues_) CHECK(zeCommandQueueDestroy, queue);
+        events_.clear();
+    }
+
+private:
+    std::vector<const Event*> several(const std::string& names) const {
+        std::vector<const Event*> found;
+        std::istringstream parts(names);
+        for (std::string name; std::getline(parts, name, ',');) {
+            if (name != "-") found.push_back(events_.at(name).get());
+        }
+        return found;
+    }
+
+    World& world_;
+    std::map<std::string, std::unique_ptr<Event>> events_;
+    std::map<std::string, std::unique_ptr<Work>> lists_;
+    std::map<std::string, ze_command_queue_handle_t> queues_;
+    std::map<std::string, ze_fence_handle_t> fences_;
+};
+
+}  // namespace
+
+void interpret(const char* path) {
+    World world;
+    Program program(world);
+    std::vector<std::vector<Words>> threads;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream parts(line);
+        Words words;
+        for (std::string word; parts >> word;) words.push_back(word);
+        if (words.empty()) continue;
+        if (words[0] == "thread") {
+            threads.emplace_back();
+        } else if (threads.empty()) {
+            program.declare(words);
+        } else {
+            program.prepare(words);
+            threads.back().push_back(words);
+        }
+    }
+    std::barrier start(static_cast<ptrdiff_t>(threads.size()));
+    std::vector<std::thread> running;
+    for (const auto& steps : threads) {
+        running.emplace_back([&program, &start, &steps] {
+            start.arrive_and_wait();
+            for (const Words& words : steps) program.run(words);
+        });
+    }
+    for (auto& thread : running) thread.join();
+    program.finish();
+}

@@ -1,0 +1,45 @@
+// The programs of the matrix, a function each. Names that begin with R or N are rows of the regression table; those
+// that begin with S are further situations.
+#pragma once
+
+#include <vector>
+
+#include "world.hpp"
+
+// What lists a program can be run with; it is run with each combination.
+enum Lists : unsigned {
+    immediate = 1,
+    regular = 2,
+    ordered = 4,
+    out_of_order = 8,
+    compute = 16,
+    copy = 32,
+    both_kinds = immediate | regular,
+    both_orders = ordered | out_of_order,
+    both_engines = compute | copy,
+    all_lists = both_kinds | both_orders | both_engines,
+    one_way = immediate | out_of_order | compute,  // it makes its own lists
+};
+
+// What a test must know of a program.
+enum Traits : unsigned {
+    plain = 0,
+    threaded = 1,       // it has threads of its own
+    overlapping = 2,    // it executes lists that still run, which Level Zero forbids and programs do
+    overtaking = 4,     // it ends only if commands overtake one that waits: SOFTZE_ORDER=free
+    interleaving = 8,   // it hangs if one list that waits holds up the engine: not SOFTZE_ORDER=engine
+    long_running = 16,  // it takes a count
+    untimed = 32,       // lists that cannot be timed: the recorder says so
+    leaving = 64,       // it ends with work under way
+    orphaning = 128,    // it destroys a context before what lives in it
+};
+
+struct Row {
+    const char* name;
+    const char* title;
+    void (*run)(World& world, Shape shape, int count);
+    unsigned lists;
+    unsigned traits;
+};
+
+extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows;

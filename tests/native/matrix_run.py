@@ -1,0 +1,670 @@
+"""Run the programs of the scenario matrix, and hold what was recorded against what the driver did.
+
+The driver knows the truth: what ran, when, in which run. The program keeps a journal of what it appended and read.
+Everything that is compared here is exact.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import lanescope
+from lanescope.devices.levelzero import record, recorded
+from lanescope.source import Capture
+from native import recorder_build, softze_build
+from native.softze_build import Softze
+
+# How a program can be run, as rows.hpp numbers it.
+IMMEDIATE, REGULAR, IN_ORDER, OUT_OF_ORDER, COMPUTE, COPY = (1 << bit for bit in range(6))
+THREADED, OVERLAPPING, OVERTAKING, INTERLEAVING, LONG, UNTIMED, LEAVING, ORPHANING = (1 << bit for bit in range(8))
+
+Habits = dict[str, str | int]
+
+#: Ways of the driver, by name; the variables are those of habits.hpp. `loader` is which loader the program finds.
+HABITS: dict[str, Habits] = {
+    "plain": {},
+    "sticky resets": {"host_reset": "sticky"},
+    "late results": {"late": 300},
+    "slow status": {"status_ns": 20_000},
+    "no recycling": {"recycle": 0},
+    "free order": {"order": "free", "seed": 5},
+    "engine order": {"order": "engine", "seed": 6},
+    "overlap": {"order": "free", "workers": 3},
+    "inline": {"execute": "inline"},
+    "virtual clock": {"execute": "inline", "clock": "virtual", "order": "free", "seed": 7},
+    "wrapping clock": {"start": -5000, "bits": 32, "global_bits": 32, "ppm": -200},
+    "64 bits": {"bits": 64, "global_bits": 64, "frequency": 1_000_000_000},
+    "not ready": {"unsignalled": "not_ready"},
+    "queries abort": {"query_on_copy": "abort"},
+    "query limit": {"query_limit": 20},
+    "Debian's loader": {"loader": "debian"},
+    "API 1.4": {"loader": "debian", "api": "1.4"},
+    "sticky, free": {"host_reset": "sticky", "order": "free", "seed": 8},
+    "all at once": {"host_reset": "sticky", "late": 100, "order": "free", "workers": 2, "seed": 9, "start": -300},
+}
+
+#: What failing calls of the recorder's are tried: function, first and last call counted from its first own one.
+FAULTS: tuple[tuple[str, int, int | None], ...] = (
+    ("zeMemAllocHost", 1, 1),
+    ("zeMemAllocHost", 2, 2),
+    ("zeMemAllocHost", 1, 3),
+    ("zeMemAllocHost", 1, None),
+    ("zeEventPoolCreate", 1, 1),
+    ("zeEventPoolCreate", 5, 40),
+    ("zeEventPoolCreate", 1, None),
+    ("zeEventCreate", 1, 3),
+    ("zeEventCreate", 10, None),
+    ("zeCommandListAppendQueryKernelTimestamps", 1, 1),
+    ("zeCommandListAppendQueryKernelTimestamps", 30, 50),
+    ("zeCommandListAppendQueryKernelTimestamps", 1, None),
+    ("zeEventQueryStatus", 1, 5),
+    ("zeEventQueryKernelTimestamp", 1, 5),
+    ("zeDeviceGetCommandQueueGroupProperties", 1, None),
+    ("zeDeviceGetGlobalTimestamps", 1, None),
+)
+
+#: Counts for programs that take one: enough for a leak a chunk to show.
+COUNTS = {"R15": 400, "R18": 400, "R20": 200, "R23": 120, "S8": 400, "S9": 1280, "S10": 800}
+
+QUERY = "zeCommandListAppendQueryKernelTimestamps"
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program.
+
+    Attributes:
+        name: as the table of regressions calls it.
+        title: what it is about.
+        lists: bits of the lists it can be run with.
+        traits: bits of what is special.
+    """
+
+    name: str
+    title: str
+    lists: int
+    traits: int
+
+    def variants(self) -> list[tuple[str, str]]:
+        """Return each combination of lists and engine."""
+        kinds = [text for bit, text in ((IMMEDIATE, "immediate"), (REGULAR, "regular")) if self.lists & bit]
+        orders = [text for bit, text in ((IN_ORDER, "in-order"), (OUT_OF_ORDER, "out-of-order")) if self.lists & bit]
+        engines = [text for bit, text in ((COMPUTE, "compute"), (COPY, "copy")) if self.lists & bit]
+        return [(f"{kind},{order}", engine) for kind in kinds for order in orders for engine in engines]
+
+    def can_run(self, habits: Habits) -> bool:
+        """Whether the program comes to its end under these habits, and does there what it is for."""
+        order = habits.get("order", "list")
+        if self.traits & OVERTAKING and order != "free":
+            return False
+        return not (self.traits & INTERLEAVING and order == "engine")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of one program.
+
+    Attributes:
+        row: the program.
+        lists: kind and order of its lists.
+        engine: compute or copy.
+        habit: name of the driver's ways.
+        host_read: whether the host reads all timestamps (option H).
+        count: how many times, for programs that take a count.
+        fault: calls of the recorder's that fail.
+    """
+
+    row: Row
+    lists: str
+    engine: str
+    habit: str
+    host_read: bool = False
+    count: int | None = None
+    fault: tuple[str, int, int | None] | None = None
+
+    def __str__(self) -> str:
+        fault = "" if self.fault is None else " fails {}:{}-{}".format(*self.fault)
+        return f"{self.row.name} {self.lists} {self.engine}, {self.habit}{', H' if self.host_read else ''}{fault}"
+
+    def arguments(self) -> list[str]:
+        count = self.count or COUNTS.get(self.row.name)
+        return [self.row.name, self.lists, self.engine, *([] if count is None else [str(count)])]
+
+    def habits(self) -> Habits:
+        habits = dict(HABITS[self.habit])
+        if self.row.traits & LONG:
+            habits.setdefault("query_bytes", 0)  # the heap is measured
+        return habits
+
+
+@dataclass
+class Ran:
+    """What came of one run.
+
+    Attributes:
+        status: the exit status; None when it did not end.
+        out: its output.
+        err: what else it said.
+        truth: the driver's lines of operations.
+        said: the driver's complaints.
+        journal: the program's notes, as words.
+        stats: the driver's counts.
+        folder: the recording.
+    """
+
+    status: int | None
+    out: str
+    err: str
+    truth: list[dict[str, Any]]
+    said: list[str]
+    journal: list[list[str]]
+    stats: dict[str, int]
+    folder: Path
+
+
+@dataclass
+class Verdict:
+    """What a recording was found to be.
+
+    Attributes:
+        failures: everything that is wrong.
+        timed: timed operations.
+        results: recorded results.
+        untimed: reasons of untimed operations, counted.
+        untimed_marks: those operations.
+        hit: whether a call failed that was to fail.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    timed: int = 0
+    results: int = 0
+    untimed: Counter[str] = field(default_factory=Counter)
+    untimed_marks: set[str] = field(default_factory=set)
+    hit: bool = False
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Driver, programs and recorder, as built.
+
+    Attributes:
+        softze: the driver and its programs.
+        recorder: the folder of the recorder's libraries.
+        host_read_variable: what switches option H on.
+    """
+
+    softze: Softze
+    recorder: Path
+    host_read_variable: str = "LANESCOPE_ZE_HOST_READ"
+
+    @classmethod
+    def build(cls, levelzero: Path, sanitize: str = "") -> Bench:
+        """Build everything."""
+        return cls(softze_build.build(levelzero, sanitize), recorder_build.build(levelzero, sanitize) / "recorder")
+
+    @property
+    def program(self) -> Path:
+        return self.softze.folder / "softze_matrix"
+
+    def rows(self) -> list[Row]:
+        done = subprocess.run(
+            [self.program, "--rows"], env=self.softze.environment(), capture_output=True, text=True, check=True
+        )
+        found = []
+        for line in done.stdout.splitlines():
+            name, lists, traits, title = line.split(" ", 3)
+            found.append(Row(name, title, int(lists), int(traits)))
+        return found
+
+    def run(
+        self,
+        arguments: list[str],
+        habits: Habits,
+        folder: Path,
+        *,
+        recorded: bool = True,
+        host_read: bool = False,
+        stats: bool = True,
+        timeout: float = TIMEOUT_S,
+    ) -> Ran:
+        """Run the program of the matrix once.
+
+        Args:
+            arguments: its arguments.
+            habits: the driver's.
+            folder: an empty folder for what is written.
+            recorded: whether the recorder is in it.
+            host_read: option H.
+            stats: whether calls are counted.
+            timeout: seconds after which it counts as hanging.
+        """
+        habits = dict(habits)
+        loader = None if habits.pop("loader", "") == "debian" else self.softze.folder / "loader"
+        files = {"truth": folder / "truth", **({"stats": folder / "stats"} if stats else {})}
+        environment = self.softze.environment(loader, **habits, **files)
+        environment["MATRIX_JOURNAL"] = str(folder / "journal")
+        environment[self.host_read_variable] = "1" if host_read else "0"
+        environment.setdefault("ASAN_OPTIONS", "detect_leaks=0")
+        environment.setdefault("TSAN_OPTIONS", "halt_on_error=1 second_deadlock_stack=1")
+        output = folder / "recording"
+        output.mkdir()
+        if recorded:
+            with (
+                mock.patch.object(record, "library", self._library),
+                record.environment(record.Settings(output), environment) as made,
+            ):
+                status, out, err = _execute([str(self.program), *arguments], made, timeout)
+        else:
+            status, out, err = _execute([str(self.program), *arguments], environment, timeout)
+        truth, said = [], []
+        if (folder / "truth").exists():
+            for line in (folder / "truth").read_text().splitlines():
+                entry = json.loads(line)
+                if entry["kind"] == "op":
+                    truth.append(entry)
+                else:
+                    said.append(entry["what"])
+        journal = []
+        if (folder / "journal").exists():
+            journal = [line.split(" ") for line in (folder / "journal").read_text().splitlines()]
+        counts = json.loads((folder / "stats").read_text()) if (folder / "stats").exists() else {}
+        return Ran(status, out, err, truth, said, journal, counts, output)
+
+    def _library(self, name: str = record.LAYER) -> Path:
+        return self.recorder / name
+
+    def run_case(self, case: Case, folder: Path, *, recorded: bool = True, timeout: float = TIMEOUT_S) -> Ran:
+        habits = case.habits()
+        if case.fault is not None:
+            # The program's own calls of these functions all come before its first operation.
+            function, first, last = case.fault
+            clean = self.run_case(replace(case, fault=None), _fresh(folder / "clean"), recorded=False)
+            own = clean.stats.get(f"calls.{function}", 0)
+            habits["fail"] = f"{function}:{own + first}-" + ("" if last is None else str(own + last))
+        return self.run(case.arguments(), habits, folder, recorded=recorded, host_read=case.host_read, timeout=timeout)
+
+    def verify(self, case: Case, reference: str, folder: Path, *, timeout: float = TIMEOUT_S) -> Verdict:
+        """Run a case recorded, and say what is wrong with it.
+
+        Args:
+            case: what to run.
+            reference: the output of an untraced run.
+            folder: an empty folder.
+            timeout: seconds after which it counts as hanging.
+        """
+        ran = self.run_case(case, _fresh(folder), timeout=timeout)
+        verdict = examine(ran, case.habits(), host_read=case.host_read, row=case.row, is_faulty=case.fault is not None)
+        if ran.status == 0 and ran.out != reference:
+            verdict.failures.append(f"its output is another one:\n{ran.out}instead of\n{reference}")
+        if case.fault is not None:
+            function, first, _ = case.fault
+            own = json.loads((folder / "clean/stats").read_text()).get(f"calls.{function}", 0)
+            verdict.hit = ran.stats.get(f"calls.{function}", 0) >= own + first
+        shutil.rmtree(folder)
+        return verdict
+
+
+def _fresh(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _execute(command: list[str], environment: dict[str, str], timeout: float) -> tuple[int | None, str, str]:
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        return None, out, err
+    return process.returncode, out, err
+
+
+# --- what must hold -----------------------------------------------------------------------------------------------
+
+
+def own_results(ran: Ran, bits: int, *, exact: bool = True) -> list[str]:
+    """Return what is wrong with what the program read itself, recorded or not.
+
+    Args:
+        ran: the run.
+        bits: valid bits of timestamps.
+        exact: whether operations of one event do not overlap.
+    """
+    failures = []
+    by_run = {(op["mark"], op["run"]): op for op in ran.truth if op["mark"]}
+    for words in ran.journal:
+        if words[0] != "ticks":
+            continue
+        marks, run, found = words[1].split(","), int(words[2]), tuple(map(int, words[3:]))
+        candidates = [by_run[mark, run] for mark in marks if (mark, run) in by_run]
+        if not candidates:
+            failures.append(f"the program read timestamps of {words[1]}, run {run}, which did not run")
+            continue
+        origin = candidates[0]["start"]
+        latest = max(candidates, key=lambda op: (op["end"] - origin + (1 << bits - 1)) % (1 << bits))
+        wanted = _ticks(latest)
+        if found != wanted and (exact or len(marks) == 1):
+            failures.append(f"the program read timestamps {found} of {words[1]}, run {run}: {wanted} are right")
+    return failures
+
+
+def examine(ran: Ran, habits: Habits, *, host_read: bool, row: Row | None = None, is_faulty: bool = False) -> Verdict:
+    """Hold a recording against the truth.
+
+    Args:
+        ran: the recorded run.
+        habits: the driver's.
+        host_read: whether option H was on.
+        row: the program of the matrix; None: a random one.
+        is_faulty: whether calls of the recorder's were made to fail.
+    """
+    verdict = Verdict()
+    fail = verdict.failures.append
+    traits = 0 if row is None else row.traits
+    if ran.status != 0:
+        fail("it hangs" if ran.status is None else f"it exits with {ran.status}: {ran.out[-300:]}{ran.err[-3000:]}")
+    if "Sanitizer" in ran.err or "runtime error" in ran.err:
+        fail(ran.err[-3000:])
+    for what in ran.said:
+        is_borne = (traits & OVERLAPPING and what.endswith("of a list that still runs")) or (
+            traits & ORPHANING and what.startswith("context destroyed with")
+        )
+        if not is_borne:
+            fail(f"the driver complains: {what}")
+    if ran.status is None:
+        return verdict
+    bits = int(habits.get("bits", 32))
+    verdict.failures += own_results(ran, bits)
+    _check_locks(ran, verdict)
+    _check_levels(ran, verdict, habits)
+    if ran.status == 0 and not traits & (LEAVING | ORPHANING):
+        _check_left(ran, verdict)
+    try:
+        with Capture(ran.folder) as capture:
+            found = recorded.read(capture)
+    except Exception as error:
+        fail(f"the recording cannot be read: {error}")
+        return verdict
+    _Comparison(ran, found.events, verdict, habits, host_read, traits, is_faulty).run()
+    if not verdict.failures:
+        _check_timeline(ran, verdict)
+    return verdict
+
+
+def _ticks(op: dict[str, Any]) -> tuple[int, int, int, int]:
+    return op["start"], op["end"], op["context_start"], op["context_end"]
+
+
+def _check_locks(ran: Ran, verdict: Verdict) -> None:
+    calls = Counter(words[1] for words in ran.journal if words[0] == "lock")
+    for call, count in calls.items():
+        verdict.failures.append(f"{call} was called {count} times with a lock of the recorder's held")
+    for words in ran.journal:
+        if words[0] == "locks" and int(words[1]) == 0:
+            verdict.failures.append("no lock of the recorder's was seen: the check is blind")
+
+
+def _check_levels(ran: Ran, verdict: Verdict, habits: Habits) -> None:
+    """Between two moments of a program that repeats itself nothing may have grown."""
+    levels: dict[str, dict[str, int]] = {}
+    for words in ran.journal:
+        if words[0] == "level":
+            levels.setdefault(words[2], {})[words[1]] = int(words[3])
+    slack = {"memory.host": 8192, "heap": 65536, "live.event": 8, "live.pool": 8, "live.list": 0}
+    for name, stages in levels.items():
+        if name in slack and stages["end"] > stages["warm"] + slack[name]:
+            verdict.failures.append(f"{name} grew from {stages['warm']} to {stages['end']}")
+
+
+def _check_left(ran: Ran, verdict: Verdict) -> None:
+    left = {
+        name: number
+        for name, number in ran.stats.items()
+        if number and name.startswith(("live.", "memory.", "query_bytes")) and not name.endswith(".most")
+    }
+    for name in ("live.driver", "live.device"):
+        left.pop(name, None)
+    if left:
+        verdict.failures.append(f"left behind: {left}")
+
+
+def _check_timeline(ran: Ran, verdict: Verdict) -> None:
+    """What lanescope makes of the recording: the same operations, with the names of their kernels."""
+    trace = lanescope.open(ran.folder)
+    table = trace.details.get("levelzero_operations")
+    names = dict(zip(trace.slices["id"].tolist(), trace.slices["name"].tolist(), strict=True))
+    kernels = {words[2]: words[8] for words in ran.journal if words[0] == "op"}
+    wanted = Counter(
+        (kernels[op["mark"]], *_ticks(op))
+        for op in ran.truth
+        if kernels.get(op["mark"], "-") not in ("-", "*") and op["mark"] not in verdict.untimed_marks
+    )
+    several = {_ticks(op) for op in ran.truth if kernels.get(op["mark"]) == "*"}
+    found: Counter[tuple[Any, ...]] = Counter()
+    if table is not None and len(table):
+        columns = [table[name].tolist() for name in ("global_start", "global_end", "context_start", "context_end")]
+        for slice_id, function, *ticks in zip(
+            table["slice_id"].tolist(), table["function"].tolist(), *columns, strict=True
+        ):
+            if tuple(ticks) in several:
+                continue  # called after one of its kernels
+            if names[slice_id].startswith("op_"):
+                found[names[slice_id], *ticks] += 1
+            elif "LaunchKernel" in function:
+                verdict.failures.append(f"a kernel is called {names[slice_id]}")
+    if found != wanted:
+        verdict.failures.append(
+            f"the timeline's kernels differ: {list((found - wanted).items())[:3]} instead of "
+            f"{list((wanted - found).items())[:3]}"
+        )
+
+
+class _Comparison:
+    """Results against truth."""
+
+    def __init__(
+        self,
+        ran: Ran,
+        events: Any,
+        verdict: Verdict,
+        habits: Habits,
+        host_read: bool,
+        traits: int,
+        is_faulty: bool,
+    ) -> None:
+        self.ran, self.events, self.verdict, self.habits = ran, events, verdict, habits
+        self.host_read, self.traits, self.is_faulty = host_read, traits, is_faulty
+
+    def run(self) -> None:
+        self._join()
+        self._count()
+        self._results()
+        self._chains()
+        self._due()
+
+    def fail(self, text: str) -> None:
+        self.verdict.failures.append(text)
+
+    def _join(self) -> None:
+        """Find the number of each of the program's operations: those of a thread come in its order."""
+        table, threads = self.events["appends"], self.events["threads"]["tid"].tolist()
+        recorded: dict[str, list[tuple[int, str, str, str, int]]] = {}
+        for thread, kind, *rest in zip(
+            table["thread_id"].tolist(),
+            table["kind"].tolist(),
+            table["op_id"].tolist(),
+            table["function"].tolist(),
+            table["how"].tolist(),
+            table["reason"].tolist(),
+            table["list"].tolist(),
+            strict=True,
+        ):
+            if kind == "signal":  # told, but no operation: it must have no result
+                continue
+            recorded.setdefault(str(threads[thread]), []).append(tuple(rest))  # type: ignore[arg-type]
+        noted: dict[str, list[list[str]]] = {}
+        for words in self.ran.journal:
+            if words[0] == "op":
+                noted.setdefault(words[1], []).append(words[2:])
+        self.marks: dict[int, str] = {}
+        self.how: dict[str, str] = {}
+        self.has_signal: dict[str, bool] = {}
+        lists: dict[tuple[str, str], int] = {}
+        self.untimed = self.verdict.untimed_marks
+        if {tid: len(ops) for tid, ops in recorded.items()} != {tid: len(ops) for tid, ops in noted.items()}:
+            self.fail(
+                f"{sum(map(len, recorded.values()))} operations recorded, {sum(map(len, noted.values()))} appended"
+            )
+        for tid, ops in noted.items():
+            for (mark, name, life, engine, signal, api, _, _), (op_id, function, how, reason, list_id) in zip(
+                ops, recorded.get(tid, []), strict=False
+            ):
+                if function != api:
+                    self.fail(f"{mark}: {function} instead of {api}")
+                    return
+                if op_id in self.marks:
+                    self.fail(f"two operations have the number {op_id}")
+                self.marks[op_id], self.how[mark], self.has_signal[mark] = mark, how, signal == "1"
+                if lists.setdefault((name, life), list_id) != list_id:
+                    self.fail(f"{mark}: list {list_id} instead of {lists[name, life]}")
+                if how == "UNTIMED":
+                    self.verdict.untimed[reason] += 1
+                    self.untimed.add(mark)
+                    if not self._may_be_untimed(reason):
+                        self.fail(f"{mark} is not timed: {reason}")
+                elif how not in self._ways(engine, signal == "1"):
+                    self.fail(f"{mark} is timed by {how}")
+        if len(set(lists.values())) != len(lists):
+            self.fail("two lists have one number")
+        self.verdict.timed = len(self.marks) - len(self.untimed)
+
+    def _may_be_untimed(self, reason: str) -> bool:
+        if self.traits & UNTIMED:
+            return reason == "cloneable"
+        if reason == "out_of_order_no_reset":
+            return self.habits.get("host_reset") == "sticky"
+        return self.is_faulty and reason in ("no_memory", "chain_failed", "out_of_order_no_reset", "device_error")
+
+    def _ways(self, engine: str, has_signal: bool) -> set[str]:
+        by_host = {"CHAINED"} if has_signal else {"BARE"}
+        if self.is_faulty or "query_limit" in self.habits:
+            return {"INLINE", "CHAINED", "BARE"}
+        return {"INLINE"} if engine == "compute" and not self.host_read else by_host
+
+    def _count(self) -> None:
+        """No two results of one run; nothing lost, unless it may be."""
+        results = self.events["results"]
+        self.seq: dict[tuple[str, int], int] = {}
+        self.found: dict[tuple[str, int], tuple[int, ...]] = {}
+        for op_id, run, seq, status, *ticks in zip(
+            results["op_id"].tolist(),
+            results["run"].tolist(),
+            results["seq"].tolist(),
+            results["timestamp_status"].tolist(),
+            *(results[name].tolist() for name in ("global_start", "global_end", "context_start", "context_end")),
+            strict=True,
+        ):
+            mark = self.marks.get(op_id)
+            if mark is None:
+                self.fail(f"a result of operation {op_id}, which nobody appended")
+            elif (mark, run) in self.found:
+                self.fail(f"{mark}, run {run}: two results")
+            elif status not in ("ZE_RESULT_SUCCESS", ""):
+                self.fail(f"{mark}, run {run}: {status}")
+            else:
+                self.found[mark, run], self.seq[mark, run] = tuple(ticks), seq
+        self.verdict.results = len(self.found)
+        losses = self.events["losses"]
+        self.lost: set[tuple[str, int]] = set()
+        for op_id, run, reason in zip(
+            losses["op_id"].tolist(), losses["run"].tolist(), losses["reason"].tolist(), strict=True
+        ):
+            key = (self.marks.get(op_id, f"operation {op_id}"), run)
+            if key in self.lost or key in self.found:
+                self.fail(f"{key[0]}, run {run}: lost and found")
+            self.lost.add(key)
+            if not (self.is_faulty or (self.traits & LEAVING and reason == "not_drained")):
+                self.fail(f"{key[0]}, run {run}: lost ({reason})")
+
+    def _results(self) -> None:
+        wanted = {
+            (op["mark"], op["run"]): _ticks(op)
+            for op in self.ran.truth
+            if op["mark"] in self.how and op["mark"] not in self.untimed
+        }
+        for key in wanted.keys() - self.found.keys() - self.lost:
+            self.fail(f"{key[0]}, run {key[1]}: no result")
+        for key in self.found.keys() - wanted.keys():
+            self.fail(f"{key[0]}, run {key[1]}: a result, but it did not run")
+        for key in wanted.keys() & self.found.keys():
+            if wanted[key] != self.found[key]:
+                self.fail(f"{key[0]}, run {key[1]}: {self.found[key]} instead of {wanted[key]}")
+
+    def _chains(self) -> None:
+        """The recorder's own commands: one for each timed operation, never before it has ended, no others."""
+        places: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
+        for op in self.ran.truth:
+            places.setdefault((op["list"], op["life"], op["run"]), []).append(op)
+        for ops in places.values():
+            if not any(op["mark"] for op in ops):
+                continue  # a list of the recorder's own
+            last: dict[int, dict[str, Any]] = {}
+            chained: Counter[str] = Counter()
+            for op in sorted(ops, key=lambda op: op["index"]):
+                if op["mark"]:
+                    last[op["signal"]] = op
+                    continue
+                if len(op["waits"]) != 1 or op["waits"][0] not in last:
+                    self.fail(f"the recorder appends a {op['api']} that belongs to no operation")
+                    continue
+                of = last[op["waits"][0]]
+                mark = of["mark"]
+                chained[mark] += 1
+                if op["host_start_ns"] < of["host_end_ns"]:
+                    self.fail(f"{mark}, run {op['run']}: its signal is handed on before it has ended")
+                if self.has_signal.get(mark, False) != (op["signal"] != 0):
+                    self.fail(f"{mark}: its signal is {'lost' if self.has_signal.get(mark) else 'not its own'}")
+                if op["api"] == QUERY and self.host_read:
+                    self.fail(f"{mark}: a query, though the host reads")
+            for op in ops:
+                how = self.how.get(op["mark"])
+                expected = 1 if how in ("INLINE", "CHAINED") else 0
+                if how is not None and not self.is_faulty and chained[op["mark"]] != expected:
+                    self.fail(f"{op['mark']}, run {op['run']}: {how}, but {chained[op['mark']]} commands behind it")
+
+    def _due(self) -> None:
+        """Results are recorded as soon as the program can know the end of the operation."""
+        dues = [words[1:] for words in self.ran.journal if words[0] == "due"]
+        if not dues:
+            return
+        calls, threads = self.events["calls"], self.events["threads"]["tid"].tolist()
+        is_marker = (calls["function"] == "zeDriverGetApiVersion") & ~calls["is_exit"]
+        rows = np.flatnonzero(is_marker)
+        seqs: dict[str, list[int]] = {}
+        for thread, seq in zip(calls["thread_id"][rows].tolist(), calls["seq"][rows].tolist(), strict=True):
+            seqs.setdefault(str(threads[thread]), []).append(seq)
+        numbers = Counter(tid for tid, _ in {(tid, number) for tid, number, _, _ in dues})
+        for tid, number, mark, run in dues:
+            extra = len(seqs.get(tid, [])) - numbers[tid]  # loaders may ask first
+            key = (mark, int(run))
+            if mark in self.untimed:
+                continue
+            if extra < 0:
+                self.fail("calls are missing in the recording")
+                return
+            if key not in self.seq or self.seq[key] > seqs[tid][int(number) + extra]:
+                self.fail(f"{mark}, run {run}: recorded late")
