@@ -352,10 +352,6 @@ void* entry(Way way, Function function) {
 #include "functions.def"
         },
         {
-#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::preload>::call),
-#include "functions.def"
-        },
-        {
 #define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::extension>::call),
 #include "functions.def"
         },

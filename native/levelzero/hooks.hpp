@@ -6,8 +6,8 @@
 namespace lanescope::levelzero {
 
 // Which of the ways a call came, and so where it goes on.
-enum class Way : u8 { layer, preload, extension };
-inline constexpr size_t way_count = 3;
+enum class Way : u8 { layer, extension };
+inline constexpr size_t way_count = 2;
 
 // Where calls go on; null until it is known.
 extern std::atomic<void*> targets[way_count][function_count];
@@ -40,10 +40,7 @@ struct Call {
     // A function of the driver, or null where this driver has none.
     template <Function F>
     Pointer<F> driver() const {
-        // Extensions are called on top of what the layer or the preloaded library has found.
-        if (way != Way::extension) return target<F>(way);
-        const auto found = target<F>(Way::layer);
-        return found != nullptr ? found : target<F>(Way::preload);
+        return target<F>(Way::layer);
     }
 };
 

@@ -1,38 +1,16 @@
-// The library to preload, for programs whose loader does not take the layer: the program's calls find our functions
-// before the loader's. Calls of programs that look the functions up in a loader they opened themselves are not seen.
+// Brings the recorder into a program before its loader looks for a tracing layer: a library of that name which is there
+// already is the one that the loader gets, wherever else it would have looked. For loaders that have a folder of their own
+// in mind (DT_RPATH), or that are opened where LD_LIBRARY_PATH is not read.
 #include <dlfcn.h>
 
-#include "entries.hpp"
-
-namespace lanescope::levelzero {
+#include <cstdlib>
 
 namespace {
 
-void find_loader() {
-    static const bool done = [] {
-        for (size_t i = 0; i < function_count; ++i) {
-            targets[static_cast<size_t>(Way::preload)][i].store(dlsym(RTLD_NEXT, function_names[i]));
-        }
-        return true;
-    }();
-    (void)done;
+// Opened, not linked with: its functions have the names of the loader's own, and must not come before those.
+__attribute__((constructor)) void bring() {
+    const char* recorder = std::getenv("LANESCOPE_ZE_LIBRARY");
+    if (recorder != nullptr && *recorder != 0) dlopen(recorder, RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace
-
-template <Function F, class... A>
-Result preloaded(A... a) {
-    find_loader();
-    const auto next = target<F>(Way::preload);
-    if (next == nullptr) return unsupported_feature;
-    if (!is_active()) return next(a...);
-    return reinterpret_cast<Pointer<F>>(entry(Way::preload, F))(a...);
-}
-
-#define CALL(table, function, minor, ...)                                                                 \
-    extern "C" __attribute__((visibility("default"))) Result function(LANESCOPE_PARAMETERS(__VA_ARGS__)) { \
-        return preloaded<Function::function>(LANESCOPE_NAMES(__VA_ARGS__));                               \
-    }
-#include "functions.def"
-
-}  // namespace lanescope::levelzero
