@@ -43,8 +43,11 @@ demo: $(READY) ## run lanescope on a simulated capture
 test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captures; PYTEST adds arguments
 	@$(BIN)/python -u -m pytest $(PYTEST)
 
+path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
+	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
+
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
-	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif cuda
+	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif cuda probes
 
 browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
 	@tools/fetch_tools node chromium
@@ -91,4 +94,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-tools browser-tools lint docs bench bench-check fuzz wheel try-wheel clean
+.PHONY: FORCE help venv native demo test path-truth test-tools browser-tools lint docs bench bench-check fuzz wheel try-wheel clean

@@ -24,7 +24,7 @@ std::span<T> span_of(const Array<T>& array) {
 
 void lanescope::bind::aie_walk(nb::module_& m) {
     nb::class_<aie::Transitions>(m, "AieTransitions", "Transitions by state and symbol, filled in while they are followed.")
-        .def(nb::init<>())
+        .def(nb::init<int64_t>(), "wrap"_a = aie::kIsWrapped)
         .def("clear", &aie::Transitions::clear, "Forget all.")
         .def(
             "add",

@@ -11,7 +11,7 @@ constexpr int64_t kAddressMask = 0x3FFF;
 
 }  // namespace
 
-Transitions::Transitions() { clear(); }
+Transitions::Transitions(int64_t wrap) : wrap_(wrap) { clear(); }
 
 void Transitions::clear() {
     slots_.assign(kFirstSlots, Slot{kFree, {}});
@@ -50,15 +50,15 @@ size_t Transitions::follow(int32_t& state, std::span<const int32_t> symbols, std
     return most;
 }
 
-int32_t Transitions::symbol_of(uint8_t kind, int64_t value, int64_t& reg) {
+int32_t Transitions::symbol_of(uint8_t kind, int64_t value, int64_t& reg) const {
     switch (static_cast<Row>(kind)) {
         case Row::taken: return kTaken;
         case Row::not_taken: return kNotTaken;
         case Row::new_pc: return kAddress + static_cast<int32_t>(value & kAddressMask);
         case Row::loop: {
-            const int64_t count = value & (kWrap - 1);
-            if (value & kWrap) {
-                reg = count + kWrap;
+            const int64_t count = value & (kIsWrapped - 1);
+            if (value & kIsWrapped) {
+                reg = count + wrap_;
                 return kWrappedCount;
             }
             if (count < kLeastCount) return kSmallCount + static_cast<int32_t>(count);

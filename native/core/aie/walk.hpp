@@ -20,7 +20,7 @@ inline constexpr int32_t kSmallCount = 1 << 16;    // + a count that is too smal
 inline constexpr int64_t kLeastCount = 8;
 inline constexpr int32_t kRegister = 1 << 22;      // + the register: no frame, the situation at this count
 inline constexpr int64_t kMostRegister = 1 << 20;
-inline constexpr int64_t kWrap = 1 << 28;
+inline constexpr int64_t kIsWrapped = 1 << 28;     // of a count: the frame had no room for more
 
 struct Transition {
     int32_t entry;  // its number, for the caller
@@ -41,7 +41,8 @@ struct Position {
 
 class Transitions {
 public:
-    Transitions();
+    // A count that is wrapped is `wrap` at least, and larger by what the frame says.
+    explicit Transitions(int64_t wrap = kIsWrapped);
     void clear();
     void add(int32_t state, int32_t symbol, const Transition& transition);
 
@@ -54,7 +55,7 @@ public:
               size_t& steps) const;
 
     // The symbol of a row; kCount and kWrappedCount set `reg`. Negative: there is none.
-    static int32_t symbol_of(uint8_t kind, int64_t value, int64_t& reg);
+    int32_t symbol_of(uint8_t kind, int64_t value, int64_t& reg) const;
 
 private:
     struct Slot {
@@ -78,6 +79,7 @@ private:
     }
     void put(uint64_t key, const Transition& transition);
 
+    int64_t wrap_;
     std::vector<Slot> slots_;
     size_t mask_ = 0;
     size_t used_ = 0;

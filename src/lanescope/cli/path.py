@@ -96,7 +96,7 @@ def _show(table: Table, title: str, *, limit: int | None = None, is_hex: bool = 
 
     from lanescope.view.tables import show
 
-    addresses = {column.name for column in table.spec.columns if column.unit == "bytes" and column.name != "size"}
+    addresses = {c.name for c in table.spec.columns if c.unit == "bytes" and c.name not in ("size", "offset")}
     names = [name for name in table.spec.names if name != "track_id"]
     rows = (
         [f"{row[name]:#x}" if name in addresses and row[name] is not None else row[name] for name in names]
@@ -121,10 +121,12 @@ def _overview(paths: Paths) -> None:
 
 
 def _json(paths: Paths) -> None:
+    from lanescope.devices.aie.path import schema
+
     tables = {
-        lazy.spec.name.removeprefix("aie_path_").removeprefix("aie_"): [_clean(row) for row in lazy.table.rows()]
-        for lazy in paths.tables()
-        if lazy.spec.name.startswith("aie_path")
+        spec.name.removeprefix("aie_path_").removeprefix("aie_"): [_clean(row) for row in paths.table(spec).rows()]
+        for spec in schema.TABLES
+        if spec.name.startswith("aie_path")
     }
     print_json("lanescope.path/1", listing=paths.program.source, **tables)
 

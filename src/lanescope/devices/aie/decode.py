@@ -22,6 +22,7 @@ from lanescope._native import core
 from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.derived import Derived
 from lanescope.devices.aie.events import MODULES
+from lanescope.devices.aie.family import PROGRAM_FILES
 from lanescope.devices.aie.layout import (
     EVENT_PC,
     FLOW_KINDS,
@@ -118,6 +119,7 @@ class AieDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
+        self._capture = capture.name
         self._config, config_source = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
@@ -139,7 +141,10 @@ class AieDecoder:
             options={name: value for name, value in options.items() if value is not None},
         )
         if config_source is not None:
-            self._add_config(capture, config_source)
+            self._add_part("config", config_source)
+        for part in PROGRAM_FILES:
+            if options.get(part):
+                self._add_part(part, capture.use(part, options[part]))
         if fitting > 1:
             self._builder.stat("aie_column_ambiguous", fitting, input_id=self._input)
         self._clock = self._builder.clock(
@@ -171,18 +176,19 @@ class AieDecoder:
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         _register_records(self._builder, capture)
 
-    def _add_config(self, capture: Capture, source: Source) -> None:
-        config_input = self._builder.input(
-            capture=capture.name,
-            part="config",
+    def _add_part(self, part: str, source: Source) -> None:
+        """Record a file beside the dump, which is read as a whole."""
+        of_part = self._builder.input(
+            capture=self._capture,
+            part=part,
             path=source.path,
             size=source.size,
             sha256=source.sha256,
             family="aie",
-            format="aie-config",
+            format=f"aie-{part}",
         )
         self._builder.account(
-            input_id=config_input, layer=0, unit="byte", unit_bytes=1, total=source.size, decoded=source.size
+            input_id=of_part, layer=0, unit="byte", unit_bytes=1, total=source.size, decoded=source.size
         )
 
     def _tick_limit(self) -> int:

@@ -34,6 +34,10 @@ def _share(text: str) -> float:
     return value
 
 
+#: Options that name a file which tells the program; each is an input of the trace, too.
+PROGRAM_FILES = ("listing", "elf")
+
+
 class Aie(Family):
     """Trace units of AIE2 and AIE2P tiles: binary dumps and hex text, several tiles interleaved."""
 
@@ -113,11 +117,9 @@ class Aie(Family):
 
     def made_of(self, trace: Trace) -> Sequence[LazyTable]:
         """Return the tables of the path, if the trace was opened with a listing."""
-        from lanescope.devices.aie.path import inputs
-        from lanescope.devices.aie.path.products import Paths
+        from lanescope.devices.aie.path.products import tables_on_request
 
-        given = inputs.of_trace(trace)
-        return () if given is None else Paths(trace, given.program, given.errata).tables()
+        return tables_on_request(trace)
 
     def made_tables(self) -> tuple[TableSpec, ...]:
         """Declare the tables of the path."""

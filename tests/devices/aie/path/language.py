@@ -61,6 +61,7 @@ class Source:
     is_endless: bool = False
     lines: list = field(default_factory=list)
     labels: list = field(default_factory=list)
+    loops: list = field(default_factory=list)
 
     def __post_init__(self):
         rng = self.rng
@@ -170,6 +171,7 @@ class Source:
 
     def make_hardware_loop(self, depth, in_loop):
         rng, ls, le = self.rng, self.label(), self.label()
+        self.loops.append((ls, le))
         trips = ("trips", rng.choice((1, 2, 3, 5, 15, 16, 17, 40, 40, 300)))
         setup = [("ls", {"target": ls}), ("le", {"target": le}), ("lc", {"how": trips})]
         rng.shuffle(setup)
@@ -246,6 +248,8 @@ class Source:
             Addresses of all bundles in order, and events: (index at which told, index of the bundle, what, value).
         """
         at = {line.address: line for line in self.lines}
+        # A register that still holds an address of the loop before is no begin of this one.
+        loops = {(self.address(ls), self.address(le)) for ls, le in self.loops}
         path, events, stack, registers, counters = [], [], [], {}, Counter()
         pc, slots, after, is_call = self.lines[0].address, 0, None, False
         ls = le = -1
@@ -256,7 +260,7 @@ class Source:
             follows = line.end
             if line.kind == "halt":
                 break
-            if fresh and lc_at == "body" and ls <= pc <= le:
+            if fresh and lc_at == "body" and (ls, le) in loops and ls <= pc <= le:
                 events.append((i, i - 1, Retired.LOOP, lc))
                 fresh = False
             target = self.address(line.target)
@@ -315,6 +319,8 @@ class Case:
         decided: how many of them the frames vouch for: up to the bundle of the last one.
         events: events that were recorded.
         payload: uint32, what the trace unit wrote.
+        lc_at: where loop frames come.
+        anchor: how many bundles of the run came before ``path``.
     """
 
     source: Source
@@ -323,10 +329,19 @@ class Case:
     events: list
     payload: np.ndarray
     lc_at: str
+    anchor: int
 
     def file(self):
         """A dump with these packets."""
         return encode.packets(encode.header(0, 1, 2, 2), self.payload).tobytes()
+
+    def decided_by(self, events):
+        """How many addresses of ``path`` the first so many events vouch for."""
+        return max(0, self.events[events - 1][1] + 1 - self.anchor) if events else 0
+
+    def landing(self, event):
+        """Where in ``path`` the program goes on behind the slots of the branch of an event."""
+        return self.events[event][1] + SLOTS + 1 - self.anchor
 
 
 def make(seed, *, computed=0.3, lc_at="end", lags=(0, 5), ahead=LOOKAHEAD, call_at_end=None, limit=2500, longest=600):
@@ -353,5 +368,6 @@ def make(seed, *, computed=0.3, lc_at="end", lags=(0, 5), ahead=LOOKAHEAD, call_
     for _, _, what, value in kept:
         unit.retire(what, value)
     unit.stop()
-    decided = max(0, kept[-1][1] + 1 - anchor) if kept else 0
-    return Case(source, path[anchor:], decided, kept, unit.payload, lc_at)
+    case = Case(source, path[anchor:], 0, kept, unit.payload, lc_at, anchor)
+    case.decided = case.decided_by(len(kept))
+    return case

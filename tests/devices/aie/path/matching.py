@@ -43,11 +43,16 @@ def windows_of(walker, piece):
 
 def check(case, walker, walk):
     """One word for how well a walk through a whole recording found the truth; it begins with WRONG if it did not."""
-    truth = case.path
     if walk.unresolved or len(walk.pieces) != 1:
         return "cap" if {lost.reason for lost in walk.unresolved} == {"cap"} or not walk.pieces else "WRONG: lost"
-    piece = walk.pieces[0]
-    at = {0}
+    return check_piece(case, walker, walk.pieces[0])
+
+
+def check_piece(case, walker, piece, begin=0, decided=None):
+    """The same of one piece, whose truth begins at a position, and which frames vouch for up to another."""
+    truth = case.path
+    decided = case.decided if decided is None else decided
+    at = {begin}
     is_one = True
     for window, registers in windows_of(walker, piece):
         if window.paths is None:
@@ -64,12 +69,12 @@ def check(case, walker, walk):
     sure = {edge.items[: edge.sure] for edge in piece.tail.edges}
     after = set()
     for edge in piece.tail.edges:
-        after |= {i for i in ends_of(edge.items[: edge.sure], {}, truth, at) if i >= case.decided or not case.events}
-    if not after and case.decided:
+        after |= {i for i in ends_of(edge.items[: edge.sure], {}, truth, at) if i >= decided or not case.events}
+    if not after and decided > begin:
         return "WRONG: the last decision"
     if not any(ends_of(path, last, truth, at, may_be_cut=True) for path in tail.strings):
         return "WRONG: what follows"
-    if not case.decided:
+    if decided <= begin:
         return "no decision from the anchor on"
     if is_one and len(sure) == 1:
         return "one path"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanescope.devices.aie.family import PROGRAM_FILES
 from lanescope.devices.aie.path import program as programs
 from lanescope.devices.aie.path.machine import Erratum, settled
 from lanescope.devices.aie.path.program import Program
-from lanescope.errors import UsageError
+from lanescope.errors import InputError, UsageError
+from lanescope.source import Source
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -64,7 +67,24 @@ def of_options(options: Mapping[str, Any]) -> Given | None:
     return Given(program.with_elf(Path(elf)) if elf else program, errata, str(listing))
 
 
-def of_trace(trace: Trace) -> Given | None:
-    """Return what a trace was opened with; None without a listing, or with several of merged captures."""
+def options_of(trace: Trace) -> dict[str, Any]:
+    """Return the options that a trace was decoded with; none of captures that were decoded with different ones."""
     options = {str(row["options"]) for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"}
-    return of_options(json.loads(options.pop() or "{}")) if len(options) == 1 else None
+    found: dict[str, Any] = json.loads(options.pop() or "{}") if len(options) == 1 else {}
+    return found
+
+
+def of_trace(trace: Trace) -> Given | None:
+    """Return what a trace was opened with; None without a listing, or with several of merged captures.
+
+    Raises:
+        InputError: the listing or the ELF file is gone, or no longer the one that the trace was opened with.
+    """
+    given = of_options(options_of(trace))
+    for row in trace.inputs.rows():
+        if given is not None and row["family"] == "aie" and row["part"] in PROGRAM_FILES:
+            with closing(Source(row["path"])) as source:
+                if source.sha256 != row["sha256"]:
+                    what = f"{row['path']} has changed since the capture was read"
+                    raise InputError(what, hint="read the capture again")
+    return given

@@ -87,6 +87,8 @@ AT_WRITE, AT_BODY, AT_END = 1, 2, 4
 PLACES = {Erratum.LC_AT_WRITE: AT_WRITE, Erratum.LC_AT_BODY: AT_BODY, Erratum.LC_AT_END: AT_END}
 #: Bundles between the fetched address and the branch that retires.
 LOOKAHEAD = 6
+#: Calls in each other that a stack remembers. A core has room for few; beyond, the outer half is forgotten.
+MOST_CALLS = 256
 
 #: What a state waits for: nothing yet, an atom, an address, a loop count, a count at the end of the body; END: nothing.
 RUN, NEED_ATOM, NEED_ADDRESS, NEED_COUNT, NEED_COUNT_AT_END, END = range(6)
@@ -167,9 +169,11 @@ class Remark(NamedTuple):
 
     Attributes:
         kind: ``inferred`` (a constant nobody saw written), ``searched`` (a target that was tried), ``open_return``
-            (a return below the bottom of the stack), ``stall`` (the lock request that a Start fell into), ``loop``.
+            (a return below the bottom of the stack), ``stall`` (the lock request that a Start fell into), ``start``
+            (a bundle before the fetched one whose frame is the first), ``in_flight`` (a branch whose frame came before
+            the Start, and where it went), ``loop``.
         address: of the branch, or the last bundle of the loop.
-        value: the target; passes of the loop, constant part; -1: not known.
+        value: the target; the fetched address; passes of the loop, constant part; -1: not known.
         factor: loops: the register is added.
         is_least: loops: passes are a lower bound.
     """
@@ -230,8 +234,7 @@ class Machine:
         self._forgets = program.is_self_contained
         self._pairs = [(ls, le) for le, starts in program.loops.items() for ls in starts]
         self._loop_of = self._setups()
-        self._stacks: list[tuple[int, int]] = [(0, 0)]
-        self._stack_of: dict[tuple[int, int], int] = {}
+        self.forget_stacks()
         self._sites: dict[tuple[int, int], frozenset[int]] = {}
         self._bodies: dict[tuple[object, ...], tuple[int, ...] | None] = {}
         self._most_steps = 4 * len(program.bundles) + 64
@@ -242,11 +245,14 @@ class Machine:
 
     def push(self, stack: int, address: int) -> int:
         """Return the stack with a return address on it."""
+        if self._depths[stack] >= MOST_CALLS:
+            stack = self.stack_of(self.addresses(stack)[-MOST_CALLS // 2 :])
         key = (stack, address)
         found = self._stack_of.get(key)
         if found is None:
             found = self._stack_of[key] = len(self._stacks)
             self._stacks.append(key)
+            self._depths.append(self._depths[stack] + 1)
         return found
 
     def pop(self, stack: int) -> tuple[int, int]:
@@ -275,7 +281,9 @@ class Machine:
 
     def forget_stacks(self) -> None:
         """Forget all stacks; states that hold any must not be used again."""
-        self._stacks, self._stack_of = [(0, 0)], {}
+        self._stacks: list[tuple[int, int]] = [(0, 0)]
+        self._depths = [0]
+        self._stack_of: dict[tuple[int, int], int] = {}
 
     def return_sites(self, address: int) -> frozenset[int]:
         """Return where a return from the function of an address may go, by the calls that the listing shows."""
@@ -341,7 +349,8 @@ class Machine:
             at = bundle.address
             if bundle.kind in ATOM | ADDRESS or bundle.sets_lc or at in self._loops or at in heads:
                 state = self._fresh_state(at)._replace(before=(self.reach + 1, anchor))
-                found.append(Run(state, self.places, (), said))
+                begun = (Remark("start", at, anchor),) if at != anchor else ()
+                found.append(Run(state, self.places, (), said + begun))
         return found
 
     def _stalls(self, anchor: int) -> list[int]:
@@ -501,9 +510,14 @@ class Machine:
             return self._loop_end(state, bundle.address, after)
         if target != ANYWHERE:
             return self._enter(state, branch, target, bundle, counted=counted)
-        found = self._loop_end(state, bundle.address, after) if branch.kind in ATOM else []
-        for guess in self._targets(state, branch):
-            found += self._enter(state, branch, guess, bundle, counted=counted)
+        found = []
+        for guess in (*((None,) if branch.kind in ATOM else ()), *self._targets(state, branch)):
+            if guess is None:
+                steps = self._loop_end(state, bundle.address, after)
+            else:
+                steps = self._enter(state, branch, guess, bundle, counted=counted)
+            said = Remark("in_flight", branch.address, after if guess is None else guess)
+            found += [(then, items, (*remarks, said)) for then, items, remarks in steps]
         return found
 
     def _enter(self, state: State, branch: Bundle, target: int, slot: Bundle, *, counted: bool) -> list[Step]:

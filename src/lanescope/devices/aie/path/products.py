@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
-from lanescope.devices.aie.path import rows, schema, streams
+import numpy as np
+
+from lanescope.devices.aie.path import inputs, offsets, rows, schema, streams
 from lanescope.devices.aie.path.machine import ERRATUM_DOCS, PLACES, UNKNOWN, Erratum, settled
-from lanescope.devices.aie.path.program import BRANCHES, DELAY_SLOTS, Program
+from lanescope.devices.aie.path.program import (
+    BRANCH_INDIRECT,
+    BRANCHES,
+    CALLS,
+    DELAY_SLOTS,
+    DIRECT,
+    JUMP_INDIRECT,
+    Program,
+)
 from lanescope.devices.aie.path.streams import Recording
 from lanescope.devices.aie.path.walker import CAP, Counts, Walk, Walker
 from lanescope.devices.aie.path.windows import Fact
@@ -18,6 +28,8 @@ from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
 #: Bundles that fetch may be ahead of an event in event-PC mode.
 SKID = 4
+#: Remarks that may rest on where jumps through registers go.
+_GUESSES = ("in_flight", "open_return", "searched")
 
 
 class Paths:
@@ -50,7 +62,7 @@ class Paths:
     def recordings(self) -> list[Recording]:
         """The recordings."""
         found = streams.recordings(self.trace)
-        return [each for each in found if self._core in (None, (each.col, each.row))]
+        return [each for each in found if self._core in (None, each.place)]
 
     @cached_property
     def _first(self) -> tuple[Walker, list[Walk]]:
@@ -100,9 +112,9 @@ class Paths:
 
     # -- tables
 
-    def tables(self) -> list[LazyTable]:
-        """Return all tables; each is made when it is first read."""
-        makers: dict[TableSpec, Callable[[], Table]] = {
+    @cached_property
+    def _makers(self) -> dict[TableSpec, Callable[[], Table]]:
+        return {
             schema.PATH: self._path,
             schema.BUNDLES: lambda: self._table(schema.BUNDLES, self._bundles),
             schema.BLOCKS: lambda: self._table(schema.BLOCKS, self._blocks),
@@ -115,16 +127,25 @@ class Paths:
             schema.ASSUMPTIONS: lambda: self._table(schema.ASSUMPTIONS, self._assumptions),
             schema.PC_PLACES: self._pc_places,
         }
-        return [LazyTable(spec, make) for spec, make in makers.items()]
 
     def table(self, spec: TableSpec) -> Table:
         """Return one of the tables."""
-        return next(lazy.table for lazy in self.tables() if lazy.spec is spec)
+        return self._makers[spec]()
 
     def _path(self) -> Table:
         walker, walks = self.kept
         assumed = [[(address, note) for _, address, _, _, note in self._assumptions(walk)] for walk in walks]
-        return rows.path_table(self.program, self.recordings, walker, walks, assumed)
+        return rows.path_table(self.program, self.recordings, walker, walks, assumed, self.offsets)
+
+    @cached_property
+    def _dump(self) -> offsets.Dump | None:
+        return offsets.dump_of(self.trace)
+
+    def offsets(self, recording: Recording, frames: Sequence[int]) -> rows.I64:
+        """Return where in the capture frames of a recording lie, int64 [n], in bytes; -1: not known."""
+        if self._dump is None:
+            return np.full(len(frames), -1, np.int64)
+        return self._dump.offsets(recording, frames)
 
     def _table(self, spec: TableSpec, make: Callable[[Walk], Iterable[Sequence[Any]]]) -> Table:
         found = [(each.track_id, *row) for each, walk in self.walks for row in make(walk)]
@@ -277,13 +298,20 @@ class Paths:
         yield from self.assumed()
         function = self.program.function_name
         for (kind, address, target), uses in sorted(walk.counts.remarks.items()):
+            where = f"{target:#x} in {function(target)}"
             note = {
                 "inferred": f"its register holds {target:#x}, the one constant that the program writes to it",
-                "searched": f"its target is not known; {target:#x} in {function(target)} fits",
-                "open_return": f"returns to {target:#x} in {function(target)}, where the listing shows a call",
+                "searched": f"its target is not known; {where} fits",
+                "open_return": f"returns to {where}, where the listing shows a call",
                 "stall": f"the recording began at {target:#x}, while this request waited for its lock",
+                "start": f"the first frame is of this bundle, from which fetch had got to {target:#x}",
+                "in_flight": f"its frame came before the recording; it may have gone to {where}",
             }[kind]
             yield kind, address, target, uses, note
+        guessed = sum(n for (kind, *_), n in walk.counts.remarks.items() if kind in _GUESSES)
+        if guessed and any(bundle.kind in (JUMP_INDIRECT, BRANCH_INDIRECT) for bundle in self.program.bundles):
+            note = "a jump through a register that no frame told stays in its function, and so does who returns from it"
+            yield "indirect_jumps", None, None, guessed, note
 
     def assumed(self) -> list[tuple[str, int | None, int | None, int, str]]:
         """Return what all paths rest on: kind, address, target, uses, in words."""
@@ -334,12 +362,40 @@ class Paths:
         first = max(0, i - SKID)
         while any(a.end != b.address for a, b in pairwise(self.program.bundles[first : i + 1])):
             first += 1
-        ahead = self.program.bundles[first].address
+        stretch = [bundle.address for bundle in self.program.bundles[first : i + 1]]
         function = self.program.function_at(pc)
-        # An event right behind a call or a jump is of another place altogether.
-        begins = self.program.extent(pc)[0]
-        is_sure = function >= 0 and i - SKID >= 0 and self.program.bundles[i - SKID].address >= begins
-        return (self.program.functions[function].name if function >= 0 else ""), ahead, pc, is_sure
+        # Right behind a way in from another function the event may be of that one.
+        is_sure = function >= 0 and len(stretch) == SKID + 1 and not self._entries.intersection(stretch[1:])
+        return (self.program.functions[function].name if function >= 0 else ""), stretch[0], pc, is_sure
+
+    @cached_property
+    def _entries(self) -> set[int]:
+        """Bundles to which other functions come: their first ones, return sites, targets of jumps from outside."""
+        program = self.program
+        found = {function.address for function in program.functions}
+        found |= {program.behind[b.address] for b in program.bundles if b.kind in CALLS and b.address in program.behind}
+        return found | {
+            b.target
+            for b in program.bundles
+            if b.kind in DIRECT and b.target is not None and program.extent(b.target) != program.extent(b.address)
+        }
+
+
+def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
+    """Return all tables of a trace that was opened with a listing, none of another.
+
+    Listing and paths are looked at when a table is first read.
+    """
+    if not inputs.options_of(trace).get("listing"):
+        return ()
+
+    @cache
+    def paths() -> Paths:
+        given = inputs.of_trace(trace)
+        assert given is not None
+        return Paths(trace, given.program, given.errata)
+
+    return [LazyTable(spec, lambda spec=spec: paths().table(spec)) for spec in schema.TABLES]  # type: ignore[misc]
 
 
 def bounds(counts: Counts, fact: Fact) -> tuple[int, int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,14 +98,15 @@ def _tail_rows(program: Program, tail: Resolved) -> list[list[int]]:
         if len(sure) == 1
         else []
     )
-    for items in dict.fromkeys(edge.items[edge.sure if len(sure) == 1 else 0 :] for edge in tail.edges):
+    ways = dict.fromkeys(edge.items[edge.sure if len(sure) == 1 else 0 :] for edge in tail.edges)
+    for items in ways:
         simple: list[Element] = [
             item if isinstance(item, int) else Passes(item.body, item.passes, item.factor, item.step, 0)
             for item in items
         ]
         found = _run_rows(program, simple, _POSSIBLE)
         for row in found:
-            row[_ALTERNATIVES] = len(tail.edges)
+            row[_ALTERNATIVES] = len(ways)
         rows += found
     return rows
 
@@ -116,6 +117,7 @@ def path_table(
     walker: Walker,
     walks: Sequence[Walk],
     assumed: Sequence[Sequence[tuple[int | None, str]]],
+    offsets: Callable[[Recording, Sequence[int]], I64],
 ) -> Table:
     """Return the table ``aie_path``.
 
@@ -125,26 +127,28 @@ def path_table(
         walker: what walked, the path being kept.
         walks: what it found in each.
         assumed: for each recording what its path rests on: the bundle that is meant, in words.
+        offsets: says where in the capture rows of a recording lie; -1 where it does not know.
     """
     notes = [""]
     templates = _Templates(program, notes)
     reasons = {reason: len(notes) + i for i, reason in enumerate(REASONS)}
     notes += REASONS.values()
     cache: dict[bool, tuple[I64, I64, I64]] = {}
-    parts: list[I64] = []  # template columns, then track, first frame, last frame
+    parts: list[I64] = []  # template columns, then first frame, last frame, offset, track
     for recording, walk, beliefs in zip(recordings, walks, assumed, strict=True):
         found = [(piece.first, _piece_rows(program, walker, templates, piece, cache)) for piece in walk.pieces]
-        for first, last, reason in walk.unresolved:
-            row = [_UNRESOLVED, _NONE, _NONE, _NONE, _NONE, 0, 0, _UNKNOWN, _NONE, reasons[reason], first, last]
+        places = offsets(recording, [lost.first for lost in walk.unresolved]) if walk.unresolved else ()
+        for (first, last, reason), place in zip(walk.unresolved, places, strict=True):
+            row = [_UNRESOLVED, _NONE, _NONE, _NONE, _NONE, 0, 0, _UNKNOWN, _NONE, reasons[reason], first, last, place]
             found.append((first, np.array([row], np.int64)))
         for address, text in reversed(beliefs):
             notes.append(text)
             at = _NONE if address is None else address
-            row = [_ASSUMPTION, at, at, _NONE, _NONE, 0, 0, _UNKNOWN, _NONE, len(notes) - 1, 0, 0]
+            row = [_ASSUMPTION, at, at, _NONE, _NONE, 0, 0, _UNKNOWN, _NONE, len(notes) - 1, 0, 0, _NONE]
             found.insert(0, (-1, np.array([row], np.int64)))
         for _, block in sorted(found, key=lambda pair: pair[0]):
             parts.append(np.column_stack([block, np.full(len(block), recording.track_id)]))
-    rows = np.concatenate(parts) if parts else np.zeros((0, _WIDTH + 3), np.int64)
+    rows = np.concatenate(parts) if parts else np.zeros((0, _WIDTH + 4), np.int64)
     return _table(program, _joined(program, rows), notes)
 
 
@@ -155,11 +159,11 @@ def _piece_rows(
     piece: Piece,
     cache: dict[bool, tuple[I64, I64, I64]],
 ) -> I64:
-    """Rows of a piece: templates, with first and last frame behind them."""
+    """Rows of a piece: templates, with first and last frame behind them, and no offset."""
     if piece.is_trusted not in cache:
         cache[piece.is_trusted] = _all_templates(walker, templates, is_trusted=piece.is_trusted)
     flat, starts, lengths = cache[piece.is_trusted]
-    parts = [np.zeros((0, _WIDTH + 2), np.int64)]
+    parts = [np.zeros((0, _WIDTH + 3), np.int64)]
     registers = np.concatenate(piece.registers) if piece.registers else np.zeros(0, np.int64)
     for numbers, frames, begins in zip(piece.numbers, piece.rows, piece.begins, strict=True):
         times = lengths[numbers]
@@ -168,13 +172,13 @@ def _piece_rows(
         with_register = block[:, _FACTOR] != 0
         at = np.repeat(begins, times)[with_register] + block[with_register, _AT]
         block[with_register, _PASSES] += block[with_register, _FACTOR] * registers[at]
-        parts.append(np.column_stack([block, np.repeat(frames, times, axis=0)]))
+        parts.append(np.column_stack([block, np.repeat(frames, times, axis=0), np.full(len(block), _NONE)]))
     if piece.tail is not None:
         tail = np.array(_tail_rows(program, piece.tail), np.int64).reshape(-1, _WIDTH)
         tail[:, _PASSES] += tail[:, _FACTOR] * piece.last_register
         if not piece.is_trusted:
             tail[:, _QUALITY] = _POSSIBLE
-        parts.append(np.column_stack([tail, np.full((len(tail), 2), piece.last)]))
+        parts.append(np.column_stack([tail, np.full((len(tail), 3), (piece.last, piece.last, _NONE))]))
     return np.concatenate(parts)
 
 
@@ -233,10 +237,11 @@ def _table(program: Program, rows: I64, notes: list[str]) -> Table:
     return Table(
         schema.PATH,
         {
-            "track_id": number(rows[:, _WIDTH + 2], np.int64, nullable=False),
+            "track_id": number(rows[:, _WIDTH + 3], np.int64, nullable=False),
             "quality": text(quality, schema.QUALITIES),
             "first_frame": number(rows[:, _WIDTH], np.int64, nullable=False),
             "last_frame": number(rows[:, _WIDTH + 1], np.int64, nullable=False),
+            "offset": number(rows[:, _WIDTH + 2], np.int64),
             "first": number(rows[:, _FIRST], np.int32),
             "last": number(rows[:, _LAST], np.int32),
             "bundles": number(rows[:, _BUNDLES], np.int64),

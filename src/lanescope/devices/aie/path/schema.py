@@ -29,6 +29,14 @@ PATH = TableSpec(
         ),
         ColumnSpec("first_frame", "int64", "first frame that it takes"),
         ColumnSpec("last_frame", "int64", "last frame that it takes"),
+        ColumnSpec(
+            "offset",
+            "int64",
+            "unresolved: byte offset, in the capture, of the word that holds its first frame; else NULL, and where the "
+            "capture is gone",
+            nullable=True,
+            unit="bytes",
+        ),
         ColumnSpec("first", "int32", "address of its first bundle", nullable=True, unit="bytes"),
         ColumnSpec("last", "int32", "address of its last bundle", nullable=True, unit="bytes"),
         ColumnSpec("bundles", "int64", "bundles of one pass; of the shortest path if ambiguous", nullable=True),
@@ -178,9 +186,11 @@ ASSUMPTIONS = TableSpec(
         ColumnSpec(
             "kind",
             "text",
-            "inferred (a register holds the one constant that the program writes to it), searched (a target that was "
-            "tried), open_return (a return to where the listing shows a call), stall (a Start fell into a "
-            "lock request), loop_frames (where the device sends them), program (what the listing holds)",
+            "start (the first frame is of a bundle before the fetched one), in_flight (a branch whose frame came "
+            "before the Start), stall (a Start fell into a lock request), inferred (a register holds the one constant "
+            "that the program writes to it), searched (a target that was tried), open_return (a return to where the "
+            "listing shows a call), indirect_jumps (those that nobody saw stay in their function), loop_frames (where "
+            "the device sends them), program (what the listing holds)",
         ),
         ColumnSpec("address", "int32", "the bundle that is meant", nullable=True, unit="bytes"),
         ColumnSpec("target", "int32", "where it goes", nullable=True, unit="bytes"),
@@ -191,15 +201,16 @@ ASSUMPTIONS = TableSpec(
 )
 PC_PLACES = TableSpec(
     "aie_pc_places",
-    "where in the program an event of event-PC mode happened. Its address was fetched up to four bundles ahead, so the "
-    "function is sure within a function's body, the instruction is one of a few",
+    "where in the program an event of event-PC mode happened. Its address was fetched up to four bundles ahead: the "
+    "instruction is one of a few, or, if the program had just come there by a branch, one at the end of where it came "
+    "from",
     (
         ColumnSpec("instant_id", "int64", "the instant of the event"),
         ColumnSpec("pc", "int32", "address that was fetched", unit="bytes"),
         ColumnSpec("function", "text", "function of the address, empty if it is in none"),
-        ColumnSpec("first", "int32", "first bundle that it may have been of", nullable=True, unit="bytes"),
-        ColumnSpec("last", "int32", "last bundle that it may have been of", nullable=True, unit="bytes"),
-        ColumnSpec("is_sure", "bool", "all these bundles are of the function"),
+        ColumnSpec("first", "int32", "first bundle in a row that it may have been of", nullable=True, unit="bytes"),
+        ColumnSpec("last", "int32", "last bundle in a row that it may have been of", nullable=True, unit="bytes"),
+        ColumnSpec("is_sure", "bool", "it was of this function: nothing comes to these bundles from another one"),
     ),
     key="instant_id",
 )

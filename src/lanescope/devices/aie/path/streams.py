@@ -19,17 +19,21 @@ class Recording:
     Attributes:
         track_id: group track of its tile and recording.
         name: of that track.
-        col, row: where the tile is.
+        source: type, column, row and id of its packets.
         start_offset: byte offset of its Start.
         stream: its rows.
     """
 
     track_id: int
     name: str
-    col: int
-    row: int
+    source: tuple[int, int, int, int]
     start_offset: int
     stream: Stream
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Column and row of its tile."""
+        return self.source[1:3]
 
 
 def recordings(trace: Trace) -> list[Recording]:
@@ -67,8 +71,12 @@ def recordings(trace: Trace) -> list[Recording]:
             Recording(
                 group,
                 str(names[group]),
-                int(segments["col"][segment]),
-                int(segments["row"][segment]),
+                (
+                    int(segments["packet_type"][segment]),
+                    int(segments["col"][segment]),
+                    int(segments["row"][segment]),
+                    int(segments["packet_id"][segment]),
+                ),
                 int(segments["start_offset"][segment]),
                 stream,
             )

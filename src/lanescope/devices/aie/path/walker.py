@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie.layout import FLOW_KINDS
+from lanescope.devices.aie.model_execution import WRAPPED_TRIPS
 from lanescope.devices.aie.path import automaton as table
 from lanescope.devices.aie.path.automaton import NOWHERE, Automaton, Entry
 from lanescope.devices.aie.path.machine import END, UNKNOWN, Erratum, Machine
@@ -190,6 +191,7 @@ class Walker:
         most_paths: paths of a window that are written out.
         chunk: steps between two looks back.
         most_kept: transitions that are kept; beyond, all is forgotten and worked out again.
+        wrap: trips that a loop frame has no room for.
     """
 
     def __init__(
@@ -203,9 +205,10 @@ class Walker:
         most_paths: int = MOST_PATHS,
         chunk: int = _CHUNK,
         most_kept: int = _MOST_KEPT,
+        wrap: int = WRAPPED_TRIPS,
     ) -> None:
         self.program = program
-        self.machine = Machine(program, errata, use_constants=use_constants)
+        self.machine = Machine(program, errata, wrap=wrap, use_constants=use_constants)
         self.windows: list[Window] = []
         self.nodes: list[CallNode] = []
         self._keeps_path = keeps_path
@@ -213,6 +216,7 @@ class Walker:
         self._most_kept = most_kept
         self._automaton = Automaton(self.machine, cap)
         self._node_of: dict[CallNode, int] = {}
+        self._contexts: dict[tuple[int, int], int] = {}
         self._call_site = {behind: site for site, behind in program.behind.items()}
         self._entries = np.empty(chunk, np.int32)
         self._registers = np.empty(chunk, np.int64)
@@ -344,7 +348,7 @@ class Walker:
     # -- looking back
 
     def _begin_tables(self) -> None:
-        self._forward, self._backward = core.AieTransitions(), core.AieTransitions()
+        self._forward, self._backward = core.AieTransitions(self.machine.wrap), core.AieTransitions()
         self._resolved: list[Resolved] = []
         #: Sets of states that later frames left over, as places of each; number 0: all of them.
         self._alive: list[tuple[int, ...]] = [()]
@@ -365,6 +369,7 @@ class Walker:
         if not self._keeps_path:
             self.windows = []
             self.machine.forget_stacks()
+            self._contexts = {}
 
     def _start_anew(self) -> int:
         """Forget all but the last step; return the number of the belief that it leads to."""
@@ -659,15 +664,16 @@ class Walker:
 
     def context(self, stack: int, address: int) -> int:
         """Return the node of the function at an address, called as the stack says."""
-        frames = []
-        at = address
-        while stack:
-            below, back = self.machine.pop(stack)
-            frames.append((self._call_site.get(back, -1), self.program.extent(at)[0]))
-            stack, at = below, back
-        node = self._node(CallNode(-1, -1, self.program.extent(at)[0]))
-        for site, entry in reversed(frames):
-            node = self._node(CallNode(node, site, entry))
+        waiting = []
+        while (key := (stack, self.program.extent(address)[0])) not in self._contexts and stack:
+            waiting.append(key)
+            stack, address = self.machine.pop(stack)
+        if key not in self._contexts:
+            self._contexts[key] = self._node(CallNode(-1, -1, key[1]))
+        node = self._contexts[key]
+        for key in reversed(waiting):
+            site = self._call_site.get(self.machine.pop(key[0])[1], -1)
+            node = self._contexts[key] = self._node(CallNode(node, site, key[1]))
         return node
 
     def _node(self, node: CallNode) -> int:
