@@ -1,6 +1,7 @@
 """What paths are good for: tables, SQL, the annotated listing, lcov, the call tree, calls in order; and the command."""
 
 import contextlib
+import hashlib
 import json
 import re
 from collections import Counter
@@ -166,6 +167,46 @@ def test_what_is_wrong_with_a_listing_is_said_when_a_capture_is_opened(here):
         lanescope.open("run.bin", elf="main.elf")
 
 
+def test_listing_and_elf_are_inputs_with_their_hash(here):
+    inputs = lanescope.open("run.bin", listing="main.lst").inputs
+    (row,) = [row for row in inputs.rows() if row["part"] == "listing"]
+    content = Path("main.lst").read_bytes()
+    assert (row["path"], row["size"], row["sha256"]) == ("main.lst", len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_a_trace_outlives_its_listing_but_not_its_paths(here):
+    assert cli.main(["convert", "run.bin", "--listing", "main.lst", "-o", "run.parquet"]) == 0
+    assert cli.main(["sql", "run.parquet", "select certain from aie_path_walks"]) == 0
+    Path("main.lst").write_text(LISTING.replace("vmul", "vmac"))
+    assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
+    with pytest.raises(InputError, match="changed since"):
+        session.views(session.open("run.parquet"))["aie_path_walks"].table  # noqa: B018
+    Path("main.lst").unlink()
+    assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
+    assert cli.main(["sql", "run.parquet", "select certain from aie_path_walks"]) == 2
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_unresolved_rows_say_where_in_the_capture_they_begin(as_text, here, tmp_path):
+    content = Path("run.bin").read_bytes()
+    if as_text:
+        words = np.frombuffer(content, "<u4")
+        Path("run.bin").write_text("".join(f"{word:08x}\n" for word in words))
+    trace = lanescope.open("run.bin")
+    found = Paths(trace, program.parse(LISTING.replace("jl\t#0x60", "nop")))
+    unresolved = [row for row in rows(found, schema.PATH) if row["quality"] == "unresolved"]
+    assert len(unresolved) > 20
+    assert all(row["offset"] is None for row in rows(found, schema.PATH) if row["quality"] != "unresolved")
+    # Each row of the flow is a frame of the file that is neither filler nor Repeat.
+    frames = trace.records["aie.frame"]
+    is_row = np.isin(frames["name"].astype(str), ("start", "new_pc", "taken", "not_taken", "loop", "stop"))
+    offsets = frames["offset"][is_row]
+    assert [row["offset"] for row in unresolved] == [int(offsets[row["first_frame"]]) for row in unresolved]
+    Path("run.bin").unlink()
+    again = Paths(trace, program.parse(LISTING.replace("jl\t#0x60", "nop")))
+    assert {row["offset"] for row in rows(again, schema.PATH)} == {None}
+
+
 def test_the_annotated_listing_has_every_line_and_the_visits(here, paths):
     lines = list(reports.annotated(paths))
     listed = [line.split(" | ", 1)[1] for line in lines[1:] if " | " in line]
@@ -212,8 +253,8 @@ def test_calls_in_order_are_nested_slices(here, paths, tmp_path):
 
 
 def test_events_of_pc_mode_have_a_function_and_a_few_bundles(tmp_path):
-    mask, length = np.array([1, 0, 1], np.uint8), np.array([1, 3, 1], np.int64)
-    pc = np.array([0x74, 0, 0x2000], np.int64)
+    mask, length = np.array([1, 0, 1, 0, 1], np.uint8), np.array([1, 3, 1, 2, 1], np.int64)
+    pc = np.array([0x74, 0, 0x2000, 0, 0x30], np.int64)
     frames = Frames.join([encode.start(0, mode=1), encode.encode_pc_runs(mask, pc, length)])
     packets = encode.packets(encode.header(0, 1, 2, 2), encode.pack(frames, mode=1))
     (tmp_path / "pc.bin").write_bytes(packets.tobytes())
@@ -221,6 +262,8 @@ def test_events_of_pc_mode_have_a_function_and_a_few_bundles(tmp_path):
     assert [(row["function"], row["first"], row["last"], row["is_sure"]) for row in found] == [
         ("scale", 0x64, 0x74, True),
         ("", None, None, False),
+        # Behind a call's slots: the event may be of the end of what was called.
+        ("main", 0x20, 0x30, False),
     ]
 
 

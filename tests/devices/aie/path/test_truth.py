@@ -1,8 +1,8 @@
 """A campaign: random programs by the hundred, walked back from their bytes, each kind of hostility by itself.
 
-``LANESCOPE_PROGRAMS`` says how many programs each kind gets (``make path-truth``: 1000). What is asserted: the path that
-was executed is always among those that are reported, and nothing that is certain contradicts it. What is reported: the
-share of windows with one path, and of those with one position at their end.
+``LANESCOPE_PROGRAMS`` says how many programs each kind gets (``make path-truth``: 1000). What is asserted: the path
+that was executed is always among those that are reported, and nothing that is certain contradicts it. What is reported:
+the share of windows with one path, and of those with one position at their end.
 """
 
 import os
@@ -137,7 +137,7 @@ def test_a_lost_tail_leaves_the_truth_among_what_is_reported(tmp_path, capsys):
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
 def test_behind_a_loss_the_walk_is_right_again_from_the_next_address_on(is_marked, tmp_path, capsys):
-    """One decision is gone. Marked, both sides are true to what happened; unmarked, many losses are not even noticed."""
+    """One decision is gone. Marked, both sides are true to what happened; unmarked, many losses go unnoticed."""
     found = Counter()
     for number in range(PROGRAMS):
         case = language.make(f"loss {number}", **ADVERSE.made)

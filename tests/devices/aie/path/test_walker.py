@@ -1,6 +1,7 @@
 """Walks against what really happened: random programs, a core, a trace unit, bytes, records, and back to the path."""
 
 import random
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ import lanescope
 from devices.aie.path import fitted, language, matching
 from lanescope._native import core
 from lanescope.devices.aie.path import automaton, program, streams, walker
-from lanescope.devices.aie.path.machine import ERRATUM_DOCS, KINDS, UNKNOWN, Erratum, settled
+from lanescope.devices.aie.path.machine import ERRATUM_DOCS, KINDS, MOST_CALLS, UNKNOWN, Erratum, settled
 from lanescope.devices.aie.path.walker import (
     LOOP,
     NEW_PC,
@@ -210,8 +211,12 @@ def test_a_call_returns_to_its_own_site():
     assert [(piece.first, piece.last) for piece in right.pieces] == [(0, 2)]
     assert right.counts.least["visit", 0x40] == 2
     # Twice to the same site contradicts the stack, whatever came before the start.
-    wrong = Walker(found).walk(stream((START, 0), (NEW_PC, 24), (NEW_PC, 24), (NEW_PC, 24)))
-    assert [lost.reason for lost in wrong.unresolved] == [] or wrong.pieces[0].is_trusted is False
+    wrong = Walker(found).walk(stream((START, 0), (NEW_PC, 24), (NEW_PC, 24), (NEW_PC, 48)))
+    assert [(piece.first, piece.reason, piece.is_trusted) for piece in wrong.pieces] == [
+        (0, "contradiction", False),
+        (2, "", True),
+    ]
+    assert wrong.counts.least["visit", 0] == 0
 
 
 def loop_program(*body):
@@ -307,6 +312,52 @@ def test_losses_end_a_path_and_an_address_begins_a_new_one():
     assert marked.unresolved == [Unresolved(2, 2, "loss")]
     outside = Walker(found).walk(stream((START, 0x1000), (TAKEN,)))
     assert [lost.reason for lost in outside.unresolved] == ["outside", "outside"]
+
+
+def test_calls_in_each_other_as_deep_as_hostile_frames_say_take_linear_time_and_little_memory():
+    found = listing("jz r0, #0x30", *NOPS, "jl #0x0", *NOPS, "ret lr", *NOPS, functions=[(0, "itself")])
+    made = Walker(found)
+    walk = made.walk(stream((START, 0), (NOT_TAKEN, 0, 100_000), (TAKEN,), (NEW_PC, 48, 1000)))
+    assert not walk.unresolved
+    assert walk.counts.least["visit", 0x18] == 100_000
+    assert len(made.nodes) < 4 * MOST_CALLS
+    assert made.machine.stacks < 4 * MOST_CALLS
+
+
+def test_memory_for_counts_is_that_of_the_program():
+    """Besides the rows themselves: marks of a byte or two a row, where a recording is cut."""
+    found = loop_program("jz r1, #0x28", *NOPS, "nop", "nop")
+
+    def peak(times):
+        unit = [(LOOP, 9), (TAKEN, 0, 1), (NOT_TAKEN, 0, 2), (TAKEN, 0, 6), (TAKEN,)]
+        rows = stream((START, 0), *unit * 5000)
+        whole = Stream(*(np.concatenate([column[:1], np.tile(column[1:], times)]) for column in vars_of(rows)))
+        made = Walker(found, Erratum.LC_AT_END, chunk=1 << 12)
+        tracemalloc.start()
+        try:
+            walk = made.walk(whole)
+            assert walk.counts.frames.total() == 9 * 5000 * times + 2 * 5000 * times
+            return tracemalloc.get_traced_memory()[1], len(whole.kind)
+        finally:
+            tracemalloc.stop()
+
+    peak(1)
+    (small, few), (large, many) = peak(1), peak(20)
+    assert large - small < 3 * (many - few)
+
+
+def vars_of(rows):
+    return rows.kind, rows.value, rows.count, rows.is_after_loss
+
+
+def test_how_a_recording_began_is_an_assumption_where_it_is_one():
+    #               0  1      2..6   7            8..12  13     14..18
+    found = listing("nop", "jz r0, #0x34", *NOPS, "jz r1, #0x34", *NOPS, "done", functions=[(0, "main")])
+    # In the slots of the first branch: its frame came before, and it fell through, or it is the first one.
+    walk = Walker(found).walk(stream((START, 0x10), (NOT_TAKEN,), (NOT_TAKEN,)))
+    assert {key for key in walk.counts.remarks if key[0] == "start"} == {("start", 4, 0x10)}
+    other = Walker(found).walk(stream((START, 0x10), (NOT_TAKEN,)))
+    assert ("in_flight", 4, 0x1C) in other.counts.remarks
 
 
 def test_an_endless_call_of_itself_ends_the_walk():
