@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         help="write operations of the device only, no entries and exits of calls",
     )
     parser.add_argument(
-        "--preload", action="store_true", help="preload the recorder, where a loader does not find it as its layer"
+        "--preload", action="store_true", help="preload the recorder, where a loader finds another tracing layer"
     )
     parser.add_argument("--no-summary", action="store_true", help="say nothing of what was recorded")
     parser.add_argument("--force", action="store_true", help="replace a recording that is there")
@@ -89,11 +89,12 @@ def run(args: argparse.Namespace) -> int:
     if not processes and any(folder.iterdir()):
         say("lanescope: nothing was recorded, as nothing could be written")
     elif not processes:
-        what, hint = record.why_nothing(given)
-        say(f"lanescope: nothing was recorded: {what}; {hint}")
+        _why_nothing(given)
         folder.rmdir()
     elif not args.no_summary:
-        _summary(folder, processes)
+        is_something = _summary(folder, processes)
+        if not (is_something or args.filter or args.start_paused or args.no_host_calls):
+            _why_nothing(given)
     return record.end_like(status)
 
 
@@ -102,25 +103,37 @@ def _default(program: str) -> str:
     return f"lanescope-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _summary(folder: Path, processes: int) -> None:
-    """Print what was recorded on standard error; whatever fails in it, the program's status stays."""
+def _why_nothing(given: Mapping[str, str]) -> None:
+    from lanescope.devices.levelzero import record
+
+    what, hint = record.why_nothing(given)
+    say(f"lanescope: nothing was recorded: {what}; {hint}")
+
+
+def _summary(folder: Path, processes: int) -> bool:
+    """Print what was recorded on standard error; whatever fails in it, the program's status stays.
+
+    Returns:
+        False: there is neither a call nor an operation in it.
+    """
     where = escape(str(folder))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > LARGEST_SUMMED:
         what = f"{size} bytes of {count_text(processes, 'process', 'processes')}"
         say(f"lanescope: {where}: {what}, too many to sum up unasked: lanescope summary --by tally {where}")
-        return
+        return True
     from lanescope import session  # not before the program has ended: see ``record.run``
 
     try:
-        _show(session.open(folder), where, processes, size)
+        return _show(session.open(folder), where, processes, size)
     except (LanescopeError, OSError, MemoryError) as error:
         say(f"lanescope: {where} was written and cannot be summed up: {escape(str(error))}")
     except KeyboardInterrupt:
         say(f"lanescope: {where} was written; its summary was interrupted: lanescope summary --by tally {where}")
+    return True
 
 
-def _show(trace: Trace, folder: str, processes: int, size: int) -> None:
+def _show(trace: Trace, folder: str, processes: int, size: int) -> bool:
     _tally(trace)
     threads = sum(role == "host_thread" for role in trace.tracks["role"].tolist())
     calls = count_text(len(trace.details["levelzero_calls"]), "call")
@@ -131,6 +144,7 @@ def _show(trace: Trace, folder: str, processes: int, size: int) -> None:
         if row["severity"] in ("data_loss", "error"):
             meaning = _meanings().get(row["name"], "")
             say(f"lanescope: {row['name']}: {row['count']}: {meaning}")
+    return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
 
 
 def _tally(trace: Trace) -> None:

@@ -60,7 +60,7 @@ class Settings:
         filters: names of functions whose calls are written, with ``*`` and ``?``; those behind a ``!`` are not.
         paused: whether nothing is recorded before the program says so.
         host_calls: whether entries and exits of calls are written.
-        preload: whether the library is preloaded, for programs whose loader does not find it as a layer.
+        preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
     output: Path
@@ -81,28 +81,30 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
     Raises:
         MissingToolError: there is no recorder.
     """
-    own = library(PRELOADED if settings.preload else LAYER)
+    names = (LAYER, PRELOADED) if settings.preload else (LAYER,)
+    libraries = [library(name) for name in names]
     made = dict(given)
     with contextlib.ExitStack() as stack:
-        if any(mark in str(own) for mark in _APART):
+        if any(mark in str(libraries[0]) for mark in _APART):
             # Neither variable has a way to write such a name: it gets another one.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lanescope-")))
-            (folder / own.name).symlink_to(own)
-            own = folder / own.name
+            for own in libraries:
+                (folder / own.name).symlink_to(own)
+            libraries = [folder / own.name for own in libraries]
+        layer = libraries[0]
         made.pop("LANESCOPE_ZE_CHAIN", None)
+        if given.get("ZE_ENABLE_TRACING_LAYER") == "1":
+            # The program uses the layer whose place we take: it is loaded beneath ours.
+            other = _other_layer(given)
+            if other is not None:
+                made["LANESCOPE_ZE_CHAIN"] = str(other)
+        made["ZE_ENABLE_TRACING_LAYER"] = "1"
+        made["LD_LIBRARY_PATH"] = _before(str(layer.parent), given.get("LD_LIBRARY_PATH", ""))
+        if given.get("ZEL_LIBRARY_PATH"):
+            made["ZEL_LIBRARY_PATH"] = str(layer.parent)
         if settings.preload:
-            made["LD_PRELOAD"] = _before(str(own), given.get("LD_PRELOAD", ""))
-        else:
-            if given.get("ZE_ENABLE_TRACING_LAYER") == "1":
-                # The program uses the layer whose place we take: it is loaded beneath ours.
-                other = _other_layer(given)
-                if other is not None:
-                    made["LANESCOPE_ZE_CHAIN"] = str(other)
-            made["ZE_ENABLE_TRACING_LAYER"] = "1"
-            made["LD_LIBRARY_PATH"] = _before(str(own.parent), given.get("LD_LIBRARY_PATH", ""))
-            if given.get("ZEL_LIBRARY_PATH"):
-                made["ZEL_LIBRARY_PATH"] = str(own.parent)
-        made["LANESCOPE_ZE_LIBRARY"] = str(own)
+            made["LD_PRELOAD"] = _before(str(libraries[1]), given.get("LD_PRELOAD", ""))
+        made["LANESCOPE_ZE_LIBRARY"] = str(layer)
         made["LANESCOPE_ZE_OUTPUT"] = str(settings.output.resolve())
         made["LANESCOPE_ZE_FILTER"] = ",".join(settings.filters)
         made["LANESCOPE_ZE_PAUSED"] = "1" if settings.paused else "0"
@@ -322,5 +324,5 @@ def why_nothing(given: Mapping[str, str]) -> tuple[str, str]:
         )
     return (
         "the program called no function of Level Zero through its loader",
-        "if it does, try --preload: something may have reset LD_LIBRARY_PATH on the way",
+        "if it does, try --preload: its loader may look for layers in a folder of its own",
     )
