@@ -47,7 +47,7 @@ path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS
 	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
-	@tools/fetch_tools node valgrind babeltrace2 levelzero sarif cuda probes
+	@tools/fetch_tools node valgrind babeltrace2 levelzero levelzero-newest sarif cuda probes
 
 browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
 	@tools/fetch_tools node chromium

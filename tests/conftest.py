@@ -33,8 +33,8 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 def find_tool(name: str) -> Path | None:
     """Return where a tool is: a program, or the folder of Level Zero's or CUDA's ``include`` and ``lib``."""
-    if name == "levelzero":
-        folder = TOOLS / "levelzero"
+    if name in ("levelzero", "levelzero-newest"):
+        folder = TOOLS / name
         return folder if (folder / "include/level_zero/ze_api.h").exists() else None
     if name == "cuda":
         folder = TOOLS / "cuda/nvidia/cu13"
@@ -64,7 +64,7 @@ def require_tool() -> Callable[[str], Path]:
     """Return a function from a tool's name to its path; it skips (or fails) the test that lacks the tool.
 
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
-    ``levelzero``, ``cuda`` (the folders that hold ``include`` and ``lib``), or any program.
+    ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), or any program.
     """
 
     def require(name: str) -> Path:
