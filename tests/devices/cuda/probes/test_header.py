@@ -65,7 +65,7 @@ def new(setup):
     return words
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(programs(), st.sampled_from([1, 2, 8, 64]), st.integers(1, 2), st.booleans(), st.integers(0, 1))
 def test_any_program_leaves_what_the_encoder_stores(program, capacity, width, ring, clock):
     setup = setup_of(program, capacity, record_words=width, is_ring=ring, clock=clock)
@@ -111,7 +111,7 @@ def test_positions_beyond_32_bits(ring, width, at):
         assert max(row[-1] for row in helpers.instants(trace, origin=100)) == 1299
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.data())
 def test_planted_regions_come_back(data):
     """Regions, asynchronous regions, flows, values and instants, planted and found again by name, place and time."""

@@ -17,13 +17,13 @@ struct Op {
     std::int64_t verb, event, token, type, time, bits;
 };
 
-template <unsigned words, lanescope::Clock stamps>
+template <unsigned words, unsigned stamps>
 struct Chosen : lanescope::Options {
-    static constexpr unsigned record_words = words;
-    static constexpr lanescope::Clock clock = stamps;
+    enum : unsigned { record_words = words };
+    enum : unsigned { clock = stamps };
 };
 struct Off : lanescope::Options {
-    static constexpr bool enabled = false;
+    enum : unsigned { enabled = 0 };
 };
 
 template <class Lane>

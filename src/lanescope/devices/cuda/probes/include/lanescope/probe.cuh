@@ -34,23 +34,29 @@ inline namespace probes_off {
 
 using Word = unsigned long long;
 
+// Constants are enumerators here, because NVRTC makes a global variable of every other kind.
+
 // What stamps are read from. The timer is common to all SMs of a GPU, in nanoseconds and coarse; the cycle counter is
 // of one SM and fine.
-enum class Clock : unsigned { globaltimer = 0, clock64 = 1 };
+struct Clock {
+    enum : unsigned { globaltimer = 0, clock64 = 1 };
+};
 
 // What is done about memory operations still in flight. cta: a fence for the block behind the stamp of verbs that open
 // something (begin, async_begin, flow_in), before the stamp of all others. It orders; it does not wait for loads.
-enum class Fence { none, cta };
+struct Fence {
+    enum : unsigned { none = 0, cta = 1 };
+};
 
 // What is settled when the kernel is compiled. Derive from it to choose otherwise:
-//     struct Fine : lanescope::Options { static constexpr auto clock = lanescope::Clock::clock64; };
+//     struct Fine : lanescope::Options { enum : unsigned { clock = lanescope::Clock::clock64 }; };
 //     auto lane = lanescope::init<Fine>(probes);
 // record_words and clock must be those of the buffer; a lane of another buffer stores nothing, and is marked so.
 struct Options {
-    static constexpr bool enabled = LANESCOPE_PROBES != 0;
-    static constexpr unsigned record_words = 1;  // 2: every record has a payload of 64 bits
-    static constexpr Clock clock = Clock::globaltimer;
-    static constexpr Fence fence = Fence::cta;
+    enum : unsigned { enabled = LANESCOPE_PROBES != 0 };
+    enum : unsigned { record_words = 1 };  // 2: every record has a payload of 64 bits
+    enum : unsigned { clock = Clock::globaltimer };
+    enum : unsigned { fence = Fence::cta };
 };
 
 // Registers and instructions that C++ has no words for. Volatile, and with a clobber of memory: the compiler keeps their
@@ -121,13 +127,13 @@ __device__ __forceinline__ bool every(unsigned n) { return block() % n == 0; }
 namespace detail {
 
 enum Kind : unsigned { begin, end, instant, counter, async_begin, async_end, flow_out, flow_in };
-constexpr unsigned finalize = 3;  // of TIRx, whose first three kinds are the same
+enum TirxKind : unsigned { finalize = 3 };  // the first three are the same
 
-constexpr Word magic = 0x3245424F5250534CULL;  // "LSPROBE2"
-constexpr unsigned version = 1, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30;
+enum Magic : Word { magic = 0x3245424F5250534CULL };  // "LSPROBE2"
+enum Size : unsigned {
+    version = 1, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30, max_lanes = 1u << 20
+};
 enum State : Word { unused = 0, running = 1, spoiled = 2, finalized = 3 };
-
-constexpr Word max_lanes = Word{1} << 20;
 
 // All bits of a value in 32, by instructions that need all of them.
 template <class Value>
@@ -154,13 +160,13 @@ class Lane {
 
   protected:
     __device__ __forceinline__ void fence() const {
-        if constexpr (Options::enabled && Options::fence == Fence::cta) {
+        if constexpr (Options::enabled && unsigned{Options::fence} == Fence::cta) {
             if (on_) __threadfence_block();
         }
     }
 
     __device__ __forceinline__ static unsigned stamp() {
-        if constexpr (Options::clock == Clock::globaltimer) return machine::globaltimer_low();
+        if constexpr (unsigned{Options::clock} == Clock::globaltimer) return machine::globaltimer_low();
         else return machine::clock_low();
     }
 
@@ -175,7 +181,7 @@ class Lane {
 template <class Options = lanescope::Options>
 class Ls2Lane : public detail::Lane<Options> {
     using Base = detail::Lane<Options>;
-    static constexpr unsigned width = Options::record_words;
+    enum : unsigned { width = Options::record_words };
     static_assert(width == 1 || width == 2, "a record has one word, or two with a payload");
 
   public:
@@ -276,7 +282,7 @@ class Ls2Lane : public detail::Lane<Options> {
                               blocks * groups - 1 < detail::max_lanes;
         if (!is_sound || mine >= blocks || group >= groups) return;
         head_ = buffer + detail::file_words + (mine * groups + group) * (detail::lane_words + capacity * words);
-        const bool fits = words == width && (format >> 16 & 0xFF) == static_cast<Word>(Options::clock);
+        const bool fits = words == width && (format >> 16 & 0xFF) == Word{Options::clock};
         if (!fits || head_[0] != detail::unused) {
             // Compiled for another buffer, two leaders, or a buffer used before: the reader reports the lane.
             head_[0] = detail::spoiled;
@@ -391,7 +397,7 @@ class Ls2Lane : public detail::Lane<Options> {
 template <class Options = lanescope::Options>
 class TirxLane : public detail::Lane<Options> {
     using Base = detail::Lane<Options>;
-    static_assert(Options::clock == Clock::globaltimer, "TIRx v1 has stamps of the global timer only");
+    static_assert(unsigned{Options::clock} == Clock::globaltimer, "TIRx v1 has stamps of the global timer only");
 
   public:
     // See lanescope::init_tirx.
@@ -430,7 +436,7 @@ class TirxLane : public detail::Lane<Options> {
 
     __device__ __forceinline__ void open(Word* buffer, Word slots, unsigned groups, unsigned group) {
         const Word blocks = static_cast<Word>(gridDim.x) * gridDim.y * gridDim.z;
-        if (blocks > detail::max_lanes || Word{groups} > detail::max_lanes || group >= groups || slots == 0) return;
+        if (blocks > detail::max_lanes || groups > detail::max_lanes || group >= groups || slots == 0) return;
         stride_ = static_cast<unsigned>(blocks * groups);
         if (blocks * groups > detail::max_lanes) return;
         // Every lane stores it, so it is there whichever blocks are recorded.
