@@ -11,6 +11,7 @@ using u8 = uint8_t;
 using u16 = uint16_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
+using i64 = int64_t;
 using usize = size_t;
 
 using Result = u32;

@@ -13,10 +13,32 @@ enum class How : u8 { untimed, inline_query, chained, bare };
 inline constexpr const char* how_names[] = {"UNTIMED", "INLINE", "CHAINED", "BARE"};
 
 // Why something is not timed, or was given up.
-enum class Reason : u8 { none, not_timed, no_memory, unknown_list, region_off, too_many_waits };
-inline constexpr const char* reason_names[] = {
-    "", "not_timed", "no_memory", "unknown_list", "region_off", "too_many_waits",
+enum class Reason : u8 {
+    none,
+    not_timed,                // nothing runs on the device, or timing is switched off
+    no_memory,                // the driver had no event or no memory for it
+    unknown_list,             // the making of its list was not seen
+    region_off,
+    too_many_waits,
+    out_of_order_no_reset,    // unordered list that may run again, under a driver whose resets do not un-signal
+    cloneable,                // clones would share our event and cell
+    is_mutable,               // commands that may be changed would bypass our event
+    capturing,                // the list records a graph
+    device_error,
+    chain_failed,             // the program's signal could not be handed on
+    not_drained,              // its context, or the process, ended before its result was there
+    duplicate_in_execute,     // a list stands twice in one execution: there is one cell for both
+    user_query_untranslated,  // the program's query reads an event of which the operation is not known any more
+    query_refused,            // no query in the list: the host reads the ticks
+    copy_refused,             // no copy that hands the signal on: a barrier does
+    count
 };
+inline constexpr const char* reason_names[] = {
+    "",           "not_timed",        "no_memory",    "unknown_list", "region_off",   "too_many_waits",
+    "out_of_order_no_reset", "cloneable", "mutable",  "capturing",    "device_error", "chain_failed",
+    "not_drained", "duplicate_in_execute", "user_query_untranslated", "query_refused", "copy_refused",
+};
+static_assert(sizeof reason_names / sizeof *reason_names == static_cast<size_t>(Reason::count));
 
 enum class Scope : u8 { process, context, list, op, event };
 inline constexpr const char* scope_names[] = {"process", "context", "list", "op", "event"};

@@ -7,27 +7,30 @@
 namespace lanescope::levelzero {
 
 template <class... T>
-void write(Stream& stream, u16 id, u64 now, const T&... values) {
+bool write(Stream& stream, u16 id, u64 now, const T&... values) {
     const usize size = (event_header + ... + size_of(values));
     u8* at = stream.reserve(id, now, size);
-    if (at == nullptr) return;
+    if (at == nullptr) return false;
     ((at = put(at, values)), ...);
     stream.commit(now, size);
+    return true;
 }
 
 template <Record R, class T = typename Fields<R>::Type>
 struct Writer;
 template <Record R, class... T>
 struct Writer<R, void(T...)> {
-    static void write(u64 now, T... values) {
-        if (Stream* stream = this_stream()) levelzero::write(*stream, record_id(R), now, values...);
+    static bool write(u64 now, T... values) {
+        Stream* stream = this_stream();
+        return stream != nullptr && levelzero::write(*stream, record_id(R), now, values...);
     }
 };
 
-// Writes one of the recorder's own records; the values are those of its row in records.def.
+// Writes one of the recorder's own records, and tells whether there was room; the values are those of its row in
+// records.def.
 template <Record R, class... T>
-void emit(u64 now, T... values) {
-    Writer<R>::write(now, values...);
+bool emit(u64 now, T... values) {
+    return Writer<R>::write(now, values...);
 }
 
 }  // namespace lanescope::levelzero

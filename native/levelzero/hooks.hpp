@@ -31,6 +31,7 @@ struct Call {
     Way way;
     u64 begin = 0;  // when it came, 0 when nobody asked
     u64 end = 0;    // when it returned, 0 until somebody asks
+    bool is_told = false;  // whether its exit is to be written
 
     u64 now() { return end != 0 ? end : end = host_ns(); }
     void start() {
@@ -126,12 +127,27 @@ private:
     }
 
     static Result tell(Pointer<F> next, A... a) {
-        Call call{W, host_ns()};
+        Call call{W, host_ns(), 0, true};
         tell_entry(call.begin, a...);
         const Result result = follow(call, next, a...);
-        tell_exit(call.now(), result, a...);
+        if (call.is_told) tell_exit(call.now(), result, a...);
         return result;
     }
 };
+
+// AFTER(function, parameters) { ... }: what is done once the driver has succeeded.
+#define AFTER(F, ...)                               \
+    template <>                                     \
+    struct Hook<Function::F> {                      \
+        static void after(Call& call, __VA_ARGS__); \
+    };                                              \
+    inline void Hook<Function::F>::after([[maybe_unused]] Call& call, __VA_ARGS__)
+// INSTEAD(function, parameters) { ... }: what is done in place of the driver's function, which is `next`.
+#define INSTEAD(F, ...)                                                         \
+    template <>                                                                 \
+    struct Hook<Function::F> {                                                  \
+        static Result call(Call& call, Pointer<Function::F> next, __VA_ARGS__); \
+    };                                                                          \
+    inline Result Hook<Function::F>::call([[maybe_unused]] Call& call, Pointer<Function::F> next, __VA_ARGS__)
 
 }  // namespace lanescope::levelzero

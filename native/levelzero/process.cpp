@@ -14,6 +14,7 @@
 
 #include "events.hpp"
 #include "metadata.hpp"
+#include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero {
 
@@ -83,6 +84,13 @@ Process* make() {
     select(text_of("LANESCOPE_ZE_FILTER"), process->selected);
     process->has_key = pthread_key_create(&process->key, end_thread) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    tracer::Options options;
+    options.timing = is_on("LANESCOPE_ZE_TIMING", true);
+    options.host_read = is_on("LANESCOPE_ZE_HOST_READ", false);
+    options.abort = std::string_view(text_of("LANESCOPE_ZE_FAILURE")) == "abort";
+    options.eager_probe = is_on("LANESCOPE_ZE_PROBE", true);
+    if (const int budget = std::atoi(text_of("LANESCOPE_ZE_BUDGET")); budget > 0) options.budget = static_cast<u32>(budget);
+    tracer::start(options);
     const bool on = !is_on("LANESCOPE_ZE_PAUSED", false);
     recording.store(on);
     for (size_t i = 0; i < function_count; ++i) told[i].store(on && settings.host_calls && process->selected[i]);
@@ -94,8 +102,14 @@ Process& the_process() {
     return *process;
 }
 
-void before_fork() { the_process().mutex.lock(); }
-void after_fork_in_parent() { the_process().mutex.unlock(); }
+void before_fork() {
+    tracer::before_fork();
+    the_process().mutex.lock();
+}
+void after_fork_in_parent() {
+    the_process().mutex.unlock();
+    tracer::after_fork_in_parent();
+}
 
 // The child records into a folder of its own, from its first call on.
 void after_fork_in_child() {
@@ -107,6 +121,7 @@ void after_fork_in_child() {
     process.folder_failed = false;
     process.begin = host_ns();
     local = Local{};
+    tracer::after_fork_in_child();
     if (process.has_key) pthread_setspecific(process.key, nullptr);
     process.mutex.unlock();
 }
@@ -272,6 +287,7 @@ __attribute__((constructor)) void begin() { the_process(); }
 // The last words of the process, if it ends in order. Other threads may still be writing: their streams stay open.
 __attribute__((destructor)) void end() {
     Process& process = the_process();
+    if (is_active()) tracer::end();
     u64 events = 0, discarded = 0, bytes = 0, packets = 0, threads = 0;
     {
         const std::lock_guard guard(process.mutex);
@@ -285,7 +301,7 @@ __attribute__((destructor)) void end() {
         }
     }
     emit<Record::statistics>(host_ns(), events, discarded, bytes, static_cast<u32>(packets), static_cast<u32>(threads),
-                             static_cast<u32>(process.mutex.waits()));
+                             static_cast<u32>(process.mutex.waits() + tracer::lock_waits()));
     if (Stream* stream = local.stream) {
         if (process.has_key) pthread_setspecific(process.key, nullptr);
         end_thread(stream);

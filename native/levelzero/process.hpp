@@ -30,10 +30,10 @@ private:
 struct Local {
     Stream* stream;
     bool refused;        // it cannot have a stream
-    bool immediate;      // the list below
-    u32 list_id;         // the list that it used last, found without a lock as long as no list came or went
-    u64 generation;
+    bool holds;          // the tracer's lock
+    u64 generation;      // the list that it used last, found without a search as long as no list came or went
     Handle list;
+    void* list_data;
 };
 extern constinit thread_local Local local __attribute__((tls_model("initial-exec")));
 

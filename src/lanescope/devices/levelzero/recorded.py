@@ -373,6 +373,7 @@ class _Rows:
         """Add Appends and what they wait for."""
         functions, kinds = self.codes("appends", "function"), self.codes("appends", "kind")
         texts, which = records.labels("api")
+        self._ends(records, texts, which)
         kind = kinds.codes([layout.APPENDS.get(text, layout.OTHER) for text in texts])
         owner, events = records.sequences("waits")
         waits = np.bincount(owner, minlength=len(records.rows))
@@ -394,6 +395,20 @@ class _Rows:
             self._parts["waits"].append({"append": self._appends + owner, "event": events})
         self._appends += len(records.rows)
 
+    def _ends(self, records: _Records, texts: list[str], which: Int64) -> None:
+        """Add the exits of calls that the records of their operations stand for."""
+        ends = np.flatnonzero(records.integers("ends_call"))
+        if len(ends):
+            success = self.codes("calls", "result").code(layout.SUCCESS)
+            self._parts["calls"].append(
+                {
+                    **{name: values[ends] for name, values in records.stamps().items()},
+                    "function": self.codes("calls", "function").codes(texts)[which[ends]],
+                    "is_exit": True,
+                    "result": success,
+                }
+            )
+
 
 class _Records:
     """Records of one kind in one stream."""
@@ -406,6 +421,10 @@ class _Records:
 
     def stamps(self) -> dict[str, Any]:
         return {"seq": self.seq, "ts": self.ts, "thread_id": self.stream.thread[self.rows]}
+
+    def has(self, name: str) -> bool:
+        """Tell whether this version of the records has a field."""
+        return name in self._columns
 
     def integers(self, name: str) -> npt.NDArray[np.uint64]:
         """Return an integer field, uint64 [n]; 0 where this version of the records has none."""
@@ -507,6 +526,8 @@ def _list(rows: _Rows, records: _Records) -> None:
         index=(records.integers("index"), immediate),
         immediate=immediate,
         in_order=records.integers("in_order") != 0,
+        compute=(records.integers("compute") != 0, records.has("compute")),
+        reason=records.codes("reason", rows.codes("lists", "reason")),
         **columns,
     )
 
@@ -584,7 +605,36 @@ def _op_memory(rows: _Rows, records: _Records) -> None:
 def _list_run(rows: _Rows, records: _Records) -> None:
     begin = np.minimum(records.time("t_entry"), records.ts)
     columns = {name: records.integers(name) for name in ("queue", "run")}
-    rows.put("runs", records, ts=begin, list=records.integers("list_id"), exit_ts=records.ts, quiet=False, **columns)
+    quiet = records.integers("quiet") != 0
+    rows.put("runs", records, ts=begin, list=records.integers("list_id"), exit_ts=records.ts, quiet=quiet, **columns)
+
+
+def _result(rows: _Rows, records: _Records) -> None:
+    # The short form is that of first runs.
+    run = records.integers("run") if records.has("run") else 1
+    success = {name: rows.codes("results", name).code(layout.SUCCESS) for name in ("status", "timestamp_status")}
+    ticks = {name: records.integers(name) for name in ("global_start", "global_end", "context_start", "context_end")}
+    rows.put("results", records, op_id=records.integers("op_id"), run=run, **success, **ticks)
+
+
+def _lost(rows: _Rows, records: _Records) -> None:
+    reason, _ = records.codes("reason", rows.codes("losses", "reason"))
+    rows.put("losses", records, op_id=records.integers("op_id"), run=records.integers("run"), reason=reason)
+
+
+def _event_end(rows: _Rows, records: _Records) -> None:
+    rows.put("event_ends", records, event=records.integers("handle"))
+
+
+def _clock_pair(rows: _Rows, records: _Records) -> None:
+    rows.put(
+        "clock_pairs",
+        records,
+        device=records.integers("device"),
+        host_ns=records.time("host_ns"),
+        device_ticks=records.integers("device_ticks"),
+        error_ns=(records.integers("error_ns"), records.has("error_ns")),
+    )
 
 
 def _degraded(rows: _Rows, records: _Records) -> None:
@@ -619,6 +669,11 @@ _TAKERS = {
     "op_kernel": _op_kernel,
     "op_memory": _op_memory,
     "list_run": _list_run,
+    "result": _result,
+    "result_short": _result,
+    "lost": _lost,
+    "event_end": _event_end,
+    "clock_pair": _clock_pair,
     "region": lambda rows, records: rows.region(records),
     "degraded": _degraded,
     "statistics": _statistics,

@@ -512,7 +512,7 @@ def _timer(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     ticks = fields.integer("deviceTimestamp")
     if ticks is not None:
         # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.
-        reader.rows["clock_pairs"].add((*stamp, fields.handle("hDevice"), stamp[1], ticks))
+        reader.rows["clock_pairs"].add((*stamp, fields.handle("hDevice"), stamp[1], ticks, None))
 
 
 def _kernel_properties(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
@@ -674,7 +674,7 @@ def _our_pair(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     host, ticks = fields.small("host_ns"), fields.integer("device_ticks")
     if host is not None and ticks is not None:
-        reader.rows["clock_pairs"].add((*stamp, fields.handle("device"), host, ticks))
+        reader.rows["clock_pairs"].add((*stamp, fields.handle("device"), host, ticks, None))
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -207,6 +207,7 @@ CLOCK_PAIRS = TableSpec(
         _DEVICE,
         ColumnSpec("host_ns", "int64", "host time", unit="ns"),
         ColumnSpec("device_ticks", "uint64", "device clock", unit="ticks"),
+        ColumnSpec("error_ns", "int64", "how far the two may lie apart", nullable=True, unit="ns"),
     ),
 )
 LOSSES = TableSpec(

@@ -1,0 +1,98 @@
+// What the parts of the tracer need of each other. M is held where nothing else is said.
+#pragma once
+
+#include "data.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+// --- what is written once M is free -------------------------------------------------------------------------------
+
+// Results that were collected; they are written when M is free.
+class Batch {
+public:
+    bool is_full() const { return count_ == size; }
+    void add(u64 op_id, u32 run, const Ticks& ticks, Reason lost = Reason::none) {
+        results_[count_++] = {op_id, ticks, run, lost};
+    }
+    // Without M.
+    void write();
+
+private:
+    static constexpr u32 size = 128;
+    struct One {
+        u64 op_id;
+        Ticks ticks;
+        u32 run;
+        Reason lost;
+    };
+    u32 count_ = 0;
+    One results_[size];
+};
+
+// --- events of ours (events.cpp) ----------------------------------------------------------------------------------
+
+Injected* take(Context& context);
+// Gives back an event that no command uses any more; `was_used`: a command may have signalled it.
+void put(Injected& event, bool was_used = true);
+void unpin(Slot& slot);
+// Whether the host memory that chains copy from is there.
+bool has_eight(Context& context);
+Context* find_or_add_context(Handle handle);
+Resets known_resets(const Context& context, const Device* device);
+// Finds out whether resets work. Without M.
+void probe(Handle context, Device& device, u32 ordinal);
+
+// --- slots (slots.cpp) --------------------------------------------------------------------------------------------
+
+// Gives the next slot of a list, with its cell armed; null when there is no memory, and then nothing has changed.
+Slot* reserve(List& list, Batch& batch);
+void arm(Slot& slot);
+inline Chunk& chunk_of(Slot& slot) { return *reinterpret_cast<Chunk*>(&slot - slot.index); }
+inline Ticks& cell_of(Slot& slot) { return chunk_of(slot).cells[slot.index]; }
+void make_live(List& list, Slot& slot);
+void make_idle(List& list, Slot& slot);
+// Gives the event of a slot back, and what else it holds.
+void release(Slot& slot);
+// Takes a chunk without held slots out of its list; it goes to the free ones of its context.
+void retire(List& list, Chunk& chunk);
+// Memory to be freed once M is free.
+struct Leftover {
+    Handle context;
+    Chunk* chunks;
+    void* eight;
+};
+void free_memory(const Leftover& left);
+// Empties a list whose results are in; `left` gets what its context does not keep.
+void empty(List& list, Leftover& left);
+
+// --- collecting (harvest.cpp) -------------------------------------------------------------------------------------
+
+// Collects what is there, of one list or of all. False: the batch is full and there may be more.
+bool harvest(State& all, Batch& batch, bool full, List* only = nullptr);
+// Collects and writes all that is there; M is free while it writes.
+void harvest_and_write(State& all, Hold& hold, bool full, List* only = nullptr);
+// Waits for all results of a list; M is free while it waits.
+void force_sync(State& all, Hold& hold, List& list);
+// Gives up the results that a list still awaits; `is_gone`: its events may be used by the device for ever.
+void give_up(State& all, List& list, Batch& batch, Reason reason, bool is_gone);
+
+// --- what is not timed, and failures (failure.cpp) ----------------------------------------------------------------
+
+void count_untimed(List& list, Reason reason, Result code = 0);
+// What was counted for a list, to be written when M is free.
+struct Degradations {
+    u32 list = 0;
+    u32 count[reason_count] = {}, code[reason_count] = {};
+    void write() const;
+};
+Degradations degradations_of(const List& list);
+// Says once on standard error what does not work, or ends the program if that is what was asked for.
+void failed(State& all, Reason reason, const char* what, Result code);
+
+// --- clocks (clocks.cpp), without M -------------------------------------------------------------------------------
+
+// What the driver says of a device; asked once.
+Device* describe(Handle device);
+void read_clock(Device& device, u64 now);
+
+}  // namespace lanescope::levelzero::tracer

@@ -1,0 +1,54 @@
+// The program's own events: their ends, and their timestamps, which are those of our command that signalled them.
+#include "../events.hpp"
+#include "rooms.hpp"
+#include "tracer.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+void event_destroyed(Call& call, Handle handle) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return;
+    {
+        Hold hold;
+        UserEvent* event = all.events.remove(handle);
+        if (event == nullptr) return;
+        // Slots that await it keep its number, and find another one here.
+        event->id = 0;
+        event->next = all.free_events;
+        all.free_events = event;
+    }
+    emit<Record::event_end>(call.now(), number(handle));
+}
+
+bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return false;
+    Batch batch;
+    bool is_ours = false;
+    {
+        Hold hold;
+        const UserEvent* event = all.events.find(handle);
+        if (event == nullptr) return false;
+        if (!all.has_ended) harvest(all, batch, false);
+        is_ours = event->seen != 0 && !event->untimed_last;
+        if (is_ours) {
+            if (shift_ns != nullptr) {
+                const Device* device = all.first_device.load();
+                const u32 bits = device != nullptr ? device->kernel_bits : 64;
+                const auto shift = [&](u64 theirs, u64 ours) {
+                    const i64 later = static_cast<i64>((theirs - ours) << (64 - bits)) >> (64 - bits);
+                    if (device == nullptr || device->ticks_num == 0) return i64{0};
+                    return static_cast<i64>(static_cast<double>(later) * 1e9 * static_cast<double>(device->ticks_den) /
+                                            static_cast<double>(device->ticks_num));
+                };
+                (*shift_ns)[0] = shift(ticks.start, event->result.start);
+                (*shift_ns)[1] = shift(ticks.end, event->result.end);
+            }
+            ticks = event->result;
+        }
+    }
+    batch.write();
+    return is_ours;
+}
+
+}  // namespace lanescope::levelzero::tracer
