@@ -46,6 +46,14 @@ test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captu
 path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
 	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
 
+matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some
+	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
+	    $(if $(ROWS),--rows $(ROWS))
+
+matrix-random: $(READY) ## N (10000) random Level Zero programs under the recorder; SANITIZE as above
+	@PYTHONPATH=tests $(BIN)/python -m native.matrix random --number $(or $(N),10000) \
+	    $(if $(SANITIZE),--sanitize $(SANITIZE))
+
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
 	@tools/fetch_tools node valgrind babeltrace2 levelzero levelzero-newest sarif cuda probes
 

@@ -11,8 +11,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from native.matrix_run import Habits
+from native.matrix_run import Bench, Habits, Verdict, examine, fresh
 
 Step = tuple[str, ...]
 #: What a thread waits for; asked until it is true.
@@ -407,6 +408,59 @@ def legal_program(seed: int) -> tuple[Program, Habits]:
         if is_legal(program, habits):
             return program, habits
     raise AssertionError(f"no legal program from seed {seed} on")
+
+
+def run_program(
+    bench: Bench,
+    program: Program,
+    habits: Habits,
+    folder: Path,
+    *,
+    host_read: bool,
+    timeline: bool = False,
+    timeout: float = 30,
+) -> Verdict | None:
+    """Run a program recorded, and hold the recording against the truth and against what the model says.
+
+    Args:
+        bench: what to run it with.
+        program: a legal program.
+        habits: the driver's.
+        folder: where to; it is emptied.
+        host_read: option H.
+        timeline: whether to look at the timeline too.
+        timeout: seconds after which it hangs.
+
+    Returns:
+        What was found; None when the program hangs by itself, under a schedule that the model has not tried.
+    """
+    file = fresh(folder) / "program"
+    file.write_text(program.text())
+    arguments = ["--program", str(file)]
+    ran = bench.run(arguments, habits, folder, host_read=host_read, timeout=timeout)
+    verdict = examine(ran, habits, host_read=host_read, timeline=timeline)
+    if ran.status is None and not _ends_by_itself(bench, program, habits, folder, timeout):
+        return None
+    if ran.status == 0:
+        if ran.out != program.output():
+            verdict.failures.append(f"its output is another one:\n{ran.out}instead of\n{program.output()}")
+        runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o"))
+        if runs != program.runs():
+            verdict.failures.append(f"runs {dict(runs - program.runs())} instead of {dict(program.runs() - runs)}")
+    return verdict
+
+
+def _ends_by_itself(bench: Bench, program: Program, habits: Habits, folder: Path, timeout: float) -> bool:
+    """Whether a program that hangs ends when it is not recorded: in the model, under many schedules, and in truth."""
+    if not is_legal(program, habits, schedules=150):
+        return False
+    for _ in range(5):
+        file = fresh(folder / "alone") / "program"
+        file.write_text(program.text())
+        ran = bench.run(["--program", str(file)], habits, folder / "alone", recorded=False, timeout=timeout / 3)
+        if ran.status is None:
+            return False
+    return True
 
 
 def minimise(program: Program, habits: Habits, fails: Callable[[Program], bool]) -> Program:

@@ -1,0 +1,261 @@
+"""The recorder under the programs of the scenario matrix, and under random ones; a sample of ``make matrix``.
+
+Each program is run with and without the recorder. What was recorded must be what the driver did: every run of every
+operation once, with its ticks and its kernel; the program's own results, events and timestamps must be what they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from native import matrix_programs
+from native.matrix_programs import Program, is_legal
+from native.matrix_run import FAULTS, HABITS, THREADED, Bench, Case, examine, fresh, own_results
+
+# The first test of a session compiles the driver, the recorder and the programs.
+pytestmark = pytest.mark.timeout(1200)
+
+#: R26 of the table of regressions is no program.
+ROWS = [*(f"R{i}" for i in range(1, 34) if i != 26), *(f"N{i}" for i in range(1, 10)), *(f"S{i}" for i in range(1, 20))]
+#: Runs of a row in the suite; `make matrix` runs all.
+RUNS_A_ROW = 4
+REFERENCE = "free order"
+
+
+@pytest.fixture(scope="session")
+def bench(levelzero):
+    return Bench.build(levelzero)
+
+
+@pytest.fixture(scope="session", params=["address,undefined", "thread"])
+def sanitized(request, levelzero):
+    return Bench.build(levelzero, request.param), request.param == "thread"
+
+
+def sample(rows, name):
+    """Some cases of a row: its kinds of lists in turn, habits in turn, with and without option H.
+
+    Over all rows every habit comes many times; those of one row are spread as far as they can.
+    """
+    number = ROWS.index(name)
+    row = next(row for row in rows if row.name == name)
+    habits = [habit for habit in HABITS if row.can_run(HABITS[habit])]
+    variants = row.variants()
+    step = max(1, len(variants) // RUNS_A_ROW)
+    chosen = variants[number % step :: step][:RUNS_A_ROW]
+    return [
+        Case(row, lists, engine, habits[(5 * number + 7 * place) % len(habits)], host_read=(number + place) % 2 == 1)
+        for place, (lists, engine) in enumerate(chosen)
+    ]
+
+
+def verified(bench, case, folder):
+    """Run a case, recorded and not; return what is wrong."""
+    plain = replace(case, habit=REFERENCE, fault=None)
+    reference = bench.run_case(plain, fresh(folder / "plain"), recorded=False)
+    assert reference.status == 0, f"{plain}, not recorded: {reference.out}{reference.err}"
+    assert own_results(reference, 32) == []
+    verdict = bench.verify(case, reference.out, folder / "recorded")
+    return verdict, [f"{case}: {failure}" for failure in verdict.failures[:5]]
+
+
+def test_every_row_is_here(bench):
+    assert sorted(row.name for row in bench.rows()) == sorted(ROWS)
+    used = Counter(case.habit for name in ROWS for case in sample(bench.rows(), name))
+    assert used.keys() == HABITS.keys()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(bench, tmp_path, name):
+    failures, timed, untimed = [], 0, 0
+    for case in sample(bench.rows(), name):
+        verdict, wrong = verified(bench, case, tmp_path)
+        failures += wrong
+        timed += verdict.timed
+        untimed += verdict.untimed.total()
+    assert failures == []
+    assert untimed if name == "S13" else timed
+
+
+@pytest.mark.parametrize("name", ["R12", "R27"])
+def test_calls_of_the_recorders_that_fail(bench, tmp_path, name):
+    """The program does not notice; what could not be timed is said, all else is exact."""
+    row = next(row for row in bench.rows() if row.name == name)
+    failures, hits, untimed = [], Counter(), 0
+    for number, fault in enumerate(FAULTS):
+        lists, engine = row.variants()[number % len(row.variants())]
+        verdict, wrong = verified(bench, Case(row, lists, engine, "plain", number % 3 == 1, fault=fault), tmp_path)
+        failures += wrong
+        hits[fault[0]] += verdict.hit
+        untimed += verdict.untimed.total()
+    assert failures == []
+    assert {"zeMemAllocHost", "zeEventPoolCreate", "zeEventCreate"} <= {name for name, count in hits.items() if count}
+    assert untimed > 50
+
+
+def test_sanitizers_find_nothing(sanitized, tmp_path):
+    """Rows with threads under the race checker, some of all under the others."""
+    bench, is_thread = sanitized
+    failures = []
+    rows = bench.rows()
+    for number, name in enumerate(ROWS):
+        row = next(row for row in rows if row.name == name)
+        if bool(row.traits & THREADED) != is_thread or (not is_thread and number % 3):
+            continue
+        case = sample(rows, name)[-1]
+        if "API 1.4" not in case.habit:
+            failures += verified(bench, replace(case, habit="overlap"), tmp_path)[1]
+    for seed in range(1000, 1005):
+        program, habits = matrix_programs.legal_program(seed)
+        verdict = matrix_programs.run_program(bench, program, habits, tmp_path / "random", host_read=bool(seed % 2))
+        failures += [] if verdict is None else verdict.failures
+    assert failures == []
+
+
+# --- random programs ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ten", range(5))
+def test_random_programs(bench, tmp_path, ten):
+    """Legal programs, as long as they like, under ways of the driver that chance picks."""
+    failures, timed = [], 0
+    for seed in range(10 * ten, 10 * ten + 10):
+        program, habits = matrix_programs.legal_program(seed)
+        verdict = matrix_programs.run_program(
+            bench, program, habits, tmp_path, host_read=bool(seed % 2), timeline=seed % 5 == 0
+        )
+        if verdict is not None:
+            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
+            timed += verdict.timed
+    assert failures == []
+    assert timed > 20
+
+
+def one_thread(*steps, lists=None, events=None):
+    return Program(
+        lists or {"L": ("immediate", "out-of-order", "compute"), "M": ("regular", "in-order", "copy")},
+        {"qc": "compute", "qk": "copy"},
+        events or {"a": True, "g": False},
+        (tuple(tuple(step.split()) for step in steps),),
+    )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["op L A a -", "sync_event a", "host_reset a"],
+        ["op L A a g", "host_signal g", "sync_list L", "renew a"],
+        ["op M A - -", "close M", "execute qk M", "sync_fence M", "execute qk M", "sync_queue qk", "reset M"],
+    ],
+)
+def test_the_model_takes_legal_programs(steps):
+    assert is_legal(one_thread(*steps), {})
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["op L A a g", "sync_event a", "host_signal g"],  # hangs
+        ["op L A a g", "renew a", "host_signal g"],  # destroyed in use
+        ["op L A a g", "host_reset g"],  # reset in use, and never signalled
+        ["op M A - -", "execute qk M"],  # open
+        ["op M A - g", "close M", "execute qk M", "execute qk M", "host_signal g"],  # still runs
+        ["op M A - g", "close M", "execute qk M", "reset M", "host_signal g"],
+        ["op M A a -", "close M", "renew a"],  # recorded
+        ["op M A - -", "destroy M", "op M B - -"],
+        ["wait L g", "op L A a -", "sync_event a", "host_signal g"],  # nothing passes a wait
+    ],
+)
+def test_the_model_knows_what_is_illegal(steps):
+    assert not is_legal(one_thread(*steps), {})
+
+
+def test_the_model_knows_orders():
+    """What an unordered list lets pass, a front end that starts in order does not."""
+    program = one_thread("op L A - g", "op L B a -", "sync_event a", "host_signal g")
+    assert is_legal(program, {"order": "free"})
+    assert not is_legal(program, {"order": "list"})
+    other = one_thread(
+        *("op L A - g", "op N B a -", "sync_event a", "host_signal g"),
+        lists=dict.fromkeys("LN", ("immediate", "out-of-order", "compute")),
+    )
+    assert is_legal(other, {"order": "list"})
+    assert not is_legal(other, {"order": "engine"})
+
+
+def test_programs_run_as_the_model_says(bench, tmp_path):
+    """The same programs without the recorder: they end, complain of nothing, and run what the text says."""
+    for seed in range(20):
+        program, habits = matrix_programs.legal_program(seed)
+        file = fresh(tmp_path / "run") / "program"
+        file.write_text(program.text())
+        ran = bench.run(["--program", str(file)], habits, tmp_path / "run", recorded=False)
+        assert (ran.status, ran.out, ran.said) == (0, program.output(), [])
+        assert Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o")) == program.runs()
+
+
+# --- the checks themselves ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def ran(bench, tmp_path_factory):
+    """A row that has all that is checked."""
+    rows = {row.name: row for row in bench.rows()}
+    found = {}
+    for name in ("R31", "R4", "S9"):
+        case = Case(rows[name], "regular,in-order", "compute", "plain")
+        found[name] = bench.run_case(case, tmp_path_factory.mktemp(name))
+        assert examine(found[name], {}, host_read=False, row=case.row).failures == []
+    return found
+
+
+def changed(ran, **to):
+    """The same run with a truth of which one operation differs."""
+    truth = [dict(op) for op in ran.truth]
+    mark = next(op for op in truth if op["mark"])
+    mark.update(to)
+    return replace(ran, truth=truth)
+
+
+@pytest.mark.parametrize(
+    ("to", "words"),
+    [
+        ({"end": 5}, "instead of"),
+        ({"context_start": 5}, "instead of"),
+        ({"run": 77}, "no result"),
+        ({"mark": ""}, "belongs to no operation"),
+        ({"host_end_ns": 1 << 62}, "handed on before it has ended"),
+    ],
+    ids=str,
+)
+def test_a_difference_is_found(ran, to, words):
+    failures = examine(changed(ran["R4"], **to), {}, host_read=False).failures
+    assert any(words in failure for failure in failures), failures
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [
+        ("R4", "op 1 ghost L 0 compute 0 zeCommandListAppendBarrier - 0", "appended"),
+        ("R4", "lock zeCommandListAppendBarrier", "with a lock of the recorder's held"),
+        ("R4", "locks 0", "the check is blind"),
+        ("R4", "due 1 0 ghost 1", "calls are missing"),
+        ("R31", "ticks A 1 1 2 3 4", "are right"),
+        ("S9", "level end memory.host 1000000000", "memory.host grew"),
+    ],
+)
+def test_a_note_that_does_not_fit_is_found(ran, name, line, words):
+    told = replace(ran[name], journal=[*ran[name].journal, line.split(" ")])
+    failures = examine(told, {}, host_read=False).failures
+    assert any(words in failure for failure in failures), failures
+
+
+def test_what_is_left_behind_is_found(ran):
+    told = replace(ran["R4"], stats={**ran["R4"].stats, "live.event": 1}, said=["event reset while the device uses it"])
+    failures = examine(told, {}, host_read=True).failures
+    assert any("left behind: {'live.event': 1}" in failure for failure in failures)
+    assert any("the driver complains" in failure for failure in failures)
+    assert any("is timed by INLINE" in failure for failure in failures)

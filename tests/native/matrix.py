@@ -1,0 +1,192 @@
+"""Run the whole scenario matrix, or a campaign of random programs.
+
+    python -m native.matrix rows [--rows R1,R2] [--habits plain,overlap] [--sanitize address|thread] [-j N]
+    python -m native.matrix random --number N [--first SEED] [--sanitize ...] [-j N]
+
+Prints a line for each row, its lists and habits, and ends with 1 if anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from native import matrix_programs, matrix_run
+from native.matrix_run import FAULTS, HABITS, THREADED, Bench, Case, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+LEVELZERO = ROOT / ".tools/levelzero"
+#: A habit under which every program can run, for the output that is right.
+REFERENCE = "free order"
+
+
+def cases(bench: Bench, rows: set[str], habits: set[str], *, threaded_only: bool = False) -> Iterator[Case]:
+    """All cases: every row with every kind of list, under every habit, with and without option H."""
+    for row in bench.rows():
+        if (rows and row.name not in rows) or (threaded_only and not row.traits & THREADED):
+            continue
+        for habit in HABITS:
+            if (habits and habit not in habits) or not row.can_run(HABITS[habit]):
+                continue
+            for lists, engine in row.variants():
+                yield from (Case(row, lists, engine, habit, host_read) for host_read in (False, True))
+        if row.name in ("R12", "R27"):
+            for habit in ("plain", "sticky, free"):
+                if habits and habit not in habits:
+                    continue
+                for lists, engine in row.variants():
+                    for fault in FAULTS:
+                        yield from (
+                            Case(row, lists, engine, habit, host_read, fault=fault) for host_read in (False, True)
+                        )
+
+
+def _work_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"lanescope-matrix-{os.getppid()}-{os.getpid()}"
+
+
+def _verify(bench: Bench, references: dict[tuple[str, str, str], str], case: Case) -> tuple[Case, Verdict]:
+    key = (case.row.name, case.lists, case.engine)
+    return case, bench.verify(case, references[key], _work_folder())
+
+
+def _reference(bench: Bench, case: Case) -> tuple[tuple[str, str, str], str]:
+    folder = matrix_run.fresh(_work_folder())
+    ran = bench.run_case(case, folder, recorded=False)
+    if ran.status != 0:
+        raise RuntimeError(f"{case} fails without the recorder: {ran.out}{ran.err}")
+    return (case.row.name, case.lists, case.engine), ran.out
+
+
+def rows(bench: Bench, arguments: argparse.Namespace) -> int:
+    """Run the matrix; print it as a table."""
+    wanted = list(cases(bench, arguments.rows, arguments.habits, threaded_only=arguments.sanitize == "thread"))
+    firsts = {(case.row.name, case.lists, case.engine): case for case in wanted}
+    found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        plain = [Case(case.row, case.lists, case.engine, REFERENCE) for case in firsts.values()]
+        references = dict(pool.map(partial(_reference, bench), plain))
+        for case, verdict in pool.map(partial(_verify, bench, references), wanted, chunksize=4):
+            found[case.row.name, case.lists, case.engine].append((case, verdict))
+            if verdict.failures:
+                print(f"FAILED {case}", *(f"    {text}" for text in verdict.failures[:5]), sep="\n", flush=True)
+    failed = _table(found)
+    print(f"{len(wanted)} cases, {failed} failed")
+    return 1 if failed else 0
+
+
+def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int:
+    print(f"{'row':<5}{'what':<46}{'lists':<25}{'engine':<9}{'habits':<12}{'timed':>8}{'results':>9}  result")
+    failed = 0
+    for (name, lists, engine), verdicts in found.items():
+        bad = [case for case, verdict in verdicts if verdict.failures]
+        failed += len(bad)
+        untimed: Counter[str] = sum((verdict.untimed for _, verdict in verdicts), Counter())
+        timed = sum(verdict.timed for _, verdict in verdicts)
+        results = sum(verdict.results for _, verdict in verdicts)
+        habits = len({case.habit for case, _ in verdicts})
+        ways = f"{habits} x H on, off"
+        result = "clean" if not bad else f"{len(bad)} of {len(verdicts)} FAILED: {', '.join(map(str, bad[:3]))}"
+        faults = [(case, verdict) for case, verdict in verdicts if case.fault is not None]
+        if faults:
+            result += f"; calls failed in {sum(verdict.hit for _, verdict in faults)} of {len(faults)} further runs"
+        if untimed:
+            result += "; untimed: " + ", ".join(f"{reason} {count}" for reason, count in sorted(untimed.items()))
+        title = verdicts[0][0].row.title
+        print(f"{name:<5}{title:<46}{lists:<25}{engine:<9}{ways:<12}{timed:>8}{results:>9}  {result}")
+    return failed
+
+
+def _random(bench: Bench, seed: int) -> tuple[int, int, Verdict | None]:
+    program, habits = matrix_programs.legal_program(seed)
+    host_read, timeline = bool(seed % 2), seed % 10 < 2
+    verdict = matrix_programs.run_program(
+        bench, program, habits, _work_folder(), host_read=host_read, timeline=timeline
+    )
+    return seed, sum(map(len, program.threads)), verdict
+
+
+def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
+    """Run random programs; print what became of them, and the smallest program for each of the first failures."""
+    begin = time.monotonic()
+    seeds = range(arguments.first, arguments.first + arguments.number)
+    steps = timed = results = hung = 0
+    untimed: Counter[str] = Counter()
+    failed: list[int] = []
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for seed, length, verdict in pool.map(partial(_random, bench), seeds, chunksize=8):
+            if verdict is None:
+                hung += 1
+                continue
+            steps += length
+            timed += verdict.timed
+            results += verdict.results
+            untimed += verdict.untimed
+            if verdict.failures:
+                failed.append(seed)
+                print(f"FAILED seed {seed}", *(f"    {text}" for text in verdict.failures[:5]), sep="\n", flush=True)
+            if (seed - arguments.first) % 500 == 499:
+                print(f"{seed - arguments.first + 1} programs, {len(failed)} failed", flush=True)
+    for seed in failed[:3]:
+        _show_smallest(bench, seed)
+    print(
+        f"{arguments.number} programs of {steps} steps: {timed} timed operations, {results} results, untimed "
+        f"{dict(untimed)}, {hung} that hang by themselves, {len(failed)} failed, {time.monotonic() - begin:.0f} s"
+    )
+    return 1 if failed else 0
+
+
+def _show_smallest(bench: Bench, seed: int) -> None:
+    program, habits = matrix_programs.legal_program(seed)
+
+    def fails(smaller: matrix_programs.Program) -> bool:
+        for _ in range(3):
+            verdict = matrix_programs.run_program(
+                bench, smaller, habits, _work_folder(), host_read=bool(seed % 2), timeout=5
+            )
+            if verdict is not None and verdict.failures:
+                return True
+        return False
+
+    smallest = matrix_programs.minimise(program, habits, fails)
+    print(f"smallest program of seed {seed}, {habits}, option H {'on' if seed % 2 else 'off'}:\n{smallest.text()}")
+
+
+def _names(text: str) -> set[str]:
+    return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description="the scenario matrix of the Level Zero recorder")
+    parser.add_argument("what", choices=("rows", "random"))
+    parser.add_argument("--sanitize", default="", choices=("", "address", "thread"), help="build with sanitizers")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--rows", type=_names, default=set())
+    parser.add_argument("--habits", type=lambda text: {name.strip() for name in text.split(";") if name}, default=set())
+    parser.add_argument("--number", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args(given)
+    # The undefined behaviour that gcc finds costs little beside the addresses.
+    sanitize = "address,undefined" if arguments.sanitize == "address" else arguments.sanitize
+    built = Bench.build(LEVELZERO, sanitize)
+    try:
+        with tempfile.TemporaryDirectory(prefix="lanescope-bench-") as folder:
+            bench = built.copied(Path(folder))
+            return {"rows": rows, "random": random_programs}[arguments.what](bench, arguments)
+    finally:
+        for folder in Path(tempfile.gettempdir()).glob(f"lanescope-matrix-{os.getpid()}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
