@@ -1,68 +1,58 @@
 // Readers of in-kernel probe buffers. The caller allocates all columns; a size that is too small is refused up front.
-#include "core/cuda/tirx.hpp"
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
-#include <memory>
+#include <algorithm>
 #include <tuple>
 #include <vector>
 
+#include "core/cuda/tirx.hpp"
+#include "cuda_columns.hpp"
 #include "module.hpp"
-#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
-namespace cuda = lanescope::cuda;
+using namespace lanescope::bind::cuda_columns;
 namespace tirx = lanescope::cuda::tirx;
 
 namespace {
 
-template <typename T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// A thread should have so many words to itself.
+constexpr size_t words_a_thread = size_t{1} << 17;
 
-constexpr size_t summary_columns = sizeof(cuda::Summary) / sizeof(int64_t);
-using Summaries = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-std::span<const T> view(const In<T>& array) {
-    return {array.data(), array.size()};
+// The table of counts as the structs that it is.
+template <typename Struct, typename Table>
+std::span<Struct> lane_counts(const Table& table) {
+    static_assert(sizeof(tirx::LaneCount) == 2 * sizeof(uint32_t));
+    if (table.shape(1) != 2) throw nb::value_error("counts must have two columns");
+    return {reinterpret_cast<Struct*>(table.data()), table.shape(0)};
 }
 
-template <typename T>
-std::span<T> column(const Out<T>& array, size_t rows) {
-    if (array.size() < rows) throw nb::value_error("a column is shorter than the rows that may come");
-    return {array.data(), array.size()};
-}
-
-struct Scratch {
-    explicit Scratch(size_t longest)
-        : records(new cuda::Record[longest]),
-          edges(new cuda::Edge[2 * longest]),
-          rows(new int32_t[5 * longest]),
-          top(size_t{1} << tirx::event_bits, -1) {
-        const auto part = [&](size_t i) { return std::span(rows.get() + i * longest, longest); };
-        work = {part(0), part(1), part(2), part(3), part(4), top, {edges.get(), 2 * longest}};
-    }
-
-    // Left uninitialised: pages that no record needs are never touched.
-    std::unique_ptr<cuda::Record[]> records;
-    std::unique_ptr<cuda::Edge[]> edges;
-    std::unique_ptr<int32_t[]> rows;
-    std::vector<int32_t> top;
-    cuda::Workspace work;
-};
-
-std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t> scan(const In<uint64_t>& words, uint64_t lanes,
-                                                                            uint64_t stride) {
+std::tuple<uint64_t, uint64_t, uint64_t, uint64_t> scan(const In<uint64_t>& words, uint64_t first, uint64_t stride,
+                                                        const Rows<uint32_t>& counts) {
     const auto data = view(words);
+    const auto lanes = lane_counts<tirx::LaneCount>(counts);
+    if (stride == 0 || stride < lanes.size()) throw nb::value_error("no such stride");
     nb::gil_scoped_release nogil;
-    const auto found = tirx::scan(data, lanes, stride);
-    return {found.used,      found.kinds[0],        found.kinds[1] + found.kinds[2],
-            found.misplaced, found.first_misplaced, found.last_used};
+    // Each thread takes some rows; counting lanes beside that must not cost more than the rows do.
+    const size_t rows = (data.size() + stride - 1) / stride;
+    const size_t worth = std::max<size_t>(words_a_thread, 4 * lanes.size());
+    const size_t pieces = std::clamp<size_t>(rows, 1, lanescope::bind::parts(data.size(), worth));
+    std::vector<std::vector<tirx::LaneCount>> others(pieces - 1, std::vector<tirx::LaneCount>(lanes.size()));
+    std::vector<tirx::Scan> found(pieces);
+    lanescope::bind::each_part(pieces, [&](size_t i) {
+        const auto from = std::min<size_t>(rows * i / pieces * stride, data.size());
+        const auto to = std::min<size_t>(rows * (i + 1) / pieces * stride, data.size());
+        found[i] = tirx::scan(data.subspan(from, to - from), first + from, stride,
+                              i == 0 ? lanes : std::span(others[i - 1]));
+    });
+    for (size_t i = 1; i < pieces; ++i) {
+        found[0].merge(found[i]);
+        for (size_t lane = 0; lane < lanes.size(); ++lane) {
+            lanes[lane].used += others[i - 1][lane].used;
+            lanes[lane].begins += others[i - 1][lane].begins;
+        }
+    }
+    return {found[0].used, found[0].misplaced, found[0].first_misplaced, found[0].last_used};
 }
 
 uint64_t stride_divisor(const In<uint64_t>& words) {
@@ -71,53 +61,29 @@ uint64_t stride_divisor(const In<uint64_t>& words) {
     return tirx::stride_divisor(data);
 }
 
-// A thread should have so many words to itself.
-constexpr size_t words_a_thread = size_t{1} << 16;
-
-// Decode all lanes. Each thread takes some that follow each other, so that the rows are the same for any number of them.
-cuda::TickStep decode(std::span<const uint64_t> words, const tirx::Placement& placement, const cuda::Rules& rules,
-                      size_t longest, std::span<cuda::Summary> summaries, cuda::Slices& slices,
-                      cuda::Instants& instants, cuda::Gaps& gaps) {
-    struct Part {
-        cuda::Slices slices;
-        cuda::Instants instants;
-        cuda::Gaps gaps;
-        Scratch scratch;
-        cuda::TickStep tick_step;
-    };
-    const size_t count = std::min<size_t>(lanescope::bind::parts(words.size(), words_a_thread), placement.lanes);
-    std::vector<uint64_t> lane(count + 1);
-    for (size_t i = 0; i <= count; ++i) lane[i] = placement.lanes * i / count;
-    std::vector<cuda::Share> shares(1);
-    if (count == 1) {
-        shares[0] = {0, slices.begin.size(), 0, instants.tick.size(), 0, gaps.tick.size()};
-    } else {
-        shares = tirx::shares(words, placement, lane);
+// Return how many records the longest lane may have.
+size_t longest_of(const tirx::Placement& placement, size_t words) {
+    if (placement.stride > 0) return words < 2 ? 0 : (words - 2) / placement.stride + 1;
+    const auto& starts = placement.starts;
+    if (starts.size() != placement.lanes + 1 || starts.front() != 0 ||
+        starts.back() != static_cast<int64_t>(placement.slots.size())) {
+        throw nb::value_error("starts must close every lane");
     }
-    std::vector<Part> parts;
-    for (const cuda::Share& share : shares) {
-        parts.push_back({cuda::part(slices, share), cuda::part(instants, share), cuda::part(gaps, share), Scratch(longest), {}});
+    int64_t longest = 0;
+    for (size_t i = 0; i + 1 < starts.size(); ++i) {
+        if (starts[i] > starts[i + 1]) throw nb::value_error("the lanes do not lie one behind the other");
+        longest = std::max(longest, starts[i + 1] - starts[i]);
     }
-    lanescope::bind::each_part(count, [&](size_t i) {
-        Part& part = parts[i];
-        cuda::LaneDecoder decoder(rules, part.scratch.work, part.slices, part.instants, part.gaps);
-        tirx::decode(words, placement, lane[i], lane[i + 1], {part.scratch.records.get(), longest}, summaries, decoder);
-        part.tick_step = decoder.tick_step();
-    });
-    cuda::TickStep tick_step = parts[0].tick_step;
-    for (size_t i = 0; i < count; ++i) {
-        append(slices, parts[i].slices);
-        append(instants, parts[i].instants);
-        append(gaps, parts[i].gaps);
-        if (i > 0) tick_step.merge(parts[i].tick_step, (uint64_t{1} << rules.stamp_bits) - 1);
+    for (const auto slot : placement.slots) {
+        if (static_cast<uint64_t>(slot) >= words) throw nb::value_error("a slot lies outside of the buffer");
     }
-    return tick_step;
+    return static_cast<size_t>(longest);
 }
 
 }  // namespace
 
 void lanescope::bind::cuda(nb::module_& m) {
-    m.attr("CUDA_SUMMARY_COLUMNS") = summary_columns;
+    m.attr("CUDA_SUMMARY_COLUMNS") = sizeof(cuda::Summary) / sizeof(int64_t);
     nb::dict flags;
     flags["OPEN_END"] = uint32_t{cuda::open_end};
     flags["TRUNCATED"] = uint32_t{cuda::truncated};
@@ -131,72 +97,75 @@ void lanescope::bind::cuda(nb::module_& m) {
     m.attr("CUDA_FLAGS") = flags;  // a test compares them with lanescope.trace.Flag
 
     m.def(
-        "cuda_used",
-        [](const In<uint16_t>& events, const Out<uint8_t>& used) {
-            const auto marks = column(used, size_t{1} << 16);
-            for (const auto event : view(events)) marks[event] = 1;
+        "cuda_spread",
+        [](const In<int64_t>& values, const In<int64_t>& counts, const Out<int64_t>& out) {
+            const auto from = view(values), times = view(counts);
+            if (from.size() != times.size()) throw nb::value_error("columns of different lengths");
+            auto rest = view(out);
+            for (size_t i = 0; i < from.size(); ++i) {
+                const auto count = static_cast<size_t>(std::max<int64_t>(0, times[i]));
+                if (count > rest.size()) throw nb::value_error("more rows than there are");
+                std::fill_n(rest.begin(), count, from[i]);
+                rest = rest.subspan(count);
+            }
+            if (!rest.empty()) throw nb::value_error("fewer rows than there are");
         },
-        "events"_a.noconvert(), "used"_a.noconvert(), "Set used[event] to 1 for each event; `used` has 65536 places.");
+        "values"_a.noconvert(), "counts"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with values[i], counts[i] times each, one after the other.");
+    m.def(
+        "cuda_look_up",
+        [](const In<uint16_t>& events, const In<int32_t>& table, const Out<int32_t>& out) {
+            const auto from = view(events);
+            const auto to = view(out);
+            if (table.size() != size_t{1} << 16 || to.size() != from.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            for (size_t i = 0; i < from.size(); ++i) to[i] = table.data()[from[i]];
+        },
+        "events"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with table[event] for each event; `table` has 65536 places.");
 
-    m.def("cuda_tirx_scan", scan, "words"_a.noconvert(), "lanes"_a, "stride"_a,
-          "Compare each word with its slot: (used, begins, ends and instants, misplaced, slot of the first misplaced, "
-          "slot of the last used).");
+    m.def("cuda_tirx_scan", scan, "words"_a.noconvert(), "first"_a, "stride"_a, "counts"_a.noconvert(),
+          "Compare each word with its slot, the first one being a record of lane 0 in slot `first`: (used, misplaced, "
+          "slot of the first misplaced, slot of the last used). `counts`, uint32 [lanes, 2], takes the words of each "
+          "lane that are used and those of them that are begins.");
     m.def("cuda_tirx_stride_divisor", stride_divisor, "words"_a.noconvert(),
           "The greatest common divisor of all distances from the first slots; 0: no lane has a second record.");
 
     m.def(
         "cuda_tirx_decode",
-        [](const In<uint64_t>& words, uint64_t lanes, uint64_t stride, const In<int64_t>& slots,
-           const In<int64_t>& starts, size_t longest, bool split, uint64_t step_back, size_t max_slices,
-           size_t max_instants, size_t max_gaps, const Summaries& summaries,
-           // slices
-           const Out<int64_t>& begin, const Out<int64_t>& dur, const Out<uint32_t>& flags, const Out<uint32_t>& launch,
-           const Out<uint32_t>& begin_index, const Out<uint32_t>& end_index,
-           const Out<uint16_t>& event,
-           // instants
-           const Out<int64_t>& mark_tick, const Out<uint32_t>& mark_flags, const Out<uint32_t>& mark_launch,
-           const Out<uint32_t>& mark_index, const Out<uint16_t>& mark_event,
-           const Out<uint8_t>& mark_is_end,
-           // gaps
-           const Out<int64_t>& gap_tick, const Out<int64_t>& gap_dur, const Out<uint32_t>& gap_lane,
-           const Out<uint32_t>& gap_index, const Out<uint32_t>& gap_missing, const Out<uint32_t>& gap_bad) {
-            if (summaries.shape(0) != lanes || summaries.shape(1) != summary_columns) {
-                throw nb::value_error("summaries must have a row for each lane");
-            }
-            if (stride == 0 && starts.size() != lanes + 1) throw nb::value_error("starts must close every lane");
-            cuda::Slices slices{column(begin, max_slices),       column(dur, max_slices),
-                                column(flags, max_slices),       column(launch, max_slices),
-                                column(begin_index, max_slices), column(end_index, max_slices),
-                                column(event, max_slices)};
-            cuda::Instants instants{column(mark_tick, max_instants),   column(mark_flags, max_instants),
-                                    column(mark_launch, max_instants), column(mark_index, max_instants),
-                                    column(mark_event, max_instants),  column(mark_is_end, max_instants)};
-            cuda::Gaps gaps{column(gap_tick, max_gaps),  column(gap_dur, max_gaps),     column(gap_lane, max_gaps),
-                            column(gap_index, max_gaps), column(gap_missing, max_gaps), column(gap_bad, max_gaps)};
-            const std::span rows(reinterpret_cast<cuda::Summary*>(summaries.data()), lanes);
-            const tirx::Placement placement{lanes, stride, view(slots), view(starts)};
+        [](const In<uint64_t>& words, uint64_t stride, const In<int64_t>& slots, const In<int64_t>& starts,
+           const Rows<const uint32_t>& counts, bool split, uint64_t step_back, const nb::args& outputs) {
+            const auto lanes = lane_counts<const tirx::LaneCount>(counts);
+            const tirx::Placement placement{lanes.size(), stride, view(slots), view(starts)};
             const auto data = view(words);
-            uint64_t step = 0;
-            size_t short_slices = 0;
-            {
-                nb::gil_scoped_release nogil;
-                const auto tick_step =
-                    decode(data, placement, {32, split, step_back}, longest, rows, slices, instants, gaps);
-                if (tick_step.distinct() == cuda::TickStep::enough) {
-                    step = tick_step.step();
-                    short_slices = cuda::mark_below_resolution(slices, static_cast<int64_t>(step));
-                }
-            }
-            return nb::make_tuple(slices.size, instants.size, gaps.size, slices.seen, short_slices, step);
+            const auto longest = longest_of(placement, data.size());
+            Columns columns(outputs, lanes.size());
+            const auto room_of = [&](size_t lane) {
+                const size_t used = lanes[lane].used, begins = std::min(lanes[lane].begins, lanes[lane].used);
+                return Room{used, begins, used - begins};
+            };
+            const auto decode_some = [&](size_t first, size_t count, std::span<uint64_t> scratch,
+                                         cuda::LaneDecoder& decoder) {
+                tirx::decode(data, placement, first, first + count, scratch, columns.summaries, decoder);
+            };
+            return decoded<uint64_t>(columns, {32, split, step_back}, lanes.size(), room_of, longest,
+                                     stride > 0 ? tirx::side_by_side * longest : 0, tirx::event_bits, decode_some);
         },
-        "words"_a.noconvert(), "lanes"_a, "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(), "longest"_a,
-        "split"_a, "step_back"_a, "max_slices"_a, "max_instants"_a, "max_gaps"_a, "summaries"_a.noconvert(),
-        "begin"_a.noconvert(), "dur"_a.noconvert(), "flags"_a.noconvert(), "launch"_a.noconvert(),
-        "begin_index"_a.noconvert(), "end_index"_a.noconvert(), "event"_a.noconvert(),
-        "mark_tick"_a.noconvert(), "mark_flags"_a.noconvert(), "mark_launch"_a.noconvert(),
-        "mark_index"_a.noconvert(), "mark_event"_a.noconvert(),
-        "mark_is_end"_a.noconvert(), "gap_tick"_a.noconvert(), "gap_dur"_a.noconvert(), "gap_lane"_a.noconvert(),
-        "gap_index"_a.noconvert(), "gap_missing"_a.noconvert(), "gap_bad"_a.noconvert(),
-        "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, tick step or 0). stride 0: the "
-        "words of lane i are those in slots[starts[i]:starts[i + 1]]. No lane may be longer than `longest`.");
+        "words"_a.noconvert(), "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(), "counts"_a.noconvert(),
+        "split"_a, "step_back"_a, "outputs"_a,
+        "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
+        "tick step or 0). stride 0: the words of lane i are those in slots[starts[i]:starts[i + 1]]. `counts` as "
+        "cuda_tirx_scan gives them, or more.");
+    m.def(
+        "cuda_tirx_count",
+        [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,
+           const Rows<uint32_t>& counts) {
+            const auto lanes = lane_counts<tirx::LaneCount>(counts);
+            const tirx::Placement placement{lanes.size(), 0, view(slots), view(starts)};
+            longest_of(placement, words.size());
+            tirx::count(view(words), placement, lanes);
+        },
+        "words"_a.noconvert(), "slots"_a.noconvert(), "starts"_a.noconvert(), "counts"_a.noconvert(),
+        "Count the words of lanes that are listed: counts as cuda_tirx_scan gives them.");
 }

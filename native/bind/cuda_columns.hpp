@@ -44,15 +44,15 @@ std::span<const Struct> structs(const Rows<const int64_t>& table) {
     return {reinterpret_cast<const Struct*>(table.data()), table.shape(0)};
 }
 
-// The arguments that `Outputs.arguments()` gives: sizes of slices, instants and gaps, the summaries, then the columns of
-// the three, in the order of the members of their structs.
+// The arguments that `Outputs.arguments()` gives: sizes of slices, instants and gaps, the summaries, a mark for each event
+// of a slice, then the columns of the three, in the order of the members of their structs.
 class Columns {
   public:
-    static constexpr size_t count = 4 + 7 + 6 + 6;
+    static constexpr size_t count = 5 + 7 + 6 + 6;
 
     Columns(const nb::args& arguments, size_t lanes) : arguments_(arguments) {
         if (arguments.size() != count) throw nb::value_error("a number of columns that no table has");
-        size_t at = 4;
+        size_t at = 5;
         const auto slices_size = size(0), instants_size = size(1), gaps_size = size(2);
         const auto next = [&]<typename T>(std::span<T>& span, size_t rows) { span = column<T>(at++, rows); };
         next(slices.begin, slices_size), next(slices.dur, slices_size), next(slices.flags, slices_size);
@@ -64,6 +64,7 @@ class Columns {
         next(gaps.tick, gaps_size), next(gaps.dur, gaps_size), next(gaps.lane, gaps_size);
         next(gaps.index, gaps_size), next(gaps.missing, gaps_size), next(gaps.bad, gaps_size);
         summaries = structs<cuda::Summary>(nb::cast<Rows<int64_t>>(arguments[3], false), lanes);
+        used = column<uint8_t>(4, size_t{1} << 16);
     }
 
     // Refuse columns that are too short for what may come.
@@ -78,6 +79,7 @@ class Columns {
     cuda::Instants instants;
     cuda::Gaps gaps;
     std::span<cuda::Summary> summaries;
+    std::span<uint8_t> used;
 
   private:
     size_t size(size_t at) const { return nb::cast<size_t>(arguments_[at]); }
@@ -92,50 +94,61 @@ class Columns {
     const nb::args& arguments_;
 };
 
+template <typename Element>
 struct Scratch {
-    Scratch(size_t longest, unsigned event_bits)
-        : records(new cuda::Record[longest]),
+    Scratch(size_t longest, size_t elements, unsigned event_bits)
+        : records(new Element[elements]),
           edges(new cuda::Edge[2 * longest]),
           rows(new int32_t[5 * longest]),
           top(size_t{1} << event_bits, -1),
-          size(longest) {
+          used(size_t{1} << event_bits, 0) {
         const auto part = [&](size_t i) { return std::span(rows.get() + i * longest, longest); };
-        work = {part(0), part(1), part(2), part(3), part(4), top, {edges.get(), 2 * longest}};
+        work = {part(0), part(1), part(2), part(3), part(4), top, used, {edges.get(), 2 * longest}};
     }
 
     // Left uninitialised: pages that no record needs are never touched.
-    std::unique_ptr<cuda::Record[]> records;
+    std::unique_ptr<Element[]> records;
     std::unique_ptr<cuda::Edge[]> edges;
     std::unique_ptr<int32_t[]> rows;
     std::vector<int32_t> top;
-    size_t size;
+    std::vector<uint8_t> used;
     cuda::Workspace work;
 };
 
 // A thread should have so many records to itself.
 inline constexpr size_t records_a_thread = size_t{1} << 16;
 
+// The most that a lane may give: records, begins among them, and others that are readable.
+struct Room {
+    size_t records = 0;
+    size_t begins = 0;
+    size_t others = 0;
+};
+
 // Decode lanes that lie one behind the other, several at a time; return what `Outputs.done` takes.
 //
-//   room     the rows that each lane may give, and its records: a Share whose `from`s are not used
-//   decode   is called with the first lane, the number of lanes, scratch records and a decoder, by several threads
-template <typename Decode>
-nb::tuple decoded(Columns& columns, const cuda::Rules& rules, std::span<const cuda::Share> room,
-                  std::span<const size_t> records, unsigned event_bits, Decode decode) {
+//   room_of  gives the Room of a lane
+//   longest  the most records of a lane
+//   scratch_size  how many elements of scratch memory the reader needs
+//   decode   is called with the first lane, the number of lanes, that memory and a decoder, by several threads
+template <typename Element, typename RoomOf, typename Decode>
+nb::tuple decoded(Columns& columns, const cuda::Rules& rules, size_t lanes, const RoomOf& room_of, size_t longest,
+                  size_t scratch_size, unsigned event_bits, const Decode& decode) {
     struct Part {
-        size_t first = 0, last = 0, longest = 0;
+        size_t first = 0, last = 0;
         cuda::Share share;
         cuda::Slices slices;
         cuda::Instants instants;
         cuda::Gaps gaps;
         cuda::TickStep tick_step;
+        bool is_whole = false;
     };
     size_t total = 0;
-    for (const auto count : records) total += count;
-    const size_t wanted = std::max<size_t>(1, std::min(parts(total, records_a_thread), room.size()));
+    for (size_t lane = 0; lane < lanes; ++lane) total += room_of(lane).records;
+    const size_t wanted = std::max<size_t>(1, std::min(parts(total, records_a_thread), lanes));
     std::vector<Part> pieces(1);
     size_t done = 0;
-    for (size_t lane = 0; lane < room.size(); ++lane) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
         if (done >= total * pieces.size() / wanted && pieces.size() < wanted && pieces.back().last > pieces.back().first) {
             const auto& before = pieces.back();
             Part next;
@@ -145,32 +158,34 @@ nb::tuple decoded(Columns& columns, const cuda::Rules& rules, std::span<const cu
             next.share.gaps_from = before.share.gaps_from + before.share.gaps;
             pieces.push_back(next);
         }
+        const Room room = room_of(lane);
         auto& piece = pieces.back();
         piece.last = lane + 1;
-        piece.longest = std::max(piece.longest, records[lane]);
-        piece.share.slices += room[lane].slices;
-        piece.share.instants += room[lane].instants;
-        piece.share.gaps += room[lane].gaps;
-        done += records[lane];
+        piece.share.slices += room.begins;
+        piece.share.instants += room.others;
+        piece.share.gaps += room.records + 1;
+        done += room.records;
     }
     const auto& end = pieces.back().share;
     columns.require(end.slices_from + end.slices, end.instants_from + end.instants, end.gaps_from + end.gaps);
     uint64_t step = 0;
     size_t short_slices = 0;
+    bool is_whole = true;
     {
         nb::gil_scoped_release nogil;
+        std::vector<Scratch<Element>> scratch;
+        scratch.reserve(pieces.size());
         for (auto& piece : pieces) {
             piece.slices = cuda::part(columns.slices, piece.share);
             piece.instants = cuda::part(columns.instants, piece.share);
             piece.gaps = cuda::part(columns.gaps, piece.share);
+            scratch.emplace_back(longest, scratch_size, event_bits);
         }
-        std::vector<Scratch> scratch;
-        scratch.reserve(pieces.size());
-        for (const auto& piece : pieces) scratch.emplace_back(piece.longest, event_bits);
         each_part(pieces.size(), [&](size_t i) {
             auto& piece = pieces[i];
             cuda::LaneDecoder decoder(rules, scratch[i].work, piece.slices, piece.instants, piece.gaps);
-            decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), piece.longest), decoder);
+            decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), scratch_size), decoder);
+            piece.is_whole = decoder.is_whole();
             piece.tick_step = decoder.tick_step();
         });
         auto tick_step = pieces[0].tick_step;
@@ -179,12 +194,15 @@ nb::tuple decoded(Columns& columns, const cuda::Rules& rules, std::span<const cu
             cuda::append(columns.instants, pieces[i].instants);
             cuda::append(columns.gaps, pieces[i].gaps);
             if (i > 0) tick_step.merge(pieces[i].tick_step, (uint64_t{1} << rules.stamp_bits) - 1);
+            for (size_t event = 0; event < scratch[i].used.size(); ++event) columns.used[event] |= scratch[i].used[event];
+            is_whole = is_whole && pieces[i].is_whole;
         }
         if (tick_step.distinct() == cuda::TickStep::enough) {
             step = tick_step.step();
             short_slices = cuda::mark_below_resolution(columns.slices, static_cast<int64_t>(step));
         }
     }
+    if (!is_whole) throw nb::value_error("more rows came than were counted");
     return nb::make_tuple(columns.slices.size, columns.instants.size, columns.gaps.size, columns.slices.seen,
                           short_slices, step);
 }

@@ -73,15 +73,15 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             std::vector<ls2::Lane> rows(given.size());
             ls2::scan(view(words), layout, rows);
             Columns columns(outputs, rows.size());
-            std::vector<cuda::Share> room(rows.size());
-            std::vector<size_t> records(rows.size());
-            for (size_t i = 0; i < rows.size(); ++i) {
-                records[i] = static_cast<size_t>(rows[i].present);
-                room[i].slices = static_cast<size_t>(rows[i].begins);
-                room[i].instants = static_cast<size_t>(rows[i].marks);
-                room[i].gaps = records[i] + 1;
-            }
-            return decoded(columns, {32, true, step_back}, room, records, ls2::event_bits,
+            size_t longest = 0;
+            for (const auto& row : rows) longest = std::max(longest, static_cast<size_t>(row.present));
+            const auto room_of = [&](size_t lane) {
+                const auto& row = rows[lane];
+                return Room{static_cast<size_t>(row.present), static_cast<size_t>(row.begins),
+                            static_cast<size_t>(row.marks)};
+            };
+            return decoded<cuda::Record>(columns, {32, true, step_back}, rows.size(), room_of, longest, longest,
+                           ls2::event_bits,
                            [&](size_t first, size_t count, std::span<cuda::Record> scratch, cuda::LaneDecoder& decoder) {
                                ls2::decode(view(words), layout, first, std::span(rows).subspan(first, count), scratch,
                                            columns.summaries.subspan(first, count), decoder);
@@ -109,16 +109,16 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             check_rings(rows, words.size());
             if (stamp_bits < 32 || stamp_bits > 43) throw nb::value_error("no such stamp");
             Columns columns(outputs, rows.size());
-            std::vector<cuda::Share> room(rows.size());
-            std::vector<size_t> records(rows.size());
+            std::vector<Room> room(rows.size());
+            size_t longest = 0;
             for (size_t i = 0; i < rows.size(); ++i) {
                 const auto counts = proton::count(view(words), rows.subspan(i, 1));
-                records[i] = static_cast<size_t>(rows[i].stored);
-                room[i].slices = counts.begins;
-                room[i].instants = counts.marks;
-                room[i].gaps = records[i] + 1;
+                room[i] = {static_cast<size_t>(rows[i].stored), counts.begins, counts.marks};
+                longest = std::max(longest, room[i].records);
             }
-            return decoded(columns, {stamp_bits, true, step_back}, room, records, proton::event_bits,
+            const auto room_of = [&](size_t lane) { return room[lane]; };
+            return decoded<cuda::Record>(columns, {stamp_bits, true, step_back}, rows.size(), room_of, longest, longest,
+                           proton::event_bits,
                            [&](size_t first, size_t count, std::span<cuda::Record> scratch, cuda::LaneDecoder& decoder) {
                                proton::decode(view(words), first, rows.subspan(first, count), scratch,
                                               columns.summaries.subspan(first, count), decoder);

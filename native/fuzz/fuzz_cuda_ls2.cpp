@@ -37,12 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Edge> edges(2 * longest);
     std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
     static std::vector<int32_t> top(size_t{1} << ls2::event_bits, -1);
+    std::vector<uint8_t> events(size_t{1} << ls2::event_bits);
     std::vector<Summary> summaries(lanes.size());
     Slices slices{b, d, sf, sl, sb, se, e};
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
-    LaneDecoder decoder({32, true, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
+    LaneDecoder decoder({32, true, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
     ls2::decode(words, layout, 0, lanes, records, summaries, decoder);
+    if (!decoder.is_whole()) std::abort();
     for (size_t i = 0; i < lanes.size(); ++i) {
         if (summaries[i].records != lanes[i].begins + lanes[i].marks) std::abort();
         if (summaries[i].records + summaries[i].missing > lanes[i].stored + 1) std::abort();

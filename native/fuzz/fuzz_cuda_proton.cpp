@@ -40,13 +40,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Edge> edges(2 * longest);
     std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
     std::vector<int32_t> top(size_t{1} << proton::event_bits, -1);
+    std::vector<uint8_t> events(size_t{1} << proton::event_bits);
     std::vector<Summary> summaries(rings.size());
     Slices slices{b, d, sf, sl, sb, se, e};
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     const unsigned bits = found.wide ? 43 : 32;
-    LaneDecoder decoder({bits, true, 1 << 20}, {below, prev, next, unmarked, number, top, edges}, slices, instants, gaps);
+    LaneDecoder decoder({bits, true, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
     proton::decode(words, 0, rings, records, summaries, decoder);
+    if (!decoder.is_whole()) std::abort();
     for (size_t i = 0; i < rings.size(); ++i) {
         if (summaries[i].records > rings[i].stored) std::abort();
         if (summaries[i].records + summaries[i].missing > rings[i].stored + 1) std::abort();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/cuda/lanes_decode.hpp"
+
 namespace lanescope::cuda {
 
 void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
@@ -23,39 +25,7 @@ void TickStep::merge(const TickStep& other, uint64_t mask) noexcept {
     rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};
 }
 
-// Stamps are unwrapped by the nearest reading: a fall by more than half the range is a wrap. A rise by more than half
-// may be a long silence, or a small step back over the wrap.
-struct LaneDecoder::Clock {
-    int64_t range;
-    int64_t step_back;
-    int64_t epoch = 0;
-
-    bool is_odd(int64_t delta) const noexcept { return static_cast<uint64_t>(delta) > static_cast<uint64_t>(range / 2); }
-
-    // Take in a step that is odd; return what is doubtful about the stamp behind it.
-    uint32_t step(int64_t delta, Summary& summary) noexcept {
-        uint32_t flags = 0;
-        if (delta < -(range / 2)) {
-            epoch += range;
-            ++summary.wraps;
-        } else if (delta < 0) {
-            flags = clock_suspect | (-delta > step_back ? uint32_t{epoch_ambiguous} : 0);
-            ++summary.backward;
-            summary.jumps += -delta > step_back;
-        } else {
-            flags = epoch_ambiguous;
-            ++summary.jumps;
-            if (range - delta <= step_back) {
-                flags |= clock_suspect;
-                epoch -= range;
-                ++summary.backward;
-            }
-        }
-        return flags;
-    }
-};
-
-inline void LaneDecoder::flag(size_t row, uint32_t flags) noexcept {
+void LaneDecoder::flag(size_t row, uint32_t flags) noexcept {
     if (flags == 0) return;
     slices_.flags[row] |= flags;
     slices_.seen |= flags;
@@ -103,20 +73,60 @@ void LaneDecoder::unlink_crossing(int32_t row, int32_t tail, size_t base, const 
     if (before >= 0) work_.next[static_cast<size_t>(before)] = behind;
 }
 
-// Leave the rows open that no record ended, from `tail` on; return how many.
-int64_t LaneDecoder::close_launch(int32_t tail, size_t base, int64_t last_seen, uint32_t gap_index,
-                                  uint32_t flags) noexcept {
-    int64_t count = 0;
-    for (; tail >= 0; tail = work_.prev[static_cast<size_t>(tail)]) {
-        const auto row = base + static_cast<size_t>(tail);
-        const bool behind_gap = slices_.begin_index[row] >= gap_index;
-        slices_.dur[row] = std::max<int64_t>(0, last_seen - slices_.begin[row]);
-        slices_.end_index[row] = slices_.begin_index[row];
-        flag(row, open_end | flags | (behind_gap ? 0 : uint32_t{truncated}));
-        work_.top[slices_.event[row]] = -1;
-        ++count;
+void LaneDecoder::add_gap(Lane& lane, int64_t dur, uint32_t missing) noexcept {
+    if (gaps_.size == gaps_.tick.size()) {
+        is_whole_ = false;
+        return;
     }
-    return count;
+    const auto at = gaps_.size++;
+    gaps_.tick[at] = lane.last;
+    gaps_.dur[at] = dur;
+    gaps_.lane[at] = lane.number;
+    gaps_.index[at] = lane.expected;
+    gaps_.missing[at] = missing;
+    gaps_.bad[at] = lane.unreadable;
+    lane.summary.missing += missing;
+    lane.summary.bad += lane.unreadable;
+    lane.unreadable = 0;
+}
+
+// Put the open rows into the list, and what else it needs of the rows that are not open any more.
+void LaneDecoder::leave_stack(Lane& lane) noexcept {
+    lane.is_stack = false;
+    const auto count = static_cast<int32_t>(lane.rows - lane.base);
+    for (int32_t row = 0; row < count; ++row) work_.unmarked[static_cast<size_t>(row)] = row - 1;
+    for (int32_t i = 0; i < lane.depth; ++i) {
+        const auto row = work_.number[static_cast<size_t>(i)];
+        auto& top = work_.top[slices_.event[lane.base + static_cast<size_t>(row)]];
+        work_.below[static_cast<size_t>(row)] = top;
+        top = row;
+        link(row, lane.tail);
+    }
+}
+
+inline void LaneDecoder::close_row(int32_t local, const Lane& lane, int64_t last_seen, uint32_t gap_index,
+                                   uint32_t flags) noexcept {
+    const auto row = lane.base + static_cast<size_t>(local);
+    const bool behind_gap = slices_.begin_index[row] >= gap_index;
+    slices_.dur[row] = std::max<int64_t>(0, last_seen - slices_.begin[row]);
+    slices_.end_index[row] = slices_.begin_index[row];
+    flag(row, open_end | flags | (behind_gap ? 0 : uint32_t{truncated}));
+}
+
+// Leave the rows open that no record ended.
+void LaneDecoder::close_launch(Lane& lane, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept {
+    if (lane.is_stack) {
+        lane.summary.open += lane.depth;
+        while (lane.depth > 0) {
+            close_row(work_.number[static_cast<size_t>(--lane.depth)], lane, last_seen, gap_index, flags);
+        }
+        return;
+    }
+    for (; lane.tail >= 0; lane.tail = work_.prev[static_cast<size_t>(lane.tail)]) {
+        close_row(lane.tail, lane, last_seen, gap_index, flags);
+        work_.top[slices_.event[lane.base + static_cast<size_t>(lane.tail)]] = -1;
+        ++lane.summary.open;
+    }
 }
 
 void LaneDecoder::mark_by_time(size_t base) noexcept {
@@ -151,140 +161,134 @@ void LaneDecoder::mark_by_time(size_t base) noexcept {
     }
 }
 
-void LaneDecoder::decode(uint32_t lane, const LaneRecords& input, Summary& result) noexcept {
-    const auto mask = (uint64_t{1} << rules_.stamp_bits) - 1;
-    const auto lane_base = slices_.size;
-    const auto instants_base = instants_.size;
-    auto rows = lane_base;    // slices so far
-    auto base = lane_base;    // the first of this launch
-    int32_t tail = -1;        // the open row that began last, counted from the base
-    uint32_t launch = 0;
-    uint32_t expected = 0;    // next position, if none is missing
-    uint32_t gap_index = 0;   // position behind the last gap
-    uint32_t unreadable = 0;  // words since the last record
-    uint32_t last_bad = 0;    // position of the last of them
-    int64_t others = 0;       // words that are no record, or that are left out
-    bool finalized = false;
-    Summary summary{};
-    Clock clock{int64_t{1} << rules_.stamp_bits, static_cast<int64_t>(rules_.step_back)};
-
-    const auto first = std::find_if(input.records.begin(), input.records.end(),
-                                    [](const Record& record) { return record.kind != Kind::unreadable; });
-    int64_t stamp = first == input.records.end() ? 0 : static_cast<int64_t>(first->stamp);
-    int64_t last = stamp;
-    summary.first = summary.min = summary.max = stamp;
-
-    const auto add_gap = [&](int64_t dur, uint32_t missing) {
-        const auto at = gaps_.size++;
-        gaps_.tick[at] = last;
-        gaps_.dur[at] = dur;
-        gaps_.lane[at] = lane;
-        gaps_.index[at] = expected;
-        gaps_.missing[at] = missing;
-        gaps_.bad[at] = unreadable;
-        summary.missing += missing;
-        summary.bad += unreadable;
-        unreadable = 0;
-    };
-
-    for (const auto& record : input.records) {
-        if (record.kind == Kind::unreadable) [[unlikely]] {
-            ++unreadable;
-            ++others;
-            last_bad = record.index;
-            continue;
+// Take in a record. Return false, having done nothing, where the open rows are a stack and the record does not fit to one.
+template <bool is_stack>
+bool LaneDecoder::step(const Record& record, Lane& lane) noexcept {
+    if (record.kind == Kind::empty) return true;
+    if (record.kind == Kind::unreadable) {
+        ++lane.unreadable;
+        lane.last_bad = record.index;
+        return true;
+    }
+    if constexpr (is_stack) {
+        if (lane.finalized) return false;
+        if (record.kind == Kind::end) {
+            if (lane.depth == 0) return false;
+            const auto top = lane.base + static_cast<size_t>(work_.number[static_cast<size_t>(lane.depth - 1)]);
+            if (slices_.event[top] != record.event) return false;
         }
-        if (finalized) [[unlikely]] {
-            ++summary.after_finalize;
-            if (!rules_.split) {
-                ++others;
-                continue;
-            }
-            finalized = false;
-            base = rows;
-            ++launch;
-        } else if (launch > 0) [[unlikely]] {
-            ++summary.after_finalize;
-        }
-        const auto delta = static_cast<int64_t>(record.stamp) - stamp;
-        stamp = static_cast<int64_t>(record.stamp);
-        tick_step_.add(record.stamp, mask);
-        uint32_t flags = 0;
-        if (clock.is_odd(delta)) [[unlikely]] flags = clock.step(delta, summary);
-        const auto tick = stamp + clock.epoch;
-        if (flags != 0) [[unlikely]] {
-            // Where time does not step back, the extremes are the first stamp and the last.
-            summary.max = std::max(summary.max, last);
-            summary.min = std::min(summary.min, tick);
-        }
-        if (record.index != expected) [[unlikely]] {
-            add_gap(std::max<int64_t>(0, tick - last), record.index - expected);
-            gap_index = record.index;
-            flags |= after_gap;
-        }
-        expected = record.index + 1;
-        last = tick;
-
-        auto& top = work_.top[record.event];
-        if (record.kind == Kind::begin) {
-            const auto local = static_cast<int32_t>(rows - base);
-            slices_.begin[rows] = tick;
-            slices_.begin_index[rows] = record.index;
-            slices_.event[rows] = record.event;
-            if (launch > 0) [[unlikely]] slices_.launch[rows] = launch;
-            slices_.flags[rows] = flags;
-            slices_.seen |= flags;
-            work_.below[static_cast<size_t>(local)] = top;
-            top = local;
-            link(local, tail);
-            ++rows;
-        } else if (record.kind == Kind::end && top >= 0) {
-            const auto local = top;
-            const auto row = base + static_cast<size_t>(local);
-            const auto dur = tick - slices_.begin[row];
-            slices_.dur[row] = dur;
-            slices_.end_index[row] = record.index;
-            flags &= ~uint32_t{after_gap};
-            if (dur < 0) [[unlikely]] {
-                flags |= negative;
-                ++summary.negative;
-            }
-            if (slices_.begin_index[row] < gap_index) [[unlikely]] flags |= inferred_identity;
-            flag(row, flags);
-            unlink(local, tail, base, nullptr);
-            top = work_.below[static_cast<size_t>(local)];
-        } else if (record.kind == Kind::finalize) {
-            summary.open += close_launch(tail, base, tick, gap_index, 0);
-            tail = -1;
-            ++summary.finalizes;
-            summary.finalize = tick;
-            finalized = true;
-        } else {
-            const auto at = instants_.size++;
-            instants_.tick[at] = tick;
-            instants_.index[at] = record.index;
-            instants_.event[at] = record.event;
-            instants_.flags[at] = flags;
-            instants_.launch[at] = launch;
-            instants_.is_end[at] = record.kind == Kind::end;
-            summary.unmatched += record.kind == Kind::end;
+    } else {
+        if (lane.finalized) {
+            ++lane.summary.after_finalize;
+            if (!rules_.split) return true;
+            lane.finalized = false;
+            lane.base = lane.rows;
+            ++lane.launch;
+        } else if (lane.launch > 0) {
+            ++lane.summary.after_finalize;
         }
     }
-    const bool has_tail = unreadable > 0 && (rules_.split || !finalized);
-    summary.full = input.full && !finalized;
-    summary.open += close_launch(tail, base, last, has_tail ? expected : gap_index,
-                                 summary.full ? uint32_t{truncated} : 0);
-    if (has_tail) add_gap(-1, last_bad + 1 - expected);
-    summary.records = static_cast<int64_t>(input.records.size()) - others;
-    summary.last = last;
-    summary.max = std::max(summary.max, last);
-    summary.launches = summary.records > 0 ? launch + 1 : 0;
-    summary.slices = static_cast<int64_t>(rows - lane_base);
+    ++lane.summary.records;
+    const auto delta = static_cast<int64_t>(record.stamp) - lane.stamp;
+    lane.stamp = static_cast<int64_t>(record.stamp);
+    tick_step_.add(record.stamp, (uint64_t{1} << rules_.stamp_bits) - 1);
+    uint32_t flags = 0;
+    if (lane.clock.is_odd(delta)) flags = lane.clock.step(delta, lane.summary);
+    const auto tick = lane.stamp + lane.clock.epoch;
+    if (flags != 0) {
+        // Where time does not step back, the extremes are the first stamp and the last.
+        lane.summary.max = std::max(lane.summary.max, lane.last);
+        lane.summary.min = std::min(lane.summary.min, tick);
+    }
+    if (record.index != lane.expected) {
+        add_gap(lane, std::max<int64_t>(0, tick - lane.last), record.index - lane.expected);
+        lane.gap_index = record.index;
+        lane.gap_row = lane.rows;
+        flags |= after_gap;
+    }
+    lane.expected = record.index + 1;
+    lane.last = tick;
+
+    if (record.kind == Kind::begin) {
+        if (lane.rows == slices_.begin.size()) {
+            is_whole_ = false;
+            return true;
+        }
+        const auto local = static_cast<int32_t>(lane.rows - lane.base);
+        slices_.begin[lane.rows] = tick;
+        slices_.begin_index[lane.rows] = record.index;
+        slices_.event[lane.rows] = record.event;
+        work_.used[record.event] = 1;
+        if (lane.launch > 0) slices_.launch[lane.rows] = lane.launch;
+        flag(lane.rows, flags);
+        if constexpr (is_stack) {
+            work_.number[static_cast<size_t>(lane.depth++)] = local;
+        } else {
+            auto& top = work_.top[record.event];
+            work_.below[static_cast<size_t>(local)] = top;
+            top = local;
+            link(local, lane.tail);
+        }
+        ++lane.rows;
+    } else if (record.kind == Kind::end && (is_stack || work_.top[record.event] >= 0)) {
+        const auto local = is_stack ? work_.number[static_cast<size_t>(--lane.depth)] : work_.top[record.event];
+        const auto row = lane.base + static_cast<size_t>(local);
+        const auto dur = tick - slices_.begin[row];
+        slices_.dur[row] = dur;
+        slices_.end_index[row] = record.index;
+        slices_.shortest = std::min(slices_.shortest, dur);
+        flags &= ~uint32_t{after_gap};
+        if (dur < 0) {
+            flags |= negative;
+            ++lane.summary.negative;
+        }
+        if (row < lane.gap_row) flags |= inferred_identity;
+        flag(row, flags);
+        if constexpr (!is_stack) {
+            unlink(local, lane.tail, lane.base, nullptr);
+            work_.top[record.event] = work_.below[static_cast<size_t>(local)];
+        }
+    } else if (record.kind == Kind::finalize) {
+        close_launch(lane, tick, lane.gap_index, 0);
+        ++lane.summary.finalizes;
+        lane.summary.finalize = tick;
+        lane.finalized = true;
+    } else if (instants_.size == instants_.tick.size()) {
+        is_whole_ = false;
+    } else {
+        const auto row = instants_.size++;
+        instants_.tick[row] = tick;
+        instants_.index[row] = record.index;
+        instants_.event[row] = record.event;
+        instants_.flags[row] = flags;
+        instants_.launch[row] = lane.launch;
+        instants_.is_end[row] = record.kind == Kind::end;
+        lane.summary.unmatched += record.kind == Kind::end;
+    }
+    return true;
+}
+
+template bool LaneDecoder::step<true>(const Record&, Lane&) noexcept;
+template bool LaneDecoder::step<false>(const Record&, Lane&) noexcept;
+
+void LaneDecoder::finish(Lane& lane, bool is_full, size_t lane_base, size_t instants_base, Summary& result) noexcept {
+    auto& summary = lane.summary;
+    const bool has_tail = lane.unreadable > 0 && (rules_.split || !lane.finalized);
+    summary.full = is_full && !lane.finalized;
+    close_launch(lane, lane.last, has_tail ? lane.expected : lane.gap_index,
+                 summary.full ? uint32_t{truncated} : 0);
+    if (has_tail) add_gap(lane, -1, lane.last_bad + 1 - lane.expected);
+    summary.last = lane.last;
+    summary.max = std::max(summary.max, lane.last);
+    summary.launches = summary.records > 0 ? lane.launch + 1 : 0;
+    summary.slices = static_cast<int64_t>(lane.rows - lane_base);
     summary.instants = static_cast<int64_t>(instants_.size - instants_base);
-    slices_.size = rows;
-    if (summary.backward > 0 || launch > 0) mark_by_time(lane_base);
+    slices_.size = lane.rows;
+    if (summary.backward > 0 || lane.launch > 0) mark_by_time(lane_base);
     result = summary;
 }
+
+template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&) noexcept;
 
 namespace {
 
@@ -318,6 +322,7 @@ void append(Slices& all, const Slices& part) noexcept {
     move(&Slices::begin_index), move(&Slices::end_index), move(&Slices::event);
     all.size += part.size;
     all.seen |= part.seen;
+    all.shortest = std::min(all.shortest, part.shortest);
 }
 
 void append(Instants& all, const Instants& part) noexcept {
@@ -336,10 +341,14 @@ void append(Gaps& all, const Gaps& part) noexcept {
 
 size_t mark_below_resolution(Slices& slices, int64_t step) noexcept {
     size_t count = 0;
+    if (slices.shortest >= 2 * step) return 0;
+    // No branches: which slices are short is hard to predict.
     for (size_t row = 0; row < slices.size; ++row) {
-        if (slices.dur[row] >= 2 * step || (slices.flags[row] & (open_end | negative)) != 0) continue;
-        slices.flags[row] |= below_resolution;
-        ++count;
+        const auto is_short = static_cast<uint64_t>(slices.dur[row] - 2 * step) >> 63;
+        const auto is_odd = static_cast<uint32_t>((slices.flags[row] & (open_end | negative)) != 0);
+        const auto found = static_cast<uint32_t>(is_short) & ~is_odd;
+        slices.flags[row] |= found * below_resolution;
+        count += found;
     }
     if (count > 0) slices.seen |= below_resolution;
     return count;

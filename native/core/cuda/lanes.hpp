@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace lanescope::cuda {
@@ -20,20 +21,14 @@ enum Flag : uint32_t {
     after_gap = 1u << 9,
 };
 
-enum class Kind : uint8_t { begin = 0, end = 1, instant = 2, finalize = 3, unreadable = 4 };
+enum class Kind : uint8_t { begin = 0, end = 1, instant = 2, finalize = 3, unreadable = 4, empty = 5 };
 
-// What stands at one position of a lane; empty positions are left out.
+// What stands at one position of a lane. A reader may leave out empty positions.
 struct Record {
     uint64_t stamp;  // as stored: rules.stamp_bits wide
     uint32_t index;  // position in the lane
     uint16_t event;
     Kind kind;
-};
-
-// What a reader finds in one lane.
-struct LaneRecords {
-    std::span<const Record> records;
-    bool full = false;  // the lane's last position holds a record, so more may have been dropped
 };
 
 struct Rules {
@@ -48,13 +43,14 @@ struct Rules {
 struct Slices {
     std::span<int64_t> begin;    // ticks, unwrapped from the first record of the lane
     std::span<int64_t> dur;      // end - begin; of an open slice the time for which it is known to have run
-    std::span<uint32_t> flags;
+    std::span<uint32_t> flags;   // 0
     std::span<uint32_t> launch;  // 0
     std::span<uint32_t> begin_index;
     std::span<uint32_t> end_index;  // of an open slice its own begin
     std::span<uint16_t> event;
     size_t size = 0;
     uint32_t seen = 0;  // all flags that any row has
+    int64_t shortest = std::numeric_limits<int64_t>::max();  // of all rows, or less
 };
 
 struct Instants {
@@ -94,8 +90,10 @@ class TickStep {
   public:
     // Take a stamp into account. Real clocks step by a power of two: then this is a subtraction and a test.
     void add(uint64_t stamp, uint64_t mask) noexcept {
-        if (((stamp - reference_) & rest_) != 0) refine(stamp, mask);
+        if (!knows(stamp)) refine(stamp, mask);
     }
+    // Whether `add` has nothing more to do for this stamp.
+    bool knows(uint64_t stamp) const noexcept { return ((stamp - reference_) & rest_) == 0; }
     // Take all stamps into account that another one was told of.
     void merge(const TickStep& other, uint64_t mask) noexcept;
     uint64_t step() const noexcept { return step_; }          // 0 while all stamps are equal
@@ -121,15 +119,16 @@ struct Edge {
     bool is_end;
 };
 
-// Scratch, as long as the longest lane has records; `edges` twice as long. `top` has one place for each event id, filled
-// with -1; it is left so.
+// Scratch, as long as the longest lane has records; `edges` twice as long. `top` and `used` have one place for each event
+// id; `top` is filled with -1 and left so, `used` is set to 1 for events of slices.
 struct Workspace {
     std::span<int32_t> below;     // the open row of the same event under a row
     std::span<int32_t> prev;      // open rows of the lane as a list, in the order of their begins
     std::span<int32_t> next;
     std::span<int32_t> unmarked;  // itself for a row that is open and not yet known to cross; else where to look on
-    std::span<int32_t> number;
+    std::span<int32_t> number;    // open rows as a stack, as long as every end is that of the last begin
     std::span<int32_t> top;       // innermost open row of an event
+    std::span<uint8_t> used;
     std::span<Edge> edges;
 };
 
@@ -139,14 +138,29 @@ class LaneDecoder {
         : rules_(rules), work_(work), slices_(slices), instants_(instants), gaps_(gaps) {}
 
     // Decode one lane: append its rows and fill its summary. Linear in the records; n log n where stamps step back.
-    void decode(uint32_t lane, const LaneRecords& input, Summary& result) noexcept;
+    //
+    //   records  anything with a size() and an operator[] that returns a Record; lanes_decode.hpp has the definition for
+    //            whoever needs it for other types than spans
+    //   is_full  the lane's last position holds a record, so more may have been dropped
+    template <typename Records>
+    void decode(uint32_t lane, const Records& records, bool is_full, Summary& result) noexcept;
 
     const TickStep& tick_step() const noexcept { return tick_step_; }
+    bool is_whole() const noexcept { return is_whole_; }  // false: there was no room for rows, which were left out
 
   private:
     struct Clock;
+    struct Lane;
 
-    int64_t close_launch(int32_t tail, size_t base, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
+    template <typename Records>
+    size_t run(const Records& records, size_t at, Lane& lane) noexcept;
+    template <bool is_stack>
+    bool step(const Record& record, Lane& lane) noexcept;
+    void leave_stack(Lane& lane) noexcept;
+    void finish(Lane& lane, bool is_full, size_t lane_base, size_t instants_base, Summary& result) noexcept;
+    void add_gap(Lane& lane, int64_t dur, uint32_t missing) noexcept;
+    void close_row(int32_t local, const Lane& lane, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
+    void close_launch(Lane& lane, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
     void flag(size_t row, uint32_t flags) noexcept;
     void link(int32_t row, int32_t& tail) noexcept;
     void unlink(int32_t row, int32_t& tail, size_t base, const int32_t* row_of) noexcept;
@@ -160,7 +174,10 @@ class LaneDecoder {
     Instants& instants_;
     Gaps& gaps_;
     TickStep tick_step_;
+    bool is_whole_ = true;
 };
+
+extern template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&) noexcept;
 
 // Where a part of the lanes has its rows among those of all: from here on, and room for so many.
 struct Share {
@@ -178,7 +195,7 @@ void append(Slices& all, const Slices& part) noexcept;
 void append(Instants& all, const Instants& part) noexcept;
 void append(Gaps& all, const Gaps& part) noexcept;
 
-// Flag closed slices that are shorter than two steps of the clock; return how many.
+// Flag closed slices that are shorter than two steps of the clock; return how many. Looks at no row where none can be.
 size_t mark_below_resolution(Slices& slices, int64_t step) noexcept;
 
 }  // namespace lanescope::cuda

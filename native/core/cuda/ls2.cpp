@@ -160,8 +160,8 @@ void decode(std::span<const uint64_t> words, const Layout& layout, uint64_t firs
                      }
                      records[count++] = {stamp, static_cast<uint32_t>(i) + overwritten, event, kind};
                  });
-        decoder.decode(static_cast<uint32_t>(first + number), {records.first(count), info.lost > 0 && !layout.ring},
-                       summaries[number]);
+        decoder.decode(static_cast<uint32_t>(first + number), std::span<const Record>(records.first(count)),
+                       info.lost > 0 && !layout.ring, summaries[number]);
     }
 }
 

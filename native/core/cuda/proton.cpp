@@ -62,7 +62,8 @@ void decode(std::span<const uint32_t> words, uint64_t first, std::span<const Rin
             }
             records[count++] = {stamp, i + overwritten, event, kind};
         });
-        decoder.decode(static_cast<uint32_t>(first + number), {records.first(count), false}, summaries[number]);
+        decoder.decode(static_cast<uint32_t>(first + number), std::span<const Record>(records.first(count)), false,
+                       summaries[number]);
     }
 }
 

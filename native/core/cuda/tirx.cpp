@@ -3,57 +3,135 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/cuda/lanes_decode.hpp"
+
 namespace lanescope::cuda::tirx {
 namespace {
 
 constexpr uint64_t lane_of(uint64_t word) noexcept { return word >> 12 & 0xFFFFF; }
 
-constexpr Record record_of(uint64_t word, uint32_t index, bool readable) noexcept {
-    return {word >> 32, index, static_cast<uint16_t>(word >> 2 & 0x3FF),
-            readable ? static_cast<Kind>(word & 3) : Kind::unreadable};
+constexpr uint16_t event_of(uint64_t word) noexcept { return static_cast<uint16_t>(word >> 2 & 0x3FF); }
+
+// 1 for words that are not zero, without a branch.
+constexpr uint64_t is_used(uint64_t word) noexcept { return (word | (0 - word)) >> 63; }
+
+constexpr uint64_t is_begin(uint64_t word) noexcept { return is_used(word) & ~(word | word >> 1) & 1; }
+
+// Copy lanes that stand side by side, each in one piece: the words of one lane lie a stride apart, which no prefetcher
+// follows and which takes a page for each, so several are fetched on one way. `out` has room for `rows` words of each; of
+// the last row there may be less.
+void gather(std::span<const uint64_t> words, uint64_t lane, uint64_t count, uint64_t stride, uint64_t rows,
+            uint64_t* out) noexcept {
+    constexpr uint64_t ahead = 16;  // rows
+    const auto copy = [&](uint64_t row, uint64_t width) {
+        const auto* from = words.data() + 1 + lane + row * stride;
+        for (uint64_t i = 0; i < width; ++i) out[i * rows + row] = from[i];
+    };
+    uint64_t row = 0;
+    if (count == side_by_side) {
+        for (; row + ahead < rows; ++row) {
+            const auto* next = words.data() + 1 + lane + (row + ahead) * stride;
+            __builtin_prefetch(next);
+            __builtin_prefetch(next + side_by_side - 1);
+            copy(row, side_by_side);
+        }
+    }
+    for (; row < rows; ++row) copy(row, std::min(count, words.size() - (1 + lane + row * stride)));
 }
 
-// Far enough ahead to hide a miss: the words of a lane lie a stride apart, which no hardware prefetcher follows.
-constexpr uint64_t ahead = 24;
+// The positions of one lane.
+class Gathered {
+  public:
+    Gathered(std::span<const uint64_t> words, uint64_t lane) noexcept : words_(words), lane_(lane) {}
 
-LaneRecords read_strided(std::span<const uint64_t> words, uint64_t lane, uint64_t stride,
-                         std::span<Record> out) noexcept {
-    size_t count = 0;
-    uint32_t index = 0;
-    for (uint64_t slot = 1 + lane; slot < words.size(); slot += stride, ++index) {
-        const auto next = slot + ahead * stride;
-        if (next < words.size()) __builtin_prefetch(&words[next]);
-        const auto word = words[slot];
-        if (word != 0) out[count++] = record_of(word, index, lane_of(word) == lane);
+    size_t size() const noexcept { return words_.size(); }
+    Record operator[](size_t index) const noexcept {
+        const auto word = words_[index];
+        auto kind = static_cast<Kind>(word & 3);
+        if (lane_of(word) != lane_) [[unlikely]] kind = Kind::unreadable;
+        if (word == 0) [[unlikely]] kind = Kind::empty;
+        return {word >> 32, static_cast<uint32_t>(index), event_of(word), kind};
     }
-    const bool full = count > 0 && out[count - 1].index + 1 == index && out[count - 1].kind != Kind::unreadable;
-    return {out.first(count), full};
-}
+    void leave_out_empty_end() noexcept {
+        auto size = words_.size();
+        while (size > 0 && words_[size - 1] == 0) --size;
+        words_ = words_.first(size);
+    }
+    bool is_full() const noexcept { return !words_.empty() && (*this)[size() - 1].kind < Kind::unreadable; }
 
-LaneRecords read_listed(std::span<const uint64_t> words, std::span<const int64_t> slots,
-                        std::span<Record> out) noexcept {
-    for (size_t i = 0; i < slots.size(); ++i) {
-        out[i] = record_of(words[static_cast<size_t>(slots[i])], static_cast<uint32_t>(i), true);
+  private:
+    std::span<const uint64_t> words_;
+    uint64_t lane_;
+};
+
+// The words of one lane where no stride says at which positions they stand: as if none were missing.
+class Listed {
+  public:
+    Listed(std::span<const uint64_t> words, std::span<const int64_t> slots) noexcept : words_(words), slots_(slots) {}
+
+    size_t size() const noexcept { return slots_.size(); }
+    Record operator[](size_t index) const noexcept {
+        const auto word = words_[static_cast<size_t>(slots_[index])];
+        return {word >> 32, static_cast<uint32_t>(index), event_of(word), static_cast<Kind>(word & 3)};
     }
-    return {out.first(slots.size()), false};
+
+  private:
+    std::span<const uint64_t> words_;
+    std::span<const int64_t> slots_;
+};
+
+// Count the words of a row and compare their lanes; return all bits of the words, and of the differences.
+struct Bits {
+    uint64_t used = 0;
+    uint64_t different = 0;
+};
+
+Bits scan_row(const uint64_t* row, LaneCount* lanes, uint64_t count) noexcept {
+    Bits bits;
+    for (uint64_t lane = 0; lane < count; ++lane) {
+        const auto word = row[lane];
+        bits.used |= word;
+        bits.different |= (lane_of(word) ^ lane) & (0 - is_used(word));
+        lanes[lane].used += static_cast<uint32_t>(is_used(word));
+        lanes[lane].begins += static_cast<uint32_t>(is_begin(word));
+    }
+    return bits;
 }
 
 }  // namespace
 
-Scan scan(std::span<const uint64_t> words, uint64_t lanes, uint64_t stride) noexcept {
+void Scan::merge(const Scan& behind) noexcept {
+    if (misplaced == 0) first_misplaced = behind.first_misplaced;
+    if (behind.last_used > 0) last_used = behind.last_used;
+    used += behind.used;
+    misplaced += behind.misplaced;
+}
+
+Scan scan(std::span<const uint64_t> words, uint64_t first, uint64_t stride, std::span<LaneCount> lanes) noexcept {
     Scan found;
-    uint64_t expected = 0;
-    for (uint64_t slot = 1; slot < words.size(); ++slot) {
-        const auto word = words[slot];
-        if (word != 0) {
-            ++found.used;
-            ++found.kinds[word & 3];
-            found.last_used = slot;
-            if (lane_of(word) != expected || expected >= lanes) {
-                if (found.misplaced++ == 0) found.first_misplaced = slot;
-            }
+    std::fill(lanes.begin(), lanes.end(), LaneCount{});
+    size_t last_row = 0;
+    for (size_t row = 0; row < words.size(); row += stride) {
+        const auto width = std::min<uint64_t>(stride, words.size() - row);
+        const auto inside = std::min<uint64_t>(lanes.size(), width);
+        const auto bits = scan_row(&words[row], lanes.data(), inside);
+        auto between = uint64_t{0};
+        for (auto slot = inside; slot < width; ++slot) between |= words[row + slot];
+        if ((bits.used | between) != 0) last_row = row + 1;
+        if ((bits.different | between) == 0) continue;
+        for (uint64_t slot = 0; slot < width; ++slot) {
+            const auto word = words[row + slot];
+            if (word == 0) continue;
+            found.used += slot >= inside;
+            if (slot < inside && lane_of(word) == slot) continue;
+            if (found.misplaced++ == 0) found.first_misplaced = first + row + slot;
         }
-        if (++expected == stride) expected = 0;
+    }
+    for (const auto& lane : lanes) found.used += lane.used;
+    if (last_row > 0) {
+        auto slot = std::min<size_t>(last_row - 1 + stride, words.size()) - 1;
+        while (words[slot] == 0) --slot;
+        found.last_used = first + slot;
     }
     return found;
 }
@@ -69,59 +147,46 @@ uint64_t stride_divisor(std::span<const uint64_t> words) noexcept {
     return divisor;
 }
 
-std::vector<Share> shares(std::span<const uint64_t> words, const Placement& placement, std::span<const uint64_t> lane) {
-    std::vector<Share> found(lane.size() - 1);
-    const auto count = [](Share& share, uint64_t word) {
-        const uint64_t kind = word & 3;
-        share.slices += word != 0 && kind == static_cast<uint64_t>(Kind::begin);
-        share.instants += kind == static_cast<uint64_t>(Kind::end) || kind == static_cast<uint64_t>(Kind::instant);
-        share.gaps += word != 0;
-    };
+void count(std::span<const uint64_t> words, const Placement& placement, std::span<LaneCount> lanes) noexcept {
+    std::fill(lanes.begin(), lanes.end(), LaneCount{});
     if (placement.stride > 0) {
-        for (uint64_t row = 1; row < words.size(); row += placement.stride) {
-            for (size_t part = 0; part < found.size(); ++part) {
-                const auto last = std::min<uint64_t>(row + lane[part + 1], words.size());
-                Share share;
-                for (uint64_t slot = row + lane[part]; slot < last; ++slot) count(share, words[slot]);
-                found[part].slices += share.slices;
-                found[part].instants += share.instants;
-                found[part].gaps += share.gaps;
-            }
+        for (size_t row = 1; row < words.size(); row += placement.stride) {
+            scan_row(&words[row], lanes.data(), std::min<uint64_t>(lanes.size(), words.size() - row));
         }
-    } else {
-        for (size_t part = 0; part < found.size(); ++part) {
-            const auto first = static_cast<size_t>(placement.starts[lane[part]]);
-            const auto last = static_cast<size_t>(placement.starts[lane[part + 1]]);
-            for (const auto slot : placement.slots.subspan(first, last - first)) {
-                count(found[part], words[static_cast<size_t>(slot)]);
-            }
+        return;
+    }
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+        for (auto at = placement.starts[lane]; at < placement.starts[lane + 1]; ++at) {
+            const auto word = words[static_cast<size_t>(placement.slots[static_cast<size_t>(at)])];
+            lanes[lane].used += 1;
+            lanes[lane].begins += (word & 3) == static_cast<uint64_t>(Kind::begin);
         }
     }
-    Share next;
-    for (size_t part = 0; part < found.size(); ++part) {
-        Share& share = found[part];
-        share.gaps += lane[part + 1] - lane[part];
-        share.slices_from = next.slices_from;
-        share.instants_from = next.instants_from;
-        share.gaps_from = next.gaps_from;
-        next.slices_from += share.slices;
-        next.instants_from += share.instants;
-        next.gaps_from += share.gaps;
-    }
-    return found;
 }
 
 void decode(std::span<const uint64_t> words, const Placement& placement, uint64_t first, uint64_t last,
-            std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
-    for (uint64_t lane = first; lane < last; ++lane) {
-        if (placement.stride > 0) {
-            decoder.decode(static_cast<uint32_t>(lane), read_strided(words, lane, placement.stride, records),
-                           summaries[lane]);
-        } else {
+            std::span<uint64_t> scratch, std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
+    if (placement.stride == 0) {
+        for (auto lane = first; lane < last; ++lane) {
             const auto from = static_cast<size_t>(placement.starts[lane]);
             const auto to = static_cast<size_t>(placement.starts[lane + 1]);
-            decoder.decode(static_cast<uint32_t>(lane), read_listed(words, placement.slots.subspan(from, to - from), records),
-                           summaries[lane]);
+            const Listed records(words, placement.slots.subspan(from, to - from));
+            decoder.decode(static_cast<uint32_t>(lane), records, false, summaries[lane]);
+        }
+        return;
+    }
+    const auto rows_of = [&](uint64_t lane) {
+        return 1 + lane < words.size() ? (words.size() - 2 - lane) / placement.stride + 1 : 0;
+    };
+    for (auto lane = first; lane < last; lane += side_by_side) {
+        const auto count = std::min(side_by_side, last - lane);
+        const auto rows = rows_of(lane);
+        gather(words, lane, count, placement.stride, rows, scratch.data());
+        for (uint64_t i = 0; i < count; ++i) {
+            Gathered records(scratch.subspan(i * rows, rows_of(lane + i)), lane + i);
+            const bool is_full = records.is_full();
+            records.leave_out_empty_end();
+            decoder.decode(static_cast<uint32_t>(lane + i), records, is_full, summaries[lane + i]);
         }
     }
 }

@@ -1,7 +1,5 @@
 // Reader of the TIRx v1 layout: uint64 words, slot 0 the header, record k of a lane in slot 1 + lane + k * stride.
 #pragma once
-#include <vector>
-
 #include "core/cuda/lanes.hpp"
 
 namespace lanescope::cuda::tirx {
@@ -10,15 +8,25 @@ constexpr unsigned event_bits = 10;
 
 // What one pass over the slots behind the header tells.
 struct Scan {
-    uint64_t used = 0;        // words that are not zero
-    uint64_t kinds[4] = {};   // of them, by kind
-    uint64_t misplaced = 0;   // of them, words whose lane is not the one of their slot
+    uint64_t used = 0;             // words that are not zero
+    uint64_t misplaced = 0;        // of them, words whose lane is not the one of their slot
     uint64_t first_misplaced = 0;  // its slot
     uint64_t last_used = 0;        // slot of the last word that is not zero; 0: none
+
+    // Take in what a pass over slots behind these has found.
+    void merge(const Scan& behind) noexcept;
 };
 
-// Compare each word with its slot, for a stride that is at least `lanes`. Slots between two rows belong to no lane.
-Scan scan(std::span<const uint64_t> words, uint64_t lanes, uint64_t stride) noexcept;
+// How many words of a lane are not zero, and how many of them are begins, misplaced ones counted in.
+struct LaneCount {
+    uint32_t used = 0;
+    uint32_t begins = 0;
+};
+
+// Compare each word with its slot, for a stride that is at least the number of lanes, and count the words of each lane.
+// `words` begin with the slot `first` of the buffer, in which a lane 0 has a record. Slots between two rows belong to no
+// lane.
+Scan scan(std::span<const uint64_t> words, uint64_t first, uint64_t stride, std::span<LaneCount> lanes) noexcept;
 
 // The greatest common divisor of the distances of all words from the first slot of their lane: the stride, if all words
 // stand where they should and any lane has two records in a row. 0: no lane has a second record.
@@ -33,11 +41,15 @@ struct Placement {
     std::span<const int64_t> starts;
 };
 
-// Share the rows out to parts of the lanes, those of part i from lane[i] to lane[i + 1]: one pass over the words.
-std::vector<Share> shares(std::span<const uint64_t> words, const Placement& placement, std::span<const uint64_t> lane);
+// Count the words of each lane.
+void count(std::span<const uint64_t> words, const Placement& placement, std::span<LaneCount> lanes) noexcept;
 
-// Decode the lanes from `first` to before `last`. `records` is scratch for the longest lane.
+// Lanes that are read at the same time: what lies in the same cache lines.
+constexpr uint64_t side_by_side = 8;
+
+// Decode the lanes from `first` to before `last`. `scratch` is side_by_side times as long as the longest lane has
+// positions.
 void decode(std::span<const uint64_t> words, const Placement& placement, uint64_t first, uint64_t last,
-            std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
+            std::span<uint64_t> scratch, std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
 
 }  // namespace lanescope::cuda::tirx

@@ -114,6 +114,21 @@ class TraceBuilder:
         place = len(self._shared["tracks"]) if sort_key is None else sort_key
         return self._share("tracks", parent, input_id, kind, role, name, place, discipline, clock_id, unit)
 
+    def tracks(self, rows: Iterable[tuple[int | None, str, str, str, int, str, int | None]], *, input_id: int) -> int:
+        """Add many tracks at once and return the id of the first; the others follow it, so they can be parents too.
+
+        Args:
+            rows: parent, kind, role, name, sort_key, discipline and clock_id of each, as ``track`` takes them.
+            input_id: the input of all of them.
+        """
+        known = self._shared["tracks"]
+        first = len(known)
+        known.extend(
+            (number, parent, input_id, kind, role, name, place, discipline, clock, "")
+            for number, (parent, kind, role, name, place, discipline, clock) in enumerate(rows, first)
+        )
+        return first
+
     def _share(self, table: str, *row: Any) -> int:
         """Add a row, its columns behind the id as the table declares them; return the id."""
         rows = self._shared[table]

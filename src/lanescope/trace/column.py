@@ -118,7 +118,7 @@ class Column:
         """All rows unknown, stored once."""
         zero = "" if np.dtype(dtype) == object else 0
         column = cls.constant(zero, length, dtype, dictionary=dictionary)
-        column._valid = np.broadcast_to(np.zeros((), np.bool_), (length,))
+        column._valid = np.ndarray((length,), np.bool_, b"\0", strides=(0,))
         return column
 
     @classmethod

@@ -51,7 +51,7 @@ class Table:
             valid = None
             if not isinstance(values, np.ndarray):
                 values = list(values)
-                if declared.nullable and any(value is None for value in values):
+                if declared.nullable and None in values:
                     valid = np.array([value is not None for value in values], np.bool_)
                     blank = "" if declared.type in ("text", "utf8") else 0
                     values = [blank if value is None else value for value in values]

@@ -73,7 +73,7 @@ class Trace:
         records: Records | None = None,
     ) -> None:
         self.time = time
-        self._core = {spec.name: core.get(spec.name) or Table.empty(spec) for spec in CORE_TABLES}
+        self._core = {s.name: core[s.name] if s.name in core else Table.empty(s) for s in CORE_TABLES}
         self.details: Mapping[str, Table] = dict(details or {})
         self.records = records or Records()
 

@@ -37,14 +37,18 @@ def buffer(seed, *, is_sound):
 
 
 def decode(words, slots, starts, stride):
-    used = int(np.count_nonzero(words[1:]))
-    kind = words[1:] & np.uint64(3)
-    begins = int(np.count_nonzero((words[1:] != 0) & (kind == 0)))
-    out = Outputs(LANES, slices=begins, instants=int(np.count_nonzero((kind == 1) | (kind == 2))), gaps=used + LANES)
-    longest = ROWS if stride else int(np.diff(starts).max())
-    result = core.cuda_tirx_decode(words, LANES, stride, slots, starts, longest, True, STEP_BACK, *out.arguments())
+    counts = np.empty((LANES, 2), np.uint32)
+    found = ()
+    if stride:
+        found = core.cuda_tirx_scan(words[1:], 1, LANES, counts)
+    else:
+        core.cuda_tirx_count(words, slots, starts, counts)
+    used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
+    out = Outputs(LANES, slices=begins, instants=used - begins, gaps=used + LANES)
+    result = core.cuda_tirx_decode(words, stride, slots, starts, counts, True, STEP_BACK, *out.arguments())
     slices, instants, gaps, *_ = result
-    columns = [out.summary]
+    result = (*result, *found)
+    columns = [out.summary, out.used, counts]
     for table, count in ((out.slices, slices), (out.instants, instants), (out.gaps, gaps)):
         columns += [column[:count] for column in table.values()]
     return result, columns

@@ -48,7 +48,7 @@ SUMMARY = (
 _SLICES = {
     "begin": np.int64,
     "dur": np.int64,
-    "flags": np.uint32,
+    "flags": np.uint32,  # these two are put beside the others
     "launch": np.uint32,
     "begin_index": np.uint32,
     "end_index": np.uint32,
@@ -82,10 +82,11 @@ class Rows:
         base: number of the first of these lanes.
     """
 
-    def __init__(self, columns: Columns, counts: I64, base: int = 0) -> None:
+    def __init__(self, columns: Columns, counts: I64, base: int = 0, used: list[int] | None = None) -> None:
         self.columns = columns
         self.counts = counts
         self.base = base
+        self._used = used
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -100,13 +101,25 @@ class Rows:
 
     def events(self, where: npt.NDArray[np.bool_] | None = None) -> list[int]:
         """Return the event numbers that occur, sorted; only in the rows under the mask if one is given."""
-        used = np.zeros(1 << 16, np.uint8)
-        core.cuda_used(self["event"] if where is None else self["event"][where], used)
+        if where is None and self._used is not None:
+            return self._used
+        used = np.zeros(1 << 16, np.bool_)
+        used[self["event"] if where is None else self["event"][where]] = True
         return np.flatnonzero(used).tolist()
+
+    def look_up(self, table: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return a value of the event for each row, int32 [n], from a value for each event, [65536]."""
+        found = np.empty(len(self), np.int32)
+        core.cuda_look_up(self["event"], table, found)
+        return found
 
     def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a value of the lane for each row, [n], from a value for each lane, [lanes]."""
-        return np.repeat(values, self.counts)
+        if values.dtype != np.int64:
+            return np.repeat(values, self.counts)
+        found = np.empty(len(self), np.int64)
+        core.cuda_spread(np.ascontiguousarray(values), np.ascontiguousarray(self.counts), found)
+        return found
 
 
 class Outputs:
@@ -122,18 +135,18 @@ class Outputs:
     def __init__(self, lanes: int, *, slices: int, instants: int, gaps: int) -> None:
         self.sizes = (slices, instants, gaps)
         self.summary = np.zeros((lanes, core.CUDA_SUMMARY_COLUMNS), np.int64)
-        # One piece of memory: NumPy asks for huge pages from 4 MiB on, and small ones fault longer than decoding takes.
-        types = (_SLICES, _INSTANTS, _GAPS)
-        arena = np.empty(sum(_bytes(t, n) for t, n in zip(types, self.sizes, strict=True)), np.uint8)
-        self.slices, arena = _columns(_SLICES, slices, arena)
-        self.instants, arena = _columns(_INSTANTS, instants, arena)
-        self.gaps, _ = _columns(_GAPS, gaps, arena)
+        self.used = np.zeros(1 << 16, np.uint8)
+        self.slices = _columns(_SLICES, slices)
+        self.instants = _columns(_INSTANTS, instants)
+        self.gaps = _columns(_GAPS, gaps)
         # Almost always 0, and zeros that nobody writes or reads take no memory.
+        self.slices["flags"] = np.zeros(slices, np.uint32)
         self.slices["launch"] = np.zeros(slices, np.uint32)
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the last arguments of the core's decode functions."""
-        return (*self.sizes, self.summary, *self.slices.values(), *self.instants.values(), *self.gaps.values())
+        tables = (self.slices, self.instants, self.gaps)
+        return (*self.sizes, self.summary, self.used, *(column for table in tables for column in table.values()))
 
     def done(self, result: tuple[int, int, int, int, int, int], *, stamp_wrap: int, base: int = 0) -> Decoded:
         """Cut the columns to what was filled; ``base`` is the number of the first lane."""
@@ -141,7 +154,12 @@ class Outputs:
         summary = dict(zip(SUMMARY, self.summary.T, strict=True))
         return Decoded(
             summary=summary,
-            slices=Rows({name: column[:slices] for name, column in self.slices.items()}, summary["slices"], base),
+            slices=Rows(
+                {name: column[:slices] for name, column in self.slices.items()},
+                summary["slices"],
+                base,
+                np.flatnonzero(self.used).tolist(),
+            ),
             instants=Rows({n: column[:instants] for n, column in self.instants.items()}, summary["instants"], base),
             gaps={name: column[:gaps] for name, column in self.gaps.items()},
             base=base,
@@ -157,19 +175,17 @@ def _room(dtype: npt.DTypeLike, length: int) -> int:
     return -(-np.dtype(dtype).itemsize * length // 64) * 64
 
 
-def _bytes(types: Mapping[str, npt.DTypeLike], length: int) -> int:
-    return sum(_room(dtype, length) for dtype in types.values())
+def _columns(types: Mapping[str, npt.DTypeLike], length: int) -> Columns:
+    """Return columns in one piece of memory.
 
-
-def _columns(
-    types: Mapping[str, npt.DTypeLike], length: int, arena: npt.NDArray[np.uint8]
-) -> tuple[Columns, npt.NDArray[np.uint8]]:
-    """Cut columns off the arena; return them and the rest of it."""
+    NumPy asks for huge pages from 4 MiB on, and small ones fault for longer than decoding takes.
+    """
+    arena = np.empty(sum(_room(dtype, length) for dtype in types.values()), np.uint8)
     found: Columns = {}
     for name, dtype in types.items():
         found[name] = arena[: np.dtype(dtype).itemsize * length].view(dtype)
         arena = arena[_room(dtype, length) :]
-    return found, arena
+    return found
 
 
 @dataclass
@@ -204,6 +220,8 @@ class Decoded:
 
     def move(self, turns: I64) -> None:
         """Move the ticks of each lane by so many, int64 [lanes]; lanes without records have none to move."""
+        if not turns.any():
+            return
         used = self.summary["records"] > 0
         for name in ("first", "last", "min", "max", "finalize"):
             self.summary[name] = np.where(used, self.summary[name] + turns, 0)

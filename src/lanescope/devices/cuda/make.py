@@ -334,7 +334,7 @@ class Maker:
         """Return the names of events as a column of codes; ends without begin are called ``end NAME?``."""
         event, known, dictionary = rows["event"], self.names.events, self.builder.names
         used = rows.events()
-        code_of = np.zeros((2, 1 + max(used, default=0)), np.int32)
+        code_of = np.zeros((2, 1 << 16), np.int32)
         ended = set() if is_end is None else set(rows.events(is_end))
         marked = set(used) if is_end is None else set(rows.events(~is_end))
         for number in used:
@@ -348,7 +348,7 @@ class Maker:
             if unknown:
                 self.stat_rows("cuda_unknown_event", np.isin(event, unknown), rows, index, tick)
         if is_end is None:
-            return Column.derived(len(event), lambda: code_of[0, event], dictionary=dictionary)
+            return Column.derived(len(event), lambda: rows.look_up(code_of[0]), dictionary=dictionary)
         return Column.derived(len(event), lambda: code_of[is_end.astype(np.intp), event], dictionary=dictionary)
 
     def event_name(self, number: int) -> str:

@@ -76,19 +76,27 @@ def header(words: Words) -> Geometry:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a pass over all slots found, for one stride."""
+    """What a pass over all slots found, for one stride.
+
+    Attributes:
+        used: words that are not zero.
+        misplaced: words of them whose lane is not that of their slot.
+        first_misplaced: slot of the first of those.
+        last_used: slot of the last word that is not zero.
+        counts: uint32 [lanes, 2], words of each lane that are not zero, and begins among them; misplaced ones too.
+    """
 
     used: int
-    begins: int
-    marks: int
     misplaced: int
     first_misplaced: int
     last_used: int
+    counts: npt.NDArray[np.uint32]
 
 
 def scan(words: Words, lanes: int, stride: int) -> Scan:
     """Count the words of a buffer and compare each one's lane with its slot."""
-    return Scan(*core.cuda_tirx_scan(words, lanes, stride))
+    counts = np.empty((lanes, 2), np.uint32)
+    return Scan(*core.cuda_tirx_scan(words[1:], 1, stride, counts), counts)
 
 
 def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
@@ -223,17 +231,16 @@ class TirxBuffer:
 
     def decode(self, *, split: bool, step_back: int) -> Decoded:
         """Decode all lanes; arguments as ``lanes.decode`` describes them."""
-        lanes, stride, words = self.geometry.lanes, self.geometry.stride, self.words
+        lanes, stride, words, counts = self.geometry.lanes, self.geometry.stride, self.words, self.found.counts
         if stride:
             # Nothing behind the last used slot matters but that it is empty, and a trailing row shows that.
             words = words[: min(len(words), self.found.last_used + 1 + stride)]
-            longest = (len(words) - 2) // stride + 1
         else:
-            longest = int(np.diff(self.starts).max(initial=0))
-        out = Outputs(lanes, slices=self.found.begins, instants=self.found.marks, gaps=self.found.used + lanes)
+            counts = np.empty((lanes, 2), np.uint32)
+            core.cuda_tirx_count(words, self.listed, self.starts, counts)
+        used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
+        out = Outputs(lanes, slices=begins, instants=used - begins, gaps=used + lanes)
         return out.done(
-            core.cuda_tirx_decode(
-                words, lanes, stride, self.listed, self.starts, longest, split, step_back, *out.arguments()
-            ),
+            core.cuda_tirx_decode(words, stride, self.listed, self.starts, counts, split, step_back, *out.arguments()),
             stamp_wrap=STAMP_WRAP,
         )

@@ -48,36 +48,31 @@ class Tree:
         lanes = np.flatnonzero(known)
         if grid.sm is not None:
             lanes = lanes[np.lexsort((grid.group[lanes], grid.block[lanes], self._sm_of_blocks(lanes)))]
-        block, parent = -1, root
+        # One row a track, made without a call for each: there may be a million lanes.
+        rows: list[tuple[int | None, str, str, str, int, str, int | None]] = []
+        names: dict[int, str] = {}
         sms: dict[int, int] = {}
-        for lane in lanes.tolist():
-            if grid.block[lane] != block:
-                block = int(grid.block[lane])
+        block, parent, track = -1, root, root
+        of_lanes = (column[lanes].tolist() for column in (grid.block, grid.group, clock_of))
+        for lane, at, group, clock in zip(lanes.tolist(), *of_lanes, strict=True):
+            if at != block:
+                block, parent = at, root
                 sm = -1 if grid.sm is None else self._block_sm[block]
-                if sm >= 0 and sm not in sms:
-                    sms[sm] = builder.track(
-                        f"SM {sm}", kind="group", role="sm", parent=root, input_id=input_id, sort_key=sm
-                    )
-                parent = builder.track(
-                    f"block {block}",
-                    kind="group",
-                    role="block",
-                    parent=sms.get(sm, root),
-                    input_id=input_id,
-                    sort_key=block,
-                )
-            group = int(grid.group[lane])
+                if sm >= 0:
+                    if sm not in sms:
+                        sms[sm] = track = track + 1
+                        rows.append((root, "group", "sm", f"SM {sm}", sm, "disjoint", None))
+                    parent = sms[sm]
+                rows.append((parent, "group", "block", f"block {block}", block, "disjoint", None))
+                parent = track = track + 1
+            if group not in names:
+                names[group] = self._name(group)
+            rows.append((parent, "lane", "group", names[group], group, "nested", clock))
+            track += 1
             self._parent[lane] = parent
-            self.lane[lane] = builder.track(
-                self.name(lane),
-                kind="lane",
-                role="group",
-                parent=parent,
-                input_id=input_id,
-                discipline="nested",
-                clock_id=int(clock_of[lane]),
-                sort_key=group,
-            )
+            self.lane[lane] = track
+        first = builder.tracks(rows, input_id=input_id)
+        assert first == root + 1
 
     def _sm_of_blocks(self, lanes: I64) -> I64:
         """Return the SM of each lane's block: that of its first lane that names one."""
@@ -90,7 +85,9 @@ class Tree:
 
     def name(self, lane: int) -> str:
         """Return the name of a lane."""
-        group = int(self._grid.group[lane])
+        return self._name(int(self._grid.group[lane]))
+
+    def _name(self, group: int) -> str:
         return self._groups.get(group, f"group {group}")
 
     def asynchronous(self, lane: int) -> int:
