@@ -39,6 +39,9 @@ def find_tool(name: str) -> Path | None:
     if name == "cuda":
         folder = TOOLS / "cuda/nvidia/cu13"
         return folder if (folder / "bin/nvcc").exists() and (folder / "bin/nvdisasm").exists() else None
+    if name == "probes":
+        python = TOOLS / "probes/bin/python"
+        return python if os.access(python, os.X_OK) else None
     if name == "sarif":
         schema = TOOLS / "sarif/sarif-2.1.0-rtm.5.json"
         return schema if schema.exists() else None
@@ -64,7 +67,8 @@ def require_tool() -> Callable[[str], Path]:
     """Return a function from a tool's name to its path; it skips (or fails) the test that lacks the tool.
 
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
-    ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), or any program.
+    ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), ``probes`` (a Python
+    that has Numba-CUDA and Triton), or any program.
     """
 
     def require(name: str) -> Path:

@@ -19,9 +19,45 @@ from typing import TYPE_CHECKING, Any
 from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
+    from lanescope.devices.cuda.probes import numba as numba_probes  # noqa: F401
+    from lanescope.devices.cuda.probes import triton as triton_probes  # noqa: F401
+    from lanescope.devices.cuda.probes.advice import advice
+    from lanescope.devices.cuda.probes.session import PROBES, LostRecordsWarning, session
     from lanescope.trace import Trace
 
-__all__ = ["batches", "decode", "export_to_perfetto_trace", "include_dir"]
+__all__ = [
+    "PROBES",
+    "LostRecordsWarning",
+    "advice",
+    "batches",
+    "decode",
+    "export_to_perfetto_trace",
+    "include_dir",
+    "session",
+]
+
+#: Where the names are that are imported when they are asked for: the probes import the packages that they are for.
+_LATER = {
+    "PROBES": "session",
+    "LostRecordsWarning": "session",
+    "advice": "advice",
+    "numba_probes": "numba",
+    "session": "session",
+    "triton_probes": "triton",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(f"lanescope.devices.cuda.probes.{_LATER[name]}")
+    return module if name.endswith("_probes") else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATER})
 
 
 def batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:

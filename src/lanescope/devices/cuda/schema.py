@@ -116,7 +116,32 @@ LINKS = TableSpec(
     ),
     key="flow_id",
 )
-TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS)
+OVERHEAD = TableSpec(
+    "cuda_overhead",
+    "what a kernel's probes cost, where a session measured it: with them and with them compiled out",
+    (
+        ColumnSpec("input_id", "int64", "the launch whose stamps were judged"),
+        ColumnSpec("kernel", "text", "what the kernel is called"),
+        ColumnSpec("rounds", "int64", "how often each of the two was run"),
+        ColumnSpec("on_ns", "float64", "how long it took with its probes, the median", unit="ns"),
+        ColumnSpec("off_ns", "float64", "how long it took without, the median", unit="ns"),
+        ColumnSpec("on_min_ns", "float64", "the shortest with probes", unit="ns"),
+        ColumnSpec("off_min_ns", "float64", "the shortest without", unit="ns"),
+        ColumnSpec("ratio", "float64", "on_ns / off_ns; NULL where that is none", nullable=True),
+        ColumnSpec(
+            "min_gap_ticks",
+            "int64",
+            "smallest distance of two stamps of one lane",
+            nullable=True,
+            unit="ticks",
+        ),
+        ColumnSpec("tick_step", "int64", "step of the stamps' clock", nullable=True, unit="ticks"),
+        ColumnSpec("clock", "text", "clock of the stamps: globaltimer (ns), clock64 (cycles)"),
+        ColumnSpec("is_simulated", "bool", "there was no GPU: the times mean nothing for one"),
+    ),
+    key="input_id",
+)
+TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
 
 RECORDS = TableSpec(
     "cuda_records",

@@ -252,7 +252,7 @@ def _sample(lane, event, token, bits, short):
                 probes[first + (offered & mask)] = word
                 probes[first + ((offered + 1) & mask)] = (short & u64(0xFFFFFFFFFFFFFFFC)) | u64(2)
         if after >> 6 != offered >> 6:
-            probes[base + 1] = u64(after)
+            probes[base + 1] = u64(after & ~63)
         offered = after
     return (probes, base, offered, limit, mask, shift, clock, fence)
 

@@ -283,7 +283,8 @@ def value(lane, event, x):
         short = (short & 0xFFFFFFFFFFFFFFFC) | 2
         tl.store(first + tl.where(is_single, (offered + 1) & mask, at + 1), tl.where(is_single, short, bits), mask=fits)
         after = offered + (2 - shift)
-        tl.store(base + 1, after.to(tl.uint64), mask=(limit > 0) & ((after >> 6) != (offered >> 6)))
+        counted = ((after >> 6) << 6).to(tl.uint64)
+        tl.store(base + 1, counted, mask=(limit > 0) & ((after >> 6) != (offered >> 6)))
         return (base, after, limit, mask, shift, clock)
 
 
@@ -326,3 +327,9 @@ def consume(lane, x):
             is_pure=False,
             pack=1,
         )
+
+
+@triton.jit
+def read_timer(out):
+    """Store the timer at ``out``; a kernel."""
+    tl.store(out.to(tl.pointer_type(tl.uint64)), _globaltimer())

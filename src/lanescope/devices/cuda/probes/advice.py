@@ -1,0 +1,76 @@
+"""How much room the lanes of a probe buffer would have needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanescope.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one launch or several lost for want of room.
+
+    Attributes:
+        launches: launches that lost something.
+        lanes: their lanes.
+        full: lanes that were full.
+        lost: records that had no room; None: not counted.
+        room: ``records_per_lane`` that would have held them, or is worth a try where nothing was counted.
+    """
+
+    launches: int
+    lanes: int
+    full: int
+    lost: int | None
+    room: int
+
+    def __add__(self, other: Loss) -> Loss:
+        lost = None if self.lost is None or other.lost is None else self.lost + other.lost
+        return Loss(
+            self.launches + other.launches,
+            self.lanes + other.lanes,
+            self.full + other.full,
+            lost,
+            max(self.room, other.room),
+        )
+
+    def __str__(self) -> str:
+        """Return it in words, with what to do."""
+        text = f"{self.full} of {self.lanes} lanes were full"
+        if self.launches > 1:
+            text += f" in {self.launches} launches"
+        if self.lost is None:
+            return f"{text}, what was lost was not counted; try records_per_lane={self.room}"
+        return f"{text}, {self.lost:,} records were lost; records_per_lane={self.room} would have held them"
+
+
+def losses(trace: Trace) -> dict[str, Loss]:
+    """Return what each launch of a trace lost, by the name of its capture; launches that lost nothing are not there.
+
+    Args:
+        trace: a trace of the CUDA family, of one launch or of several.
+    """
+    lanes = trace.details["cuda_lanes"]
+    input_of = trace.tracks["input_id"][lanes["track_id"]]
+    lost = np.where(lanes.valid("lost"), lanes["lost"], 0)
+    full = (lost > 0) | lanes["is_full"].astype(bool)
+    names = dict(zip(trace.inputs["id"].tolist(), trace.inputs["capture"].tolist(), strict=True))
+    found = {}
+    for number in sorted(set(input_of[full].tolist())):
+        here = full & (input_of == number)
+        if (lanes.valid("offered") & here).any():
+            # A lane has room for a power of two.
+            count, room = int(lost[here].sum()), 1 << max(0, int(lanes["offered"][here].max()) - 1).bit_length()
+        else:
+            count, room = None, 2 * int(lanes["capacity"][here].max())
+        of_launch = int(np.count_nonzero(input_of == number))
+        found[names[number]] = Loss(1, of_launch, int(np.count_nonzero(here)), count, room)
+    return found
+
+
+def advice(trace: Trace) -> list[str]:
+    """Say of each launch that lost records how many, and what would have held them; a line each, [] if none did."""
+    return [f"{name}: {loss}" for name, loss in losses(trace).items()]

@@ -1,0 +1,196 @@
+"""Triton kernels with probes in Triton's interpreter; run by ``test_frameworks.py``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from triton.runtime import interpreter
+
+from devices.cuda.helpers import lanes, spans
+from devices.cuda.probes.frameworks.played import programs
+from lanescope.cuda import PROBES, LostRecordsWarning, session
+from lanescope.cuda import triton_probes as ls
+from lanescope.devices.cuda.probes import simclock
+from lanescope.devices.cuda.probes.triton_host import HostArray
+from lanescope.errors import MissingToolError
+
+
+@triton.jit
+def play(ops, values, counts, finished, probes, n, every, leader, FENCE: tl.constexpr):
+    number = tl.program_id(0)
+    lane = ls.init(probes, 0, leader, every, FENCE)
+    for k in range(tl.load(counts + number)):
+        at = ops + (number * n + k) * 5
+        kind, event, token, payload = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3)
+        if kind == 0:
+            lane = ls.begin(lane, event, token, payload)
+        elif kind == 1:
+            lane = ls.end(lane, event, token, payload)
+        elif kind == 2:
+            lane = ls.instant(lane, event, token, payload)
+        elif kind == 3:
+            lane = ls.value(lane, event, payload)
+        elif kind == 4:
+            lane = ls.async_begin(lane, event, token, payload)
+        elif kind == 5:
+            lane = ls.async_end(lane, event, token, payload)
+        elif kind == 6:
+            lane = ls.flow_out(lane, event, token, payload)
+        elif kind == 7:
+            lane = ls.flow_in(lane, event, token, payload)
+        else:
+            lane = ls.value(lane, event, tl.load(values + number * n + k))
+    if tl.load(finished + number):
+        ls.finalize(lane)
+
+
+def run(program, words, *, blocks=None, leader=True, clock=None):
+    """Play a program; programs of a grid run one after the other, so their clock is a list."""
+    plan, n = program.plan, program.ops.shape[1]
+    readings = []
+    for lane in range(plan.lanes):
+        times = program.readings(lane)
+        readings += times if program.finished[lane] else times[:-2]
+    values = program.ops[:, :, 3].copy().view(np.float64)
+    arrays = [HostArray(a) for a in (program.ops, values, program.counts, program.finished, words)]
+    with ls.interpreted(), simclock.using(clock or iter(readings).__next__):
+        fence = "cta" if program.fence else "none"
+        play[(blocks or plan.blocks,)](*arrays, n, program.every, leader, FENCE=fence)
+
+
+@settings(max_examples=12)
+@given(programs(groups=st.just(1)))
+def test_a_kernel_writes_what_the_encoder_writes(program):
+    words = program.plan.new()
+    run(program, words)
+    assert words.tolist() == program.expected().tolist()
+    program.plan.decode(words)
+
+
+@settings(max_examples=4)
+@given(programs(groups=st.just(1)))
+def test_nothing_is_written_beyond_what_the_header_says(program):
+    plan = program.plan
+    guard = np.uint64(0xDEAD)
+    words = np.concatenate([plan.new(), np.full(1000, guard)])
+    program.ops, program.counts, program.finished = (
+        np.repeat(a, 4, axis=0) for a in (program.ops, program.counts, program.finished)
+    )
+    run(program, words, blocks=4 * plan.blocks, clock=lambda: 1_000_000)
+    assert (words[plan.words :] == guard).all()
+    assert (words[16 : plan.words].reshape(plan.lanes, -1)[:, 0] > 0).tolist() == [
+        block % program.every == 0 for block in range(plan.blocks)
+    ]
+
+
+def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone():
+    plan = session(events=["a"], blocks=2, using="triton").plan
+
+    @triton.jit
+    def kernel(probes, leader):
+        lane = ls.begin(ls.init(probes, 0, leader), 0)
+        lane = ls.value(ls.end(lane, 0), 0, 5)
+        ls.finalize(lane)
+
+    for words, leader in ((plan.new(), False), (np.zeros(plan.words, np.uint64), True)):
+        before = words.copy()
+        with ls.interpreted():
+            kernel[(2,)](HostArray(words), leader)
+        assert (words == before).all()
+    with ls.interpreted():
+        kernel[(2,)](HostArray(words := plan.new()), True)
+    assert words[16:].any()
+
+
+EVENTS = ["load", "compute", "tile", "copy", "sum", "mean"]
+LOAD, COMPUTE, TILE, COPY, SUM, MEAN = (tl.constexpr(n) for n in range(6))
+
+
+@triton.jit
+def scale(x, out, probes, TILES: tl.constexpr, BLOCK: tl.constexpr):
+    """Load, compute, store, tile after tile; the copy of a tile is in flight over the next one's load."""
+    lane = ls.init(probes)
+    first = tl.program_id(0) * TILES * BLOCK
+    for tile in range(TILES):
+        at = first + tile * BLOCK + tl.arange(0, BLOCK)
+        lane = ls.begin(lane, TILE, tile + 1)
+        lane = ls.async_begin(lane, COPY, tile + 1)
+        lane = ls.begin(lane, LOAD)
+        value = tl.load(x + at)
+        ls.consume(lane, value)
+        lane = ls.end(lane, LOAD)
+        if tile > 0:
+            lane = ls.async_end(lane, COPY, tile)
+        lane = ls.begin(lane, COMPUTE)
+        total = tl.sum(value, axis=0)
+        tl.store(out + at, value * 2)
+        lane = ls.end(lane, COMPUTE)
+        lane = ls.value(lane, SUM, total.to(tl.int32))
+        lane = ls.value(lane, MEAN, total / BLOCK)
+        lane = ls.end(lane, TILE)
+    lane = ls.async_end(lane, COPY, TILES)
+    ls.finalize(lane)
+
+
+@pytest.mark.parametrize("payload", [False, True])
+def test_a_kernel_decodes_to_what_was_planted(payload):
+    x, out = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
+    with session(events=EVENTS, blocks=3, records_per_lane=64, payload=payload) as s:
+        scale[(3,)](HostArray(x), HostArray(out), s.launch("scale"), TILES=2, BLOCK=16)
+    assert (out == 2 * x).all()
+    trace = s.trace()
+    assert "Triton's interpreter" in s.device
+    # The clock goes on by a tick with every reading.
+    tick = simclock.TICK_NS
+    found = sorted((block, name, dur // tick) for block, _, _, name, _, _, dur, _ in spans(trace))
+    # What a program does, begins and ends by the first letter of what they mark, samples as a point.
+    order = ["t0", "c0", "l", "l", "m", "m", ".", ".", "t0", "t1", "c1", "l", "l", "c0", "m", "m", ".", ".", "t1", "c1"]
+    at = {word: [n for n, other in enumerate(order) if other == word] for word in order}
+    lengths = [("tile", at["t0"]), ("tile", at["t1"]), ("copy", at["c0"]), ("copy", at["c1"])]
+    one = sorted([("load", 1)] * 2 + [("compute", 1)] * 2 + [(name, last - first) for name, (first, last) in lengths])
+    for block in range(3):
+        assert [row[1:] for row in found if row[0] == block] == one
+    values = dict(zip(trace.tracks["id"].tolist(), trace.tracks["name"].tolist(), strict=True))
+    sums = [row["value"] for row in trace.counters.rows() if "sum" in values[row["track_id"]]]
+    means = [row["value"] for row in trace.counters.rows() if "mean" in values[row["track_id"]]]
+    expected = x.reshape(6, 16)
+    assert sorted(sums) == sorted(expected.sum(1).tolist())
+    assert sorted(means) == sorted(expected.mean(1).tolist())
+    assert [lane["sm"] for lane in lanes(trace).values()] == [0, 1, 2]
+
+
+def test_without_probes_nothing_is_read():
+    def fail():
+        raise AssertionError("the timer was read")
+
+    x, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    with simclock.using(fail):  # and without the interpreter's assembly
+        scale[(1,)](HostArray(x), HostArray(out), None, TILES=2, BLOCK=16)
+    assert (out == 2 * x).all()
+
+
+def test_overhead_and_losses():
+    x, out = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
+    s = session(events=EVENTS, blocks=3, records_per_lane=8)
+    kwargs = {"probes": PROBES, "TILES": 2, "BLOCK": 16}
+
+    def measured():
+        with s:
+            return s.overhead(scale[(3,)], (HostArray(x), HostArray(out)), kwargs, name="scale", rounds=2)
+
+    with pytest.warns(LostRecordsWarning, match="records_per_lane=32 would"):
+        found = measured()
+    # 4 + 20 readings a program, and one of the host
+    assert found.on_ns / simclock.TICK_NS == 3 * 24 + 1
+    assert found.off_ns == simclock.TICK_NS
+    assert s.trace().details["cuda_overhead"]["is_simulated"].tolist() == [True]
+
+
+def test_an_interpreter_without_the_hook_says_so(monkeypatch):
+    monkeypatch.delattr(interpreter.InterpreterBuilder, "create_inline_asm")
+    with pytest.raises(MissingToolError, match="no place for a clock"), ls.interpreted():
+        pass
