@@ -89,6 +89,14 @@ fuzz: .venv/venv.stamp ## fuzz each native codec for FUZZ_SECONDS (30) under san
 	    echo "$$name: $$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$$name.log") inputs, no fault"; \
 	done
 
+kills: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
+	@LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
+	    tests/devices/levelzero/test_record.py -k killed_program
+
+sanitize: $(READY) ## run driver, recorder and programs under ASan with UBSan, and under TSan; ROUNDS of each (5)
+	@LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
+	    tests/devices/levelzero/test_record.py -k sanitizers
+
 wheel: .venv/venv.stamp ## build a wheel into dist
 	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings build-dir=build/wheel --wheel-dir dist .
@@ -102,4 +110,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test path-truth test-tools browser-tools lint docs bench bench-check fuzz wheel try-wheel clean
+.PHONY: FORCE help venv native demo test path-truth test-tools browser-tools lint docs bench bench-check fuzz kills sanitize wheel try-wheel clean
