@@ -167,10 +167,16 @@ def _say_doubts(paths: Paths) -> None:
     from lanescope.devices.aie.path.walker import REASONS
 
     reasons: dict[str, int] = {}
-    for _, walk in paths.walks:
+    places: dict[str, str] = {}
+    for recording, walk in paths.walks:
         broken = [piece.reason for piece in walk.pieces if piece.reason]
         # What is unresolved behind a piece has broken off with it.
         for reason in broken + [lost.reason for lost in walk.unresolved if lost.reason not in broken]:
             reasons[reason] = reasons.get(reason, 0) + 1
+        for lost in walk.unresolved:
+            if lost.reason not in places:
+                offset = int(paths.offsets(recording, [lost.first])[0])
+                places[lost.reason] = f", first at byte {offset}" if offset >= 0 else ""
     for reason, count in reasons.items():
-        say(f"lanescope: the path breaks off {count} time{'s' if count > 1 else ''}: {REASONS[reason]}")
+        times = f"{count} time{'s' if count > 1 else ''}{places.get(reason, '')}"
+        say(f"lanescope: the path breaks off {times}: {REASONS[reason]}")

@@ -56,6 +56,12 @@ class Aie(Family):
         Option("tiles", _count, "traced tiles", 4),
         Option("mode", _count, "trace mode of the cores: 0 event-time, 1 event-PC, 2 execution", 0),
         Option("records", _count, "frames in each tile's recording, about", 2000),
+        Option(
+            "program",
+            str,
+            "listing that a core runs in mode 2; `example`: one of ours, whose listing is written as well",
+            metavar="FILE",
+        ),
         Option("runs", _count, "recordings of each tile, one after the other", 1),
         Option("overruns", _count, "times that each recording loses frames and restarts", 0),
         Option("lost_tail", _count, "packets missing at the end of the file", 0),

@@ -6,6 +6,7 @@ The truth is computed from the events themselves, not from what is encoded of th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ _START = 0b111100  # highest bits of a Start that is no restart
 _UNITS = ((0, 0, 2), (3, 0, 1), (1, 0, 2), (0, 0, 3), (2, 0, 0), (0, 0, 4), (1, 0, 3), (0, 0, 5))
 _CORE = 0
 _PACKET_BYTES = 4 * PACKET_WORDS
+#: Bundles that programs execute from one decision to the next, about.
+_BUNDLES_A_FRAME = 10
 
 
 class _Recording(Protocol):
@@ -52,8 +55,10 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         The file, and a truth of: ``recordings`` (who, the columns of its ``slices``, ``events`` or ``flow``, and its
         ``gaps``, in cycles), and
         ``bad_headers``, the file offsets of packets with a damaged header. The truth of a recording that loses packets
-        that way is what could be found with them.
+        that way is what could be found with them. Of a program: its ``path``, the addresses of all bundles in order.
     """
+    if options.get("program"):
+        return _of_program(options["program"], options["records"], seed)
     rng = np.random.Generator(np.random.PCG64(seed))
     mode, burst = options["mode"], options["burst"]
     if mode >= len(_MODELS):
@@ -88,6 +93,20 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     if options["text"]:
         return Simulation({"trace.txt": encode.text(dump)}, truth)
     return Simulation({"trace.bin": dump.astype("<u4").tobytes()}, truth)
+
+
+def _of_program(listing: str, frames: int, seed: int) -> Simulation:
+    """Make a dump of a core that runs a program, and the addresses of what it executed."""
+    from lanescope.devices.aie.path import example, program
+    from lanescope.devices.aie.path import simulate as core
+
+    is_example = listing == "example"
+    text = example.listing() if is_example else ""
+    known = program.parse(text, "trace.lst") if is_example else program.read(Path(listing))
+    outcomes = example.outcomes() if is_example else {}
+    ran = core.run(known, seed=seed, bundles=_BUNDLES_A_FRAME * frames, outcomes=outcomes)
+    files = {"trace.bin": ran.data} | ({"trace.lst": text.encode()} if is_example else {})
+    return Simulation(files, {"family": "aie", "seed": seed, "path": ran.path})
 
 
 def _header(unit: int) -> int:

@@ -574,12 +574,11 @@ class Machine:
             return []
         if count == ZERO:
             return [(on, (), ())]
-        if state.le is None:
-            found = [(on, (), ())]
-            for ls in self._starts(state, pc):
-                found += self._again(state._replace(ls=ls, le=pc), after)
-            return found
-        return self._again(state, after)
+        # A register that was loaded before the recording is not known, whether the other one is or not.
+        found = [(on, (), ())] if state.le is None else []
+        for ls in self._starts(state, pc):
+            found += self._again(state._replace(ls=ls, le=pc), after)
+        return found
 
     def _left(self, state: State, after: int) -> State:
         state = state._replace(pc=after, passes=ZERO)
@@ -587,9 +586,8 @@ class Machine:
 
     def _again(self, state: State, after: int, said: tuple[Remark, ...] = ()) -> list[Step]:
         """At the end of the body of a loop that runs: one more pass, or out of it."""
+        assert state.ls is not None
         left = self._left(state, after)
-        if state.ls is None:
-            return []
         body = self._silent_body(state) if state.before is None else None
         stay = state._replace(pc=state.ls)
         count = state.passes

@@ -26,6 +26,8 @@ from lanescope.devices.aie.path.walker import CAP, Counts, Walk, Walker
 from lanescope.devices.aie.path.windows import Fact
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
+#: How often something happened at least, and at most; None: there is no most.
+Bounds = tuple[int, int | None]
 #: Bundles that fetch may be ahead of an event in event-PC mode.
 SKID = 4
 #: Remarks that may rest on where jumps through registers go.
@@ -190,7 +192,7 @@ class Paths:
     def _edges(self, walk: Walk) -> Iterable[Sequence[Any]]:
         leaders = set(self.program.leaders)
         found = sorted(fact for fact in walk.counts.most if fact[0] == "edge")
-        joined: dict[tuple[int, int, str], list[tuple[int, int | None]]] = {}
+        joined: dict[tuple[int, int, str], list[Bounds]] = {}
         for fact in found:
             _, src, dst = fact
             assert isinstance(src, int)
@@ -200,8 +202,7 @@ class Paths:
                 continue
             joined.setdefault((self.program.block_at(src), dst, kind), []).append(bounds(walk.counts, fact))
         for (src, dst, kind), each in joined.items():
-            most = [n for _, n in each if n is not None]
-            yield src, dst, kind, sum(n for n, _ in each), sum(most) if len(most) == len(each) else None
+            yield src, dst, kind, *added(each)
 
     def _edge_kind(self, src: int, dst: int) -> str:
         branch, slot = self.program.slots.get(src, (None, 0))
@@ -226,7 +227,7 @@ class Paths:
                 most if known else least,
             )
 
-    def call_tree(self, walk: Walk) -> list[tuple[int, int, tuple[int, int | None]]]:
+    def call_tree(self, walk: Walk) -> list[tuple[int, int, Bounds]]:
         """Return (node, depth, calls at least and at most), callers before what they call."""
         nodes = self._counted[0].nodes
         used = {fact[1] for fact in walk.counts.most if fact[0] == "call"}
@@ -323,17 +324,21 @@ class Paths:
             found.append(("loop_frames", None, None, 1, ERRATUM_DOCS[places[0]]))
         return found
 
-    def branch_outcomes(self, walk: Walk, address: int) -> tuple[int, int] | None:
-        """Return how often a conditional branch was taken and not taken, at least; None for other bundles."""
+    def branch_outcomes(self, walk: Walk, address: int) -> tuple[Bounds, Bounds] | None:
+        """Return how often a conditional branch was taken, and how often not; None for other bundles."""
         bundle = self.program.at[address]
         behind = self.program.behind.get(address)
         if bundle.kind not in BRANCHES or not bundle.kind.startswith("branch") or behind is None:
             return None
         last = self.program.bundles[self.program.index[address] + DELAY_SLOTS].address
-        ways = {int(fact[2]): n for fact, n in walk.counts.least.items() if fact[0] == "edge" and fact[1] == last}
         stays = {behind, *self.program.loops.get(last, ())}
-        taken = sum(n for dst, n in ways.items() if dst not in stays or dst == bundle.target)
-        return taken, sum(n for dst, n in ways.items() if dst in stays and dst != bundle.target)
+        taken: list[Bounds] = []
+        falls: list[Bounds] = []
+        for fact in walk.counts.most:
+            if fact[0] == "edge" and fact[1] == last:
+                is_taken = fact[2] not in stays or fact[2] == bundle.target
+                (taken if is_taken else falls).append(bounds(walk.counts, fact))
+        return added(taken), added(falls)
 
     def _pc_places(self) -> Table:
         if "aie_pc_events" not in self.trace.details:
@@ -398,6 +403,12 @@ def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
     return [LazyTable(spec, lambda spec=spec: paths().table(spec)) for spec in schema.TABLES]  # type: ignore[misc]
 
 
-def bounds(counts: Counts, fact: Fact) -> tuple[int, int | None]:
-    """Return how often something happened at least and at most; None: there is no most."""
+def bounds(counts: Counts, fact: Fact) -> Bounds:
+    """Return how often something happened."""
     return counts.least[fact], None if fact in counts.unbounded else counts.most[fact]
+
+
+def added(each: Sequence[Bounds]) -> Bounds:
+    """Return how often several things happened together."""
+    most = [n for _, n in each if n is not None]
+    return sum(n for n, _ in each), sum(most) if len(most) == len(each) else None

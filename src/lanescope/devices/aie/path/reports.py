@@ -46,8 +46,9 @@ def annotated(paths: Paths) -> Iterator[str]:
         said = [times(least, most) if most != 0 else "-"]
         remarks = []
         outcomes = paths.branch_outcomes(walk, bundle.address)
-        if outcomes is not None and any(outcomes):
-            remarks.append(f"taken {outcomes[0]}, not taken {outcomes[1]}")
+        if outcomes is not None and any(most != 0 for _, most in outcomes):
+            taken, falls = (times(*each) for each in outcomes)
+            remarks.append(f"taken {taken}, not taken {falls}")
         trips = [
             f"{n} x {'unknown' if passes < 0 else passes}{' and more' if is_least else ''}"
             for (le, passes, is_least), n in sorted(counts.trips.items())
@@ -72,10 +73,6 @@ def lcov(paths: Paths, listing: Path) -> Iterator[str]:
     by_file: dict[str, dict[int, list[int]]] = {}
     for (file, line), addresses in paths.by_line().items():
         by_file.setdefault(file, {})[line] = addresses
-    calls: dict[int, int] = {}
-    for fact, n in counts.least.items():
-        if fact[0] == "visit":
-            calls[int(fact[1])] = n
     for file, lines in sorted(by_file.items()):
         yield "TN:lanescope"
         yield f"SF:{listing.resolve() if file == program.source and not program.lines else file}"
@@ -84,16 +81,16 @@ def lcov(paths: Paths, listing: Path) -> Iterator[str]:
         for function in functions:
             yield f"FN:{line_of[function.address]},{function.name}"
         for function in functions:
-            yield f"FNDA:{calls.get(function.address, 0)},{function.name}"
+            yield f"FNDA:{counts.least['visit', function.address]},{function.name}"
         yield f"FNF:{len(functions)}"
-        yield f"FNH:{sum(calls.get(f.address, 0) > 0 for f in functions)}"
+        yield f"FNH:{sum(counts.least['visit', f.address] > 0 for f in functions)}"
         found = hit = 0
         for address, line in sorted(line_of.items()):
             outcomes = paths.branch_outcomes(walk, address)
             if outcomes is None:
                 continue
             is_met = counts.least["visit", address] > 0
-            for way, n in enumerate(outcomes):
+            for way, (n, _) in enumerate(outcomes):
                 yield f"BRDA:{line},{address},{way},{n if is_met else '-'}"
                 found, hit = found + 1, hit + (n > 0)
         yield f"BRF:{found}"

@@ -7,7 +7,10 @@ constant was written to.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
+from types import MappingProxyType
 
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.model_execution import Retired
@@ -40,7 +43,15 @@ class Run:
     data: bytes
 
 
-def run(program: Program, *, seed: int = 0, bundles: int = 10_000, trips: int = 12, taken: float = 0.5) -> Run:
+def run(
+    program: Program,
+    *,
+    seed: int = 0,
+    bundles: int = 10_000,
+    trips: int = 12,
+    taken: float = 0.5,
+    outcomes: Mapping[int, Sequence[bool]] = MappingProxyType({}),
+) -> Run:
     """Run a program from its first bundle, for so many bundles or until it halts.
 
     Args:
@@ -49,8 +60,9 @@ def run(program: Program, *, seed: int = 0, bundles: int = 10_000, trips: int = 
         bundles: most bundles to run.
         trips: most passes of a loop.
         taken: probability of each conditional branch.
+        outcomes: for branches by address: whether they are taken, in order, again and again.
     """
-    core = _Core(program, random.Random(seed), trips, taken)
+    core = _Core(program, random.Random(seed), trips, taken, outcomes)
     unit = FlowUnit()
     unit.start(program.bundles[0].address)
     while len(core.path) < bundles and core.step():
@@ -63,8 +75,11 @@ def run(program: Program, *, seed: int = 0, bundles: int = 10_000, trips: int = 
 
 
 class _Core:
-    def __init__(self, program: Program, rng: random.Random, trips: int, taken: float) -> None:
+    def __init__(
+        self, program: Program, rng: random.Random, trips: int, taken: float, outcomes: Mapping[int, Sequence[bool]]
+    ) -> None:
         self._program, self._rng, self._trips, self._taken = program, rng, trips, taken
+        self._outcomes = {address: cycle(known) for address, known in outcomes.items()}
         self.path: list[int] = []
         self.retired: list[tuple[Retired, int]] = []
         self._pc = program.bundles[0].address
@@ -111,7 +126,8 @@ class _Core:
     def _issue(self, bundle: Bundle) -> int | None:
         """Return where a branch goes; None: nowhere."""
         if bundle.kind in ATOM:
-            is_taken = self._rng.random() < self._taken
+            told = self._outcomes.get(bundle.address)
+            is_taken = next(told) if told is not None else self._rng.random() < self._taken
             self.retired.append((Retired.BRANCH, int(is_taken)))
             if not is_taken:
                 return None
