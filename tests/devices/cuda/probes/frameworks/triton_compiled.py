@@ -130,3 +130,37 @@ def test_of_disabled_probes_nothing_is_left(chip):
 
 def test_words_may_be_signed_for_pytorch():
     assert code(compiled(marked, 90, "*i64").asm["ptx"]) == code(compiled(marked, 90, "*u64").asm["ptx"])
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_matrix_product_of_make_gpu(chip):
+    """Loads stay between their markers, unless Triton pipelines the loop: then they are issued tiles ahead."""
+    from devices.cuda.probes.frameworks.benchmark import triton_matmul
+
+    names = ("a", "b", "c", "probes", "n", "depth", "TILE", "STEP")
+    types = ("*fp32", "*fp32", "*fp32", "*i64", "i32", "i32", "constexpr", "constexpr")
+    kernel = triton_matmul().matmul
+
+    def made(stages, **more):
+        signature = dict(zip(names, types, strict=True)) | dict.fromkeys(more, "constexpr")
+        source = ASTSource(kernel, signature, {"TILE": 64, "STEP": 32, **more})
+        options = {"num_stages": stages}
+        return triton.compile(source, target=GPUTarget("cuda", chip, 32), options=options).asm["ptx"]
+
+    def order(ptx):
+        marks = {
+            "stamp": "%globaltimer_lo",
+            "load": r"ld\.global.*b32|cp\.async\.c[ag]",
+            "use": "pmevent",
+            "store": r"st\.global.*b32",
+        }
+        found = [name for line in code(ptx) for name, pattern in marks.items() if re.search(pattern, line)]
+        return [name for name, before in zip(found, [None, *found], strict=False) if name != before]
+
+    assert order(made(1)) == ["stamp", "load", "use", "stamp", "use", "stamp", "store", "stamp"]
+    # What the page on markers says of pipelined loops.
+    assert order(made(3))[0] == "load"
+    assert order(made(3))[1:4] == ["stamp", "use", "stamp"]
+    bare = made(1, probes=None)
+    assert "globaltimer" not in bare
+    assert "pmevent" not in bare

@@ -190,6 +190,33 @@ def test_overhead_and_losses():
     assert s.trace().details["cuda_overhead"]["is_simulated"].tolist() == [True]
 
 
+def test_the_matrix_product_of_make_gpu():
+    from devices.cuda.probes.frameworks.benchmark import triton_matmul
+
+    matmul = triton_matmul()
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((32, 64), (64, 48)))
+    c = np.zeros((32, 48), np.float32)
+    grid = matmul.grid_of(32, 48, 16)
+    with session(events=matmul.EVENTS, blocks=grid, records_per_lane=matmul.records_of(64, 16)) as s:
+        arrays = (HostArray(a), HostArray(b), HostArray(c))
+        matmul.matmul[grid](*arrays, s.launch("matmul"), n=48, depth=64, TILE=16, STEP=16)
+    assert (c == a @ b).all()
+
+    def examined(count, steps):
+        checks = {}
+        found = matmul.examine(
+            s.trace(), lambda name, *, holds, seen: checks.update({name: (holds, seen)}), programs=count, steps=steps
+        )
+        return found, [name for name, (holds, _) in checks.items() if not holds]
+
+    every = "triton: every program has every region"
+    medians = dict.fromkeys(("median_load_ns", "median_dot_ns", "median_store_ns"), simclock.TICK_NS)
+    assert examined(6, 4) == (medians, [])
+    assert examined(6, 5)[1] == examined(7, 4)[1] == [every]
+    assert s.advice() == []
+
+
 def test_an_interpreter_without_the_hook_says_so(monkeypatch):
     monkeypatch.delattr(interpreter.InterpreterBuilder, "create_inline_asm")
     with pytest.raises(MissingToolError, match="no place for a clock"), ls.interpreted():
