@@ -72,6 +72,9 @@ docs: $(READY) ## build the documentation into docs/_build/html
 bench: $(READY) ## measure all families beside their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
 	@$(BIN)/python benchmarks/run.py $(BENCH)
 
+gpu: $(READY) ## run the probes on this machine's GPU: check them, measure them; GPU adds arguments: --quick, -o FOLDER
+	@$(BIN)/python benchmarks/gpu/run.py $(GPU)
+
 bench-check: $(READY) ## count instructions, and fail where a start, a decode or a writer takes more than it may
 	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 

@@ -26,7 +26,12 @@ inline dim3 blockDim, gridDim;
 
 namespace on_host {
 inline std::uint64_t now_ns, now_cycles;  // what the two clocks say, until someone sets them
-inline std::uint64_t step_ns = 1;         // by which the timer advances
+inline std::uint64_t step_ns = 1;         // the timer's step
+inline std::uint64_t advance_ns = 0;      // by which each reading moves the clocks on, and two cycles for each of these
+inline void pass(std::uint64_t ns) {
+    now_ns += ns;
+    now_cycles += 2 * ns;
+}
 inline std::uint64_t fences, uses;        // how often these were called
 inline std::uint32_t sms = 4;
 }  // namespace on_host

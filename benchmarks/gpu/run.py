@@ -1,0 +1,395 @@
+"""Run the probes on a GPU: ``python benchmarks/gpu/run.py [-o FOLDER] [--quick]`` (``make gpu``).
+
+Compiles the kernels beside this file, runs them, checks that the decoded markers say what is known about the kernels,
+and measures the timer's step, the cost of a marker and what probes do to a kernel's time. Leaves in the folder the raw
+buffers (``.npy`` with the names of their events; ``lanescope.open`` reads them) and ``report.json``.
+
+Needs the driver, and NVRTC (``pip install nvidia-cuda-nvrtc``) or nvcc. Exit status: 0 all is as it must be, 1 a check
+failed, 2 it could not be run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from compiler import compile_
+from driver import DriverError, Gpu
+
+import lanescope
+from lanescope.devices.cuda.probes.buffer import Plan
+from lanescope.devices.cuda.probes.cost import smallest_gap
+from lanescope.errors import LanescopeError, MissingToolError
+from lanescope.trace import Trace
+
+HERE = Path(__file__).resolve().parent
+OUT = HERE.parents[1] / "out" / "gpu"
+#: Version of the report.
+SCHEMA = 1
+STAGES = ["LOAD", "COMPUTE", "STORE"]
+STEPS = ["WAIT_EMPTY", "FILL", "WAIT_FULL", "SUM", "FULL", "EMPTY", "SLOT"]
+WARPS = ["load", "sum 0", "sum 1"]
+THREADS, DEPTH, WIDTH, CONSUMERS = 128, 2, 256, 2
+PLANTED_NS = (0, 500, 1_000, 5_000, 20_000, 100_000)
+#: How much longer than it was told to a planted region may last; an interrupted GPU takes no part in this.
+SLACK_NS = 5_000
+PROBED = {
+    "ls2": {},
+    "ls2_no_fence": {},
+    "ls2_payload": {"payload": True},
+    "ls2_clock64": {"clock": "clock64"},
+    "tirx": {"layout": "tirx"},
+}
+
+
+@dataclass
+class Report:
+    """What was measured, and what turned out as it must."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+
+    def check(self, name: str, *, holds: bool, seen: Any) -> None:
+        self.checks.append({"name": name, "holds": bool(holds), "seen": seen})
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [check for check in self.checks if not check["holds"]]
+
+
+@dataclass
+class Bench:
+    """The GPU, the sizes of the kernels, and where results go."""
+
+    gpu: Gpu
+    report: Report
+    out: Path
+    tiles: int
+    work: int
+    rounds: int
+
+    def save(self, name: str, words: np.ndarray, plan: Plan) -> None:
+        np.save(self.out / f"{name}.npy", words)
+        names = {"events": dict(plan.events), "groups": list(plan.groups)}
+        (self.out / f"{name}.events.json").write_text(json.dumps(names) + "\n")
+
+    def compare(self, off: Callable[[], None], on: Callable[[], None], reset: Callable[[], None]) -> dict[str, float]:
+        """Run a kernel without probes and with them in turn; times in ns."""
+        times: dict[str, list[float]] = {"off": [], "on": []}
+        for _ in range(self.rounds + 1):
+            times["off"].append(self.gpu.elapsed_ns(off))
+            reset()
+            times["on"].append(self.gpu.elapsed_ns(on))
+        found = {f"{name}_ns": median(values[1:]) for name, values in times.items()}
+        found |= {f"{name}_min_ns": min(values[1:]) for name, values in times.items()}
+        return found | {"ratio": found["on_ns"] / found["off_ns"], "rounds": self.rounds}
+
+
+def computed(values: np.ndarray, work: int) -> np.ndarray:
+    """Return what the kernels make of their inputs: so small integers that float32 is exact as long as it is."""
+    for _ in range(work):
+        values = values * np.float32(0.5) + np.float32(1)
+    return values
+
+
+def sound(report: Report, name: str, trace: Trace, plan: Plan) -> None:
+    """Check what holds for every buffer: no error, nothing lost, all lanes there, on multiprocessors that exist."""
+    found = [row["name"] for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]
+    # Cycles have no fixed length where the clock of the multiprocessors changes: worth telling, no fault of the probes.
+    errors = [stat for stat in found if stat != "cuda_clock_contradicts"]
+    report.figures.setdefault("stats", {})[name] = found
+    report.check(f"{name}: no error, nothing lost", holds=not errors, seen=errors)
+    lanes = list(trace.details["cuda_lanes"].rows())
+    report.check(f"{name}: every lane is there", holds=len(lanes) == plan.lanes, seen=len(lanes))
+
+
+def measure_timer(bench: Bench) -> None:
+    """Measure the step of the timer, from every reading that it takes."""
+    count = 512
+    out = bench.gpu.array(np.zeros(2 * count, np.uint64))
+    bench.gpu.kernel("timer", 1, 1, out, np.int32(count), np.uint64(200_000_000))()
+    bench.gpu.wait()
+    readings = out.get().reshape(-1, 2).astype(np.int64)
+    readings = readings[readings[:, 0] > 0]
+    steps = np.diff(readings[:, 0])
+    step = int(np.gcd.reduce(steps)) if len(steps) else 0
+    seen = {"readings": len(readings), "step_ns": step, "common_steps_ns": dict(Counter(steps.tolist()).most_common(4))}
+    if len(readings) > 1:
+        extent = readings[-1] - readings[0]
+        seen["mhz"] = round(float(extent[1] / extent[0] * 1000), 1)
+    bench.report.figures["globaltimer"] = seen
+    bench.report.check(
+        "the timer advances, and only forward", holds=len(steps) > 30 and bool((steps > 0).all()), seen=step
+    )
+    np.save(bench.out / "timer.npy", readings)
+
+
+def check_planted(bench: Bench) -> None:
+    """Regions that waited for known times must last that long."""
+    step = bench.report.figures["globaltimer"]["step_ns"]
+    blocks = bench.gpu.multiprocessors
+    plan = Plan.of(events=[f"{ns} ns" for ns in PLANTED_NS], blocks=blocks, records_per_lane=2 * len(PLANTED_NS))
+    probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.array(PLANTED_NS, np.uint64))
+    bench.gpu.kernel("planted", blocks, 1, wanted, np.int32(len(PLANTED_NS)), probes)()
+    bench.gpu.wait()
+    words = probes.get()
+    bench.save("planted", words, plan)
+    trace = plan.decode(words)
+    sound(bench.report, "planted", trace, plan)
+    sms = [row["sm"] for row in trace.details["cuda_lanes"].rows()]
+    bench.report.check(
+        "planted: multiprocessors exist", holds=max(sms) < 1024 and len(set(sms)) > 1, seen=len(set(sms))
+    )
+    worst = 0
+    for event, ns in enumerate(PLANTED_NS):
+        mask = trace.slices["name"] == f"{ns} ns"
+        found = trace.slices["dur"][mask]
+        least, most = (int(found.min()), int(found.max())) if len(found) else (0, 0)
+        worst = max(worst, most - ns)
+        holds = len(found) == blocks and least >= ns - step and most <= ns + SLACK_NS + 2 * step
+        bench.report.check(f"planted: event {event} lasts {ns} ns", holds=holds, seen=[least, most])
+    bench.report.figures["planted_over_ns"] = worst
+
+
+def measure_cost(bench: Bench) -> None:
+    """Measure cycles and ns of one marker by variant: a loop of instants, less the same loop without them."""
+    markers = 2000 if bench.rounds > 5 else 500
+    out = bench.gpu.array(np.zeros(1, np.uint64))
+    found: dict[str, dict[str, float]] = {}
+    mhz = bench.report.figures["globaltimer"].get("mhz")
+
+    def cycles(variant: str, probes: Any, slots: int, fresh: np.ndarray | None) -> float:
+        launch = bench.gpu.kernel(f"cost_{variant}", 1, 32, out, np.int32(markers), probes, np.uint64(slots))
+        taken = []
+        for _ in range(bench.rounds + 1):
+            if probes is not None:
+                probes.put(fresh)
+            launch()
+            bench.gpu.wait()
+            taken.append(int(out.get()[0]) / markers)
+        return median(taken[1:])
+
+    bare = cycles("off", None, 0, None)
+    for variant, options in PROBED.items():
+        ring = {} if variant == "tirx" else {"ring": True}
+        plan = Plan.of(
+            events=["none", "mark"], blocks=1, records_per_lane=markers if not ring else 256, **options, **ring
+        )
+        probes = bench.gpu.array(plan.new())
+        each = cycles(variant, probes, plan.words, plan.new()) - bare
+        words = probes.get()
+        bench.save(f"cost-{variant}", words, plan)
+        trace = plan.decode(words)
+        gap, _ = smallest_gap(trace)
+        found[variant] = {"cycles": round(each, 2), "min_gap_ticks": gap}
+        if mhz:
+            found[variant]["ns"] = round(each / mhz * 1000, 2)
+        offered = [row["offered"] for row in trace.details["cuda_lanes"].rows()]
+        if variant != "tirx":
+            bench.report.check(f"cost: {variant} counts every marker", holds=offered == [markers], seen=offered)
+    bench.report.figures["marker_cost"] = found
+
+
+def check_stages(bench: Bench) -> None:
+    """Load, compute, store in every variant: right results, right regions, and what probes do to its time."""
+    gpu, blocks = bench.gpu, 4 * bench.gpu.multiprocessors
+    random = np.random.default_rng(1)
+    data = random.integers(0, 1000, bench.tiles * blocks * THREADS).astype(np.float32)
+    expected = computed(data, bench.work)
+    source, target = gpu.array(data), gpu.array(np.zeros_like(data))
+    sizes = (np.int32(bench.tiles), np.int32(bench.work))
+    found: dict[str, Any] = {}
+    variants = [*PROBED, "ls2_no_consume"]
+    off = gpu.kernel("stages_off", blocks, THREADS, source, target, *sizes, None, np.uint64(0))
+    for variant in variants:
+        plan = Plan.of(events=STAGES, blocks=blocks, records_per_lane=6 * bench.tiles, **PROBED.get(variant, {}))
+        fresh = plan.new()
+        probes = gpu.array(fresh)
+        on = gpu.kernel(f"stages_{variant}", blocks, THREADS, source, target, *sizes, probes, np.uint64(plan.words))
+        target.put(np.zeros_like(data))
+        found[variant] = bench.compare(off, on, lambda p=probes, f=fresh: p.put(f))
+        words = probes.get()
+        bench.report.check(
+            f"stages: {variant} computes what it must", holds=bool((target.get() == expected).all()), seen=None
+        )
+        trace = plan.decode(words)
+        sound(bench.report, f"stages: {variant}", trace, plan)
+        per_lane = Counter((row["track_id"], row["name"]) for row in trace.slices.rows())
+        right = set(per_lane.values()) == {bench.tiles} and len(per_lane) == 3 * blocks
+        bench.report.check(
+            f"stages: {variant} has {bench.tiles} of each region a lane", holds=right, seen=len(per_lane)
+        )
+        wrong = out_of_order(trace, bench.tiles)
+        bench.report.check(f"stages: {variant} keeps their order", holds=wrong == 0, seen=wrong)
+        gap, step = smallest_gap(trace)
+        found[variant] |= {"min_gap_ticks": gap, "tick_step": step}
+        found[variant] |= {f"median_{name.lower()}_ns": _median(trace, name) for name in STAGES}
+        if variant in ("ls2", "tirx", "ls2_no_consume"):
+            bench.save(f"stages-{variant}", words, plan)
+        probes.free()
+    bench.report.figures["stages"] = found
+
+
+def out_of_order(trace: Trace, tiles: int) -> int:
+    """Return how many lanes have other records than begin and end of each stage in turn."""
+    (name,) = (name for name in ("cuda_ls2_records", "cuda_records") if name in trace.records)
+    table = trace.records[name]
+    is_stage = np.isin(table["kind"], ("begin", "end"))
+    order = np.lexsort((table["slot"][is_stage], table["lane"][is_stage]))
+    lanes = table["lane"][is_stage][order]
+    marks = 2 * table["event_id"][is_stage][order].astype(np.int64) + (table["kind"][is_stage][order] == "end")
+    expected = list(range(2 * len(STAGES))) * tiles
+    return sum(part.tolist() != expected for part in np.split(marks, np.flatnonzero(np.diff(lanes)) + 1))
+
+
+def _median(trace: Trace, name: str) -> float:
+    return float(np.median(trace.slices["dur"][trace.slices["name"] == name]))
+
+
+def check_pipeline(bench: Bench) -> None:
+    """One loading and two computing warps: right sums, every fill waited for, flows between the warps."""
+    gpu, blocks, tiles = bench.gpu, 2 * bench.gpu.multiprocessors, bench.tiles
+    random = np.random.default_rng(2)
+    data = random.integers(0, 8, (tiles, blocks, WIDTH)).astype(np.float32)
+    work = bench.work // 8
+    expected = np.zeros((blocks, 32), np.float32)
+    for tile in range(tiles):
+        for part in range(WIDTH // 32):
+            expected = expected + computed(data[tile, :, 32 * part : 32 * part + 32], work)
+    source, target = gpu.array(data), gpu.array(np.zeros((blocks, CONSUMERS, 32), np.float32))
+    sizes = (np.int32(tiles), np.int32(work))
+    off = gpu.kernel("pipeline_off", blocks, 32 * len(WARPS), source, target, *sizes, None)
+    found: dict[str, Any] = {}
+    for variant in ("ls2", "ls2_no_fence"):
+        plan = Plan.of(events=STEPS, groups=WARPS, blocks=blocks, records_per_lane=8 * tiles)
+        fresh = plan.new()
+        probes = gpu.array(fresh)
+        on = gpu.kernel(f"pipeline_{variant}", blocks, 32 * len(WARPS), source, target, *sizes, probes)
+        found[variant] = bench.compare(off, on, lambda p=probes, f=fresh: p.put(f))
+        sums = target.get()
+        close = np.allclose(sums[:, 0], expected, rtol=1e-4) and np.allclose(sums[:, 1], -expected, rtol=1e-4)
+        bench.report.check(f"pipeline: {variant} computes what it must", holds=close, seen=None)
+        words = probes.get()
+        bench.save(f"pipeline-{variant}", words, plan)
+        trace = plan.decode(words)
+        sound(bench.report, f"pipeline: {variant}", trace, plan)
+        names = Counter(trace.slices["name"].tolist())
+        expect = {"WAIT_EMPTY": 1, "FILL": 1, "WAIT_FULL": CONSUMERS, "SUM": CONSUMERS}
+        wanted = {name: count * blocks * tiles for name, count in expect.items()}
+        bench.report.check(f"pipeline: {variant} has every region", holds=dict(names) == wanted, seen=dict(names))
+        flows = blocks * (CONSUMERS * tiles + tiles - DEPTH)
+        bench.report.check(
+            f"pipeline: {variant} has every flow", holds=len(trace.flows) == flows, seen=len(trace.flows)
+        )
+        late = int((trace.flows["dst_ts"] < trace.flows["src_ts"]).sum())
+        bench.report.check(f"pipeline: {variant} no effect before its cause", holds=late == 0, seen=late)
+        values = Counter(trace.counters["value"].tolist())
+        slots = {float(slot): blocks * len(range(slot, tiles, DEPTH)) for slot in range(DEPTH)}
+        bench.report.check(f"pipeline: {variant} counts its slots", holds=dict(values) == slots, seen=dict(values))
+    bench.report.figures["pipeline"] = found
+
+
+def check_triton(bench: Bench) -> None:
+    """A Triton matmul with probes, where Triton and PyTorch are there."""
+    try:
+        from triton_matmul import measure
+    except ImportError as error:
+        bench.report.figures["triton_matmul"] = {"not_run": f"{error}"}
+        return
+    try:
+        bench.report.figures["triton_matmul"] = measure(bench.report.check, bench.out, rounds=bench.rounds)
+    except MissingToolError as error:
+        bench.report.figures["triton_matmul"] = {"not_run": str(error)}
+    except Exception as error:  # whatever Triton and PyTorch may raise
+        bench.report.check("check_triton comes to its end", holds=False, seen=f"{type(error).__name__}: {error}")
+
+
+def lines(report: dict[str, Any]) -> list[str]:
+    """Return the report as text."""
+    figures, device = report["figures"], report["device"]
+    found = [
+        f"{device['name']}, compute capability {device['architecture'] / 10}, driver for CUDA {device['driver']}, "
+        f"{report['compiler']}, {report['date']}"
+    ]
+    if "globaltimer" in figures:
+        timer = figures["globaltimer"]
+        found.append(f"globaltimer: steps of {timer['step_ns']} ns; multiprocessors at {timer.get('mhz', '?')} MHz")
+    for variant, cost in figures.get("marker_cost", {}).items():
+        time = f", {cost['ns']:.1f} ns" if "ns" in cost else ""
+        found.append(f"marker {variant}: {cost['cycles']:.1f} cycles{time} in a loop of nothing else")
+    compared = {
+        f"{kernel} {name}": row for kernel in ("stages", "pipeline") for name, row in figures.get(kernel, {}).items()
+    }
+    matmul = figures.get("triton_matmul", {"not_run": "see the checks"})
+    if "not_run" in matmul:
+        found.append(f"Triton matmul: not run: {matmul['not_run']}")
+    else:
+        compared["Triton matmul"] = matmul
+    for name, row in compared.items():
+        found.append(f"{name}: {row['on_ns']:,.0f} ns, {row['off_ns']:,.0f} ns without, x {row['ratio']:.4f}")
+    loads = {name: row.get("median_load_ns") for name, row in figures.get("stages", {}).items()}
+    if {"ls2", "ls2_no_consume"} <= set(loads):
+        found.append(f"LOAD, median: {loads['ls2']:,.0f} ns with consume, {loads['ls2_no_consume']:,.0f} ns without")
+    good = [check for check in report["checks"] if check["holds"]]
+    found.append(f"checks: {len(good)} of {len(report['checks'])} hold")
+    found += [f"  FAILED {check['name']}: {check['seen']}" for check in report["checks"] if not check["holds"]]
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("-o", "--output", type=Path, default=OUT, help="folder for buffers and report")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
+    parser.add_argument("--driver", default="libcuda.so.1", help="the driver's library")
+    given = parser.parse_args(arguments)
+    try:
+        gpu = Gpu(given.driver)
+        code, compiler = compile_(HERE / "kernels.cu", gpu.architecture)
+    except MissingToolError as error:
+        print(f"lanescope: {error}", file=sys.stderr)
+        return 2
+    gpu.load(code)
+    given.output.mkdir(parents=True, exist_ok=True)
+    report = Report()
+    sizes = {"tiles": 4, "work": 8, "rounds": 2} if given.quick else {"tiles": 16, "work": 256, "rounds": 30}
+    bench = Bench(gpu, report, given.output, **sizes)
+    for section in (measure_timer, check_planted, measure_cost, check_stages, check_pipeline, check_triton):
+        try:
+            section(bench)
+        except (DriverError, LanescopeError) as error:
+            # What was found so far is worth keeping; behind an error of the driver nothing works any more.
+            report.check(f"{section.__name__} comes to its end", holds=False, seen=str(error))
+            if isinstance(error, DriverError):
+                break
+    whole = {
+        "schema": SCHEMA,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "lanescope": lanescope.__version__,
+        "device": {
+            "name": gpu.name,
+            "architecture": gpu.architecture,
+            "multiprocessors": gpu.multiprocessors,
+            "driver": gpu.driver,
+        },
+        "compiler": compiler,
+        "sizes": sizes,
+        "figures": report.figures,
+        "checks": report.checks,
+    }
+    (given.output / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
+    print("\n".join(lines(whole)))
+    print(f"report and buffers: {given.output}")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
