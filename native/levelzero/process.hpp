@@ -14,15 +14,37 @@ namespace lanescope::levelzero {
 class Mutex {
 public:
     void lock() {
-        if (mutex_.try_lock()) return;
+        // It is held for a moment only: who comes to it then looks again some times before it sleeps. Looking does not
+        // take the memory away from the thread that holds it.
+        for (int i = 0; i < looks; ++i) {
+            if (!held_.load(std::memory_order_relaxed) && try_lock()) return;
+            pause();
+        }
         waits_.fetch_add(1, std::memory_order_relaxed);
         mutex_.lock();
+        held_.store(true, std::memory_order_relaxed);
     }
-    void unlock() { mutex_.unlock(); }
+    bool try_lock() {
+        if (!mutex_.try_lock()) return false;
+        held_.store(true, std::memory_order_relaxed);
+        return true;
+    }
+    void unlock() {
+        held_.store(false, std::memory_order_relaxed);
+        mutex_.unlock();
+    }
     u64 waits() const { return waits_.load(std::memory_order_relaxed); }
 
 private:
+    static constexpr int looks = 200;
+    static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+
     std::mutex mutex_;
+    std::atomic<bool> held_ = false;
     std::atomic<u64> waits_ = 0;
 };
 

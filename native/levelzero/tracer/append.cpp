@@ -88,14 +88,15 @@ void begin(Append& append) {
         if (append.reason == Reason::none) {
             append.reason = Reason::no_memory;
             Context& context = *list->context;
+            list->owner = &local;
             const bool is_inline = list->computes && !all.options.host_read;
             const bool is_chained = !is_inline && append.user != nullptr;
             UserEvent* user = append.user == nullptr ? nullptr : user_event(all, &context, append.user);
             if ((append.user == nullptr || user != nullptr) && (!is_chained || has_eight(context))) {
-                if (Injected* event = take(context)) {
+                if (Injected* event = take(*list)) {
                     Slot* slot = reserve(*list, batch);
                     if (slot == nullptr) {
-                        put(*event, false);
+                        put(*event, false, list);
                     } else {
                         append.reason = Reason::none;
                         append.slot = slot;
@@ -226,7 +227,7 @@ void collect_if_synchronous(const Append& append) {
     if (append.slot == nullptr || !append.data->synchronous) return;
     State& all = state();
     Hold hold;
-    if (!all.has_ended) harvest_and_write(all, hold, false);
+    if (!all.has_ended) harvest_and_write(all, hold, false, append.data);
 }
 
 void signalled_untimed(Handle event) {

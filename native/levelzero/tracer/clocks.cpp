@@ -98,7 +98,7 @@ void synced(Call& call, bool full) {
     if (!all.options.timing || local.holds) return;
     if (all.live.load(std::memory_order_relaxed) != 0) {
         Hold hold;
-        if (!all.has_ended) harvest_and_write(all, hold, full);
+        if (!all.has_ended) harvest_and_write(all, hold, full, nullptr, call.now());
     }
     Device* device = all.first_device.load(std::memory_order_acquire);
     for (; device != nullptr; device = device->next) {

@@ -98,6 +98,11 @@ struct List {
     u64 chunks = 0;                  // ever
     u64 asked = 0;                   // place of the slot whose status was asked for last when there was no more budget
     u64 live = 0;
+    const void* owner = nullptr;     // the thread that used it last
+    u64 looked = 0;                  // when its results were collected last, host ns
+    Injected* events = nullptr;      // free ones that this list used before: they stay with its thread
+    Chunk* spare = nullptr;          // such chunks
+    u32 spares = 0;
     List *next = nullptr, *previous = nullptr;  // lists with live slots
     u32 untimed_count[reason_count] = {};
     u32 reason_code[reason_count] = {};
@@ -166,20 +171,22 @@ private:
 
 struct State {
     Options options;
-    Mutex mutex;
-    std::condition_variable_any changed;
+    // What every operation changes lies together.
+    alignas(64) Mutex mutex;
+    std::atomic<u64> live = 0;         // of all lists
+    u64 moment = 1;
+    List* active = nullptr;            // lists with live slots
+    alignas(64) std::condition_variable_any changed;
     HandleMap<List> lists;
     HandleMap<Context> contexts;
     HandleMap<Device> devices;
     HandleMap<Queue> queues;
     HandleMap<UserEvent> events;
-    List* active = nullptr;  // lists with live slots
     UserEvent* free_events = nullptr;
     u32 last_list = 0;
-    u64 last_event = 0, moment = 1;
+    u64 last_event = 0;
     std::atomic<bool> has_ended = false;
     bool has_said[reason_count] = {};
-    std::atomic<u64> live = 0;         // of all lists
     std::atomic<Device*> first_device = nullptr;
 };
 

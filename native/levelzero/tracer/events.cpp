@@ -29,7 +29,12 @@ void destroy(Injected& event) {
 
 }  // namespace
 
-Injected* take(Context& context) {
+Injected* take(List& list) {
+    Context& context = *list.context;
+    if (Injected* event = list.events) {
+        list.events = event->next;
+        return event;
+    }
     if (Injected* event = context.events) {
         context.events = event->next;
         return event;
@@ -41,7 +46,7 @@ Injected* take(Context& context) {
     return made;
 }
 
-void put(Injected& event, bool was_used) {
+void put(Injected& event, bool was_used, List* list) {
     if (event.pins != 0) {
         event.is_put = true;
         return;
@@ -56,8 +61,9 @@ void put(Injected& event, bool was_used) {
     }
     if (is_free) {
         event.is_put = false;
-        event.next = context.events;
-        context.events = &event;
+        Injected*& free = list != nullptr ? list->events : context.events;
+        event.next = free;
+        free = &event;
     } else {
         --context.made_events;
         destroy(event);
@@ -67,7 +73,7 @@ void put(Injected& event, bool was_used) {
 void unpin(Slot& slot) {
     while (Pin* pin = slot.pins) {
         slot.pins = pin->next;
-        if (--pin->event->pins == 0 && pin->event->is_put) put(*pin->event);
+        if (--pin->event->pins == 0 && pin->event->is_put) put(*pin->event, true);
         delete pin;
     }
 }

@@ -18,6 +18,7 @@ void each_slot(const List& list, F f) {
 
 void start_run(List& list, bool quiet) {
     ++list.run;
+    list.owner = &local;
     each_slot(list, [&](Slot& slot) {
         // Else what hands the signal on would see that of the run before.
         if (slot.run > 0) driver().zeEventHostReset(slot.injected->event);

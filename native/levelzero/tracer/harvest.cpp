@@ -32,6 +32,10 @@ enum class Found : u8 { nothing, result, failure };
 
 u64 word(const u64& at) { return std::atomic_ref(const_cast<u64&>(at)).load(std::memory_order_acquire); }
 
+// How long a list that another thread uses is left to it. That thread collects its results itself, or somebody will; two
+// threads that take turns at one list's memory cost more than all the rest.
+constexpr i64 fresh_ns = 1'000'000;
+
 u64 place_of(Slot& slot) { return chunk_of(slot).number * chunk_slots + slot.index + 1; }
 
 // Whether the result of a slot is there. Never waits.
@@ -158,11 +162,12 @@ Walk harvest_list(State& all, List& list, Batch& batch, u32& budget) {
 
 }  // namespace
 
-bool harvest(State& all, Batch& batch, bool full, List* only) {
+bool harvest(State& all, Batch& batch, bool full, List* only, u64 now) {
     u32 budget = full ? ~u32{0} : all.options.budget;
     if (only != nullptr) return only->live == 0 || harvest_list(all, *only, batch, budget) != Walk::full;
     for (List *list = all.active, *next = nullptr; list != nullptr; list = next) {
         next = list->next;
+        if (now != 0 && list->owner != &local && static_cast<i64>(now - list->looked) < fresh_ns) continue;
         switch (harvest_list(all, *list, batch, budget)) {
             case Walk::full: return false;
             case Walk::poor:
@@ -171,14 +176,15 @@ bool harvest(State& all, Batch& batch, bool full, List* only) {
                 break;
             case Walk::done: break;
         }
+        if (now != 0) list->looked = now;
     }
     return true;
 }
 
-void harvest_and_write(State& all, Hold& hold, bool full, List* only) {
+void harvest_and_write(State& all, Hold& hold, bool full, List* only, u64 now) {
     Batch batch;
     for (bool is_done = false; !is_done;) {
-        is_done = harvest(all, batch, full, only);
+        is_done = harvest(all, batch, full, only, now);
         hold.unlock();
         batch.write();
         hold.lock();

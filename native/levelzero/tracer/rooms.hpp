@@ -31,9 +31,10 @@ private:
 
 // --- events of ours (events.cpp) ----------------------------------------------------------------------------------
 
-Injected* take(Context& context);
-// Gives back an event that no command uses any more; `was_used`: a command may have signalled it.
-void put(Injected& event, bool was_used = true);
+Injected* take(List& list);
+// Gives back an event that no command uses any more, to its context or to a list that will use it again; `was_used`: a
+// command may have signalled it.
+void put(Injected& event, bool was_used, List* list = nullptr);
 void unpin(Slot& slot);
 // Whether the host memory that chains copy from is there.
 bool has_eight(Context& context);
@@ -68,9 +69,10 @@ void empty(List& list, Leftover& left);
 // --- collecting (harvest.cpp) -------------------------------------------------------------------------------------
 
 // Collects what is there, of one list or of all. False: the batch is full and there may be more.
-bool harvest(State& all, Batch& batch, bool full, List* only = nullptr);
-// Collects and writes all that is there; M is free while it writes.
-void harvest_and_write(State& all, Hold& hold, bool full, List* only = nullptr);
+bool harvest(State& all, Batch& batch, bool full, List* only = nullptr, u64 now = 0);
+// Collects and writes all that is there; M is free while it writes. With the time, lists that another thread uses are left
+// to it if somebody has looked at them a moment ago.
+void harvest_and_write(State& all, Hold& hold, bool full, List* only = nullptr, u64 now = 0);
 // Waits for all results of a list; M is free while it waits.
 void force_sync(State& all, Hold& hold, List& list);
 // Gives up the results that a list still awaits; `is_gone`: its events may be used by the device for ever.

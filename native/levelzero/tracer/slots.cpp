@@ -11,7 +11,16 @@ namespace {
 // Chunks without a list that a context keeps.
 constexpr u32 most_free_chunks = 16;
 
-Chunk* take_chunk(Context& context) {
+// ... and a list.
+constexpr u32 most_spares = 2;
+
+Chunk* take_chunk(List& list) {
+    Context& context = *list.context;
+    if (Chunk* chunk = list.spare) {
+        list.spare = chunk->next;
+        --list.spares;
+        return chunk;
+    }
     if (Chunk* chunk = context.chunks) {
         context.chunks = chunk->next;
         --context.free_chunks;
@@ -45,7 +54,7 @@ Slot* reserve(List& list, Batch& batch) {
     if (tail == nullptr || tail->used == chunk_slots) {
         // Memory stays bounded even where nobody ever synchronises.
         if (list.immediate && list.live != 0) harvest(state(), batch, false, &list);
-        Chunk* made = take_chunk(*list.context);
+        Chunk* made = take_chunk(list);
         if (made == nullptr) return nullptr;
         made->list = &list;
         made->number = list.chunks++;
@@ -96,7 +105,8 @@ void release(Slot& slot) {
     --chunk_of(slot).held;
     if (slot.user != nullptr && slot.user->id == slot.user_id && slot.user->newest == &slot) slot.user->newest = nullptr;
     unpin(slot);
-    put(*slot.injected, slot.run != 0);
+    List& list = *chunk_of(slot).list;
+    put(*slot.injected, slot.run != 0, list.immediate ? &list : nullptr);
 }
 
 void retire(List& list, Chunk& chunk) {
@@ -106,10 +116,11 @@ void retire(List& list, Chunk& chunk) {
     }
     (chunk.previous != nullptr ? chunk.previous->next : list.first) = chunk.next;
     (chunk.next != nullptr ? chunk.next->previous : list.last) = chunk.previous;
-    Context& context = *chunk.context;
-    chunk.next = context.chunks;
-    context.chunks = &chunk;
-    ++context.free_chunks;
+    const bool stays = list.immediate && list.spares < most_spares;
+    Chunk*& free = stays ? list.spare : chunk.context->chunks;
+    chunk.next = free;
+    free = &chunk;
+    ++(stays ? list.spares : chunk.context->free_chunks);
 }
 
 void empty(List& list, Leftover& left) {
@@ -121,6 +132,18 @@ void empty(List& list, Leftover& left) {
         }
     }
     while (list.first != nullptr) retire(list, *list.first);
+    while (Chunk* chunk = list.spare) {
+        list.spare = chunk->next;
+        chunk->next = context.chunks;
+        context.chunks = chunk;
+        ++context.free_chunks;
+    }
+    list.spares = 0;
+    while (Injected* event = list.events) {
+        list.events = event->next;
+        event->next = context.events;
+        context.events = event;
+    }
     list.cursor = nullptr;
     list.cursor_index = 0;
     list.asked = 0;

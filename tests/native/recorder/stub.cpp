@@ -54,6 +54,66 @@ ze_result_t append_barrier(ze_command_list_handle_t, ze_event_handle_t, uint32_t
 }
 ze_result_t query_status(ze_event_handle_t) { return ZE_RESULT_NOT_READY; }
 
+#ifdef RECORDER_STUB_TIMED
+// With timestamps: every command has ended when it has been appended, and so has a query of its ticks.
+uint64_t clock_ticks() {
+    static thread_local uint64_t ticks = 1'000'000;
+    return ticks += 100;
+}
+ze_result_t get_groups(ze_device_handle_t, uint32_t* count, ze_command_queue_group_properties_t* out) {
+    if (out != nullptr && *count != 0) out->flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE;
+    *count = 1;
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t get_timestamps(ze_device_handle_t, uint64_t* host, uint64_t* device) {
+    *host = 0;
+    *device = clock_ticks();
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t create_pool(ze_context_handle_t, const ze_event_pool_desc_t*, uint32_t, ze_device_handle_t*, ze_event_pool_handle_t* out) {
+    *out = handle<ze_event_pool_handle_t>();
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t destroy_pool(ze_event_pool_handle_t) { return ZE_RESULT_SUCCESS; }
+ze_result_t create_event(ze_event_pool_handle_t, const ze_event_desc_t*, ze_event_handle_t* out) {
+    *out = reinterpret_cast<ze_event_handle_t>(new Object);
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t destroy_event(ze_event_handle_t event) {
+    delete reinterpret_cast<Object*>(event);
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t reset_event(ze_event_handle_t) { return ZE_RESULT_SUCCESS; }
+ze_result_t synchronize_event(ze_event_handle_t, uint64_t) { return ZE_RESULT_SUCCESS; }
+ze_result_t query_ticks(ze_event_handle_t, ze_kernel_timestamp_result_t* out) {
+    const uint64_t now = clock_ticks() & 0xffffffff;
+    *out = {{now - 50, now}, {now - 50, now}};
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t create_queue(ze_context_handle_t, ze_device_handle_t, const ze_command_queue_desc_t*, ze_command_queue_handle_t* out) {
+    *out = handle<ze_command_queue_handle_t>();
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t synchronize_queue(ze_command_queue_handle_t, uint64_t) { return ZE_RESULT_SUCCESS; }
+ze_result_t append_kernel(ze_command_list_handle_t, ze_kernel_handle_t, const ze_group_count_t*, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t append_copy(ze_command_list_handle_t, void*, const void*, size_t, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t append_query(ze_command_list_handle_t, uint32_t, ze_event_handle_t* events, void* to, const size_t* offsets, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
+    return query_ticks(*events, reinterpret_cast<ze_kernel_timestamp_result_t*>(static_cast<char*>(to) + *offsets));
+}
+ze_result_t allocate(ze_context_handle_t, const ze_host_mem_alloc_desc_t*, size_t size, size_t, void** out) {
+    *out = new char[size];
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t release(ze_context_handle_t, void* memory) {
+    delete[] static_cast<char*>(memory);
+    return ZE_RESULT_SUCCESS;
+}
+#endif
+
 }  // namespace
 
 #define VISIBLE extern "C" __attribute__((visibility("default")))
@@ -64,16 +124,27 @@ ze_result_t query_status(ze_event_handle_t) { return ZE_RESULT_NOT_READY; }
 
 GETTER(zeGetGlobalProcAddrTable, ze_global_dditable_t, t->pfnInit = init)
 GETTER(zeGetDriverProcAddrTable, ze_driver_dditable_t, t->pfnGet = list<ze_driver_handle_t>; t->pfnGetProperties = get_driver_properties; t->pfnGetExtensionProperties = get_extensions)
-GETTER(zeGetDeviceProcAddrTable, ze_device_dditable_t, t->pfnGet = get_devices; t->pfnGetProperties = get_properties)
 GETTER(zeGetContextProcAddrTable, ze_context_dditable_t, t->pfnCreate = create_context)
+#ifdef RECORDER_STUB_TIMED
+GETTER(zeGetDeviceProcAddrTable, ze_device_dditable_t, t->pfnGet = get_devices; t->pfnGetProperties = get_properties; t->pfnGetCommandQueueGroupProperties = get_groups; t->pfnGetGlobalTimestamps = get_timestamps)
+GETTER(zeGetCommandListProcAddrTable, ze_command_list_dditable_t, t->pfnCreateImmediate = create_list; t->pfnDestroy = destroy_list; t->pfnAppendBarrier = append_barrier; t->pfnAppendLaunchKernel = append_kernel; t->pfnAppendMemoryCopy = append_copy; t->pfnAppendQueryKernelTimestamps = append_query)
+GETTER(zeGetCommandQueueProcAddrTable, ze_command_queue_dditable_t, t->pfnCreate = create_queue; t->pfnSynchronize = synchronize_queue)
+GETTER(zeGetEventPoolProcAddrTable, ze_event_pool_dditable_t, t->pfnCreate = create_pool; t->pfnDestroy = destroy_pool)
+GETTER(zeGetEventProcAddrTable, ze_event_dditable_t, t->pfnCreate = create_event; t->pfnDestroy = destroy_event; t->pfnHostReset = reset_event; t->pfnHostSynchronize = synchronize_event; t->pfnQueryStatus = query_status; t->pfnQueryKernelTimestamp = query_ticks)
+GETTER(zeGetMemProcAddrTable, ze_mem_dditable_t, t->pfnAllocHost = allocate; t->pfnFree = release)
+#else
+GETTER(zeGetDeviceProcAddrTable, ze_device_dditable_t, t->pfnGet = get_devices; t->pfnGetProperties = get_properties)
 GETTER(zeGetCommandListProcAddrTable, ze_command_list_dditable_t, t->pfnCreateImmediate = create_list; t->pfnDestroy = destroy_list; t->pfnAppendBarrier = append_barrier)
 GETTER(zeGetEventProcAddrTable, ze_event_dditable_t, t->pfnQueryStatus = query_status)
+#endif
 
 #define ZE(name) EMPTY(zeGet##name##ProcAddrTable)
 #define ZET(name) EMPTY(zetGet##name##ProcAddrTable)
 #define ZES(name) EMPTY(zesGet##name##ProcAddrTable)
-ZE(DeviceExp) ZE(CommandQueue) ZE(EventExp) ZE(EventPool) ZE(Fence) ZE(Image) ZE(ImageExp) ZE(Kernel) ZE(KernelExp)
-ZE(Mem) ZE(Module) ZE(ModuleBuildLog) ZE(PhysicalMem) ZE(Sampler) ZE(VirtualMem) ZE(FabricEdgeExp) ZE(FabricVertexExp)
+#ifndef RECORDER_STUB_TIMED
+ZE(CommandQueue) ZE(EventPool) ZE(Mem)
+#endif
+ZE(DeviceExp) ZE(EventExp) ZE(Fence) ZE(Image) ZE(ImageExp) ZE(Kernel) ZE(KernelExp) ZE(Module) ZE(ModuleBuildLog) ZE(PhysicalMem) ZE(Sampler) ZE(VirtualMem) ZE(FabricEdgeExp) ZE(FabricVertexExp)
 ZET(Device) ZET(Context) ZET(CommandList) ZET(Kernel) ZET(Module) ZET(Debug) ZET(Metric) ZET(MetricGroup)
 ZET(MetricGroupExp) ZET(MetricQuery) ZET(MetricQueryPool) ZET(MetricStreamer) ZET(TracerExp)
 ZES(Device) ZES(Driver) ZES(Diagnostics) ZES(Engine) ZES(FabricPort) ZES(Fan) ZES(Firmware) ZES(Frequency) ZES(Led)
