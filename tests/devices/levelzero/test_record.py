@@ -750,6 +750,12 @@ def test_the_table_agrees_with_the_headers(require_tool, tool, version):
         assert version > 4 or len(theirs[table.lower()]) == len(names)
 
 
+def test_every_kind_of_record_is_explained():
+    kinds = set(re.findall(r"^RECORD\((\w+),", (ROOT / "native/levelzero/records.def").read_text(), re.M))
+    rows = re.findall(r"^\| (`.*?`) \| .* \| .* \|$", (ROOT / "docs/howto/record.md").read_text(), re.M)
+    assert kinds <= {name.strip("`") for row in rows for name in row.split(", ")}
+
+
 def test_results_are_named_as_in_the_headers(require_tool):
     header = (require_tool("levelzero-newest") / "include/level_zero/ze_api.h").read_text()
     named = re.findall(r'\{(\w+), "(ZE_RESULT_\w+)"\},', (ROOT / "native/levelzero/enums.hpp").read_text())
