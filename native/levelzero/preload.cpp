@@ -1,6 +1,6 @@
-// Brings the recorder into a program before its loader looks for a tracing layer: a library of that name which is there
-// already is the one that the loader gets, wherever else it would have looked. For programs and loaders that name a folder
-// for what they open (DT_RPATH), which comes before LD_LIBRARY_PATH.
+// Brings the recorder into a program before its loader looks for a tracing layer: where a library of that name is there
+// already the loader gets it, wherever else it would have looked. For programs and loaders that name a folder for what
+// they open (DT_RPATH), which comes before LD_LIBRARY_PATH.
 #include <dlfcn.h>
 
 #include <cstdlib>
