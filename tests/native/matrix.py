@@ -25,8 +25,6 @@ from native.matrix_run import FAULTS, HABITS, THREADED, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
-#: A habit under which every program can run, for the output that is right.
-REFERENCE = "free order"
 
 
 def cases(bench: Bench, rows: set[str], habits: set[str], *, threaded_only: bool = False) -> Iterator[Case]:
@@ -54,26 +52,23 @@ def _work_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"lanescope-matrix-{os.getppid()}-{os.getpid()}"
 
 
-def _verify(bench: Bench, references: dict[tuple[str, str, str], str], case: Case) -> tuple[Case, Verdict]:
-    key = (case.row.name, case.lists, case.engine)
-    return case, bench.verify(case, references[key], _work_folder())
+def _verify(bench: Bench, references: dict[Case, str], case: Case) -> tuple[Case, Verdict]:
+    return case, bench.verify(case, references[case.plain()], _work_folder())
 
 
-def _reference(bench: Bench, case: Case) -> tuple[tuple[str, str, str], str]:
-    folder = matrix_run.fresh(_work_folder())
-    ran = bench.run_case(case, folder, recorded=False)
+def _reference(bench: Bench, case: Case) -> tuple[Case, str]:
+    ran = bench.run_case(case, matrix_run.fresh(_work_folder()), recorded=False)
     if ran.status != 0:
         raise RuntimeError(f"{case} fails without the recorder: {ran.out}{ran.err}")
-    return (case.row.name, case.lists, case.engine), ran.out
+    return case, ran.out
 
 
 def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run the matrix; print it as a table."""
     wanted = list(cases(bench, arguments.rows, arguments.habits, threaded_only=arguments.sanitize == "thread"))
-    firsts = {(case.row.name, case.lists, case.engine): case for case in wanted}
     found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        plain = [Case(case.row, case.lists, case.engine, REFERENCE) for case in firsts.values()]
+        plain = dict.fromkeys(case.plain() for case in wanted)
         references = dict(pool.map(partial(_reference, bench), plain))
         for case, verdict in pool.map(partial(_verify, bench, references), wanted, chunksize=4):
             found[case.row.name, case.lists, case.engine].append((case, verdict))

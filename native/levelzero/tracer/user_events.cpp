@@ -23,13 +23,29 @@ void event_destroyed(Call& call, Handle handle) {
 bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
     State& all = state();
     if (local.holds || !all.options.timing) return false;
-    Batch batch;
     bool is_ours = false;
     {
         Hold hold;
         const UserEvent* event = all.events.find(handle);
         if (event == nullptr) return false;
-        if (!all.has_ended) harvest(all, batch, false);
+        // Of the list that signals it everything, however much that is. While it is written another thread may end the
+        // list, so what is known of the event is looked up again.
+        for (bool is_done = all.has_ended || event->newest == nullptr; !is_done;) {
+            Batch batch;
+            is_done = harvest(all, batch, true, chunk_of(*event->newest).list);
+            hold.unlock();
+            batch.write();
+            hold.lock();
+            event = all.events.find(handle);
+            if (event == nullptr) return false;
+            is_done = is_done || all.has_ended || event->newest == nullptr;
+        }
+        if (!all.has_ended) {
+            // Of the others what costs little.
+            harvest_and_write(all, hold, false);
+            event = all.events.find(handle);
+            if (event == nullptr) return false;
+        }
         is_ours = event->seen != 0 && !event->untimed_last;
         if (is_ours) {
             if (shift_ns != nullptr) {
@@ -47,7 +63,6 @@ bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
             ticks = event->result;
         }
     }
-    batch.write();
     return is_ours;
 }
 

@@ -143,6 +143,28 @@ void n9(World& world, Shape shape, int) {
     }
 }
 
+// More results are there than are collected at once, of another thread's list that was looked at just before.
+void s20(World& world, Shape shape, int) {
+    const Event a(world, "a", true), g(world, "g", false), h(world, "h", false);
+    world.prepare({"k", "last"});
+    Work work(world, "L", shape);
+    std::thread([&] {
+        for (int i = 0; i < 140; ++i) work.op("k" + std::to_string(i), nullptr, {&g}, "k");
+        work.barrier("X");
+        work.op("last", &a);
+        work.submit();
+    }).join();
+    h.signal();
+    h.sync();  // all lists are looked at, and nothing has ended
+    g.signal();
+    while (world.count("last") == 0) {
+    }
+    a.sync();
+    a.tell_ticks("last");
+    work.sync();
+    a.tell_ticks("last");
+}
+
 }  // namespace
 
 const std::vector<Row> order_rows = {
@@ -155,4 +177,5 @@ const std::vector<Row> order_rows = {
      threaded | overlapping | interleaving},
     {"N8", "two signallers, one has ended", n8, immediate | out_of_order | both_engines, plain},
     {"N9", "asked before the Append returns", n9, immediate | both_orders | both_engines, threaded},
+    {"S20", "many results, one is asked for", s20, all_lists, threaded},
 };
