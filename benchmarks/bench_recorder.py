@@ -1,6 +1,6 @@
 """The recorder of Level Zero: what it adds to a call of a driver that does nothing, and what a recording weighs.
 
-Times are those of the processor, the best of five rounds; each thread has a list of its own.
+Operations are not timed on the device here. Times are those of the processor, the best of five rounds; each thread has a list of its own.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def run() -> list[Row]:
         weight = _weight(Path(scratch) / "recording")
     rows = [
         Row(f"{what}, {way}", costs[way, 1][index], "ns")
-        for index, what in enumerate(("AppendBarrier", "EventQueryStatus"))
+        for index, what in enumerate(("AppendBarrier", "EventQueryStatus", "EventHostReset"))
         for way in WAYS
     ]
-    append, status = zip(*(costs[way, 1] for way in WAYS), strict=True)
+    append, _, reset = zip(*(costs[way, 1] for way in WAYS), strict=True)
     many = costs["recorded", THREADS][0]
     return [
         *rows,
-        Row("untimed call through the recorder, nothing written", status[1] / status[0], "x", 1.6),
+        Row("untimed call through the recorder, nothing written", reset[1] / reset[0], "x", 1.6),
         Row("added to an AppendBarrier, all written", append[3] - append[0], "ns", 150),
         Row(
             f"rate of {THREADS} threads, by processor time",
@@ -64,12 +64,13 @@ def run() -> list[Row]:
     ]
 
 
-def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str) -> tuple[float, float]:
-    """Return ns of an AppendBarrier and of an EventQueryStatus."""
+def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str) -> tuple[float, ...]:
+    """Return ns of an AppendBarrier, of an EventQueryStatus and of an EventHostReset."""
     environment = {
         **os.environ,
         "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_stub.so"),
         "LD_LIBRARY_PATH": str(levelzero / "lib"),
+        "LANESCOPE_ZE_TIMING": "0",
     }
     command = [str(programs / "recorder_cost"), str(threads), str(CALLS)]
     options = WAYS[way]
@@ -78,8 +79,7 @@ def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str)
         record = [sys.executable, "-m", "lanescope", "record", "--force", "--no-summary", "-o", output]
         command = [*record, *options, "--", *command]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    append, status = map(float, done.stdout.split())
-    return append, status
+    return tuple(map(float, done.stdout.split()))
 
 
 def _weight(folder: Path) -> float:

@@ -1,5 +1,6 @@
-// What one call costs: `cost THREADS CALLS` prints the ns of an AppendBarrier and of an EventQueryStatus, the best of
-// five rounds; each thread has a list of its own, and time is that of the processors.
+// What one call costs: `cost THREADS CALLS` prints the ns of an AppendBarrier, of an EventQueryStatus, after which results
+// may be looked for, and of an EventHostReset, which is written and nothing else. The best of five rounds; each thread has
+// a list of its own, and time is that of the processors.
 #include <level_zero/ze_api.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ double cpu_ns() {
 }
 
 struct Cost {
-    double append = 1e9, status = 1e9;
+    double append = 1e9, status = 1e9, reset = 1e9;
 };
 
 void measure(ze_context_handle_t context, ze_device_handle_t device, int calls, Cost& best) {
@@ -32,6 +33,9 @@ void measure(ze_context_handle_t context, ze_device_handle_t device, int calls, 
         begin = cpu_ns();
         for (int i = 0; i < calls; ++i) zeEventQueryStatus(reinterpret_cast<ze_event_handle_t>(list));
         best.status = std::min(best.status, (cpu_ns() - begin) / calls);
+        begin = cpu_ns();
+        for (int i = 0; i < calls; ++i) zeEventHostReset(reinterpret_cast<ze_event_handle_t>(list));
+        best.reset = std::min(best.reset, (cpu_ns() - begin) / calls);
     }
     zeCommandListDestroy(list);
 }
@@ -54,11 +58,12 @@ int main(int, char** arguments) {
     std::vector<std::thread> running;
     for (auto& cost : costs) running.emplace_back(measure, context, device, calls, std::ref(cost));
     for (auto& thread : running) thread.join();
-    Cost mean{0, 0};
+    Cost mean{0, 0, 0};
     for (const auto& cost : costs) {
         mean.append += cost.append / threads;
         mean.status += cost.status / threads;
+        mean.reset += cost.reset / threads;
     }
-    std::printf("%.1f %.1f\n", mean.append, mean.status);
+    std::printf("%.1f %.1f %.1f\n", mean.append, mean.status, mean.reset);
     return 0;
 }

@@ -53,6 +53,7 @@ ze_result_t append_barrier(ze_command_list_handle_t, ze_event_handle_t, uint32_t
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t query_status(ze_event_handle_t) { return ZE_RESULT_NOT_READY; }
+ze_result_t reset_event(ze_event_handle_t) { return ZE_RESULT_SUCCESS; }
 
 #ifdef RECORDER_STUB_TIMED
 // With timestamps: every command has ended when it has been appended, and so has a query of its ticks.
@@ -83,7 +84,6 @@ ze_result_t destroy_event(ze_event_handle_t event) {
     delete reinterpret_cast<Object*>(event);
     return ZE_RESULT_SUCCESS;
 }
-ze_result_t reset_event(ze_event_handle_t) { return ZE_RESULT_SUCCESS; }
 ze_result_t synchronize_event(ze_event_handle_t, uint64_t) { return ZE_RESULT_SUCCESS; }
 ze_result_t query_ticks(ze_event_handle_t, ze_kernel_timestamp_result_t* out) {
     const uint64_t now = clock_ticks() & 0xffffffff;
@@ -135,7 +135,7 @@ GETTER(zeGetMemProcAddrTable, ze_mem_dditable_t, t->pfnAllocHost = allocate; t->
 #else
 GETTER(zeGetDeviceProcAddrTable, ze_device_dditable_t, t->pfnGet = get_devices; t->pfnGetProperties = get_properties)
 GETTER(zeGetCommandListProcAddrTable, ze_command_list_dditable_t, t->pfnCreateImmediate = create_list; t->pfnDestroy = destroy_list; t->pfnAppendBarrier = append_barrier)
-GETTER(zeGetEventProcAddrTable, ze_event_dditable_t, t->pfnQueryStatus = query_status)
+GETTER(zeGetEventProcAddrTable, ze_event_dditable_t, t->pfnHostReset = reset_event; t->pfnQueryStatus = query_status)
 #endif
 
 #define ZE(name) EMPTY(zeGet##name##ProcAddrTable)
