@@ -1,6 +1,7 @@
 """The recorder of Level Zero: what it adds to a call of a driver that does nothing, and what a recording weighs.
 
-Operations are not timed on the device here. Times are those of the processor, the best of five rounds; each thread has a list of its own.
+Operations are not timed on the device here. Times are those of the processor, the best of five rounds; each thread has
+a list of its own.
 """
 
 from __future__ import annotations
