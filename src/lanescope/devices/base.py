@@ -56,6 +56,30 @@ class Option(NamedTuple):
             raise UsageError(f"option {self.name}: {given!r} is not usable: {error}", hint=self.help) from None
 
 
+def natural(text: str) -> int:
+    """Read a count, 0 or more; for ``Option.parse``."""
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value
+
+
+def positive(text: str) -> int:
+    """Read a size, 1 or more; for ``Option.parse``."""
+    value = natural(text)
+    if value < 1:
+        raise ValueError("it must be at least 1")
+    return value
+
+
+def share(text: str) -> float:
+    """Read a number from 0 to 1; for ``Option.parse``."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError("it is not between 0 and 1")
+    return value
+
+
 def settle(options: Sequence[Option], given: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     """Return every option's value, defaults filled in.
 

@@ -6,18 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation
+from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, share
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import LazyTable, StatSpec, TableSpec, Trace
-
-
-def _count(text: str) -> int:
-    value = int(text, 0)
-    if value < 0:
-        raise ValueError("it is negative")
-    return value
 
 
 def _hertz(text: str) -> Fraction:
@@ -25,13 +18,6 @@ def _hertz(text: str) -> Fraction:
     if "/" not in text and not 0 < float(text) < float("inf"):
         raise ValueError("it is no frequency")
     return Fraction(text)
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ValueError("it is not between 0 and 1")
-    return value
 
 
 #: Options that name a file which tells the program; each is an input of the trace, too.
@@ -53,22 +39,22 @@ class Aie(Family):
         Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
     )
     sim_options = (
-        Option("tiles", _count, "traced tiles", 4),
-        Option("mode", _count, "trace mode of the cores: 0 event-time, 1 event-PC, 2 execution", 0),
-        Option("records", _count, "frames in each tile's recording, about", 2000),
+        Option("tiles", natural, "traced tiles", 4),
+        Option("mode", natural, "trace mode of the cores: 0 event-time, 1 event-PC, 2 execution", 0),
+        Option("records", natural, "frames in each tile's recording, about", 2000),
         Option(
             "program",
             str,
             "listing that a core runs in mode 2; `example`: one of ours, whose listing is written as well",
             metavar="FILE",
         ),
-        Option("runs", _count, "recordings of each tile, one after the other", 1),
-        Option("overruns", _count, "times that each recording loses frames and restarts", 0),
-        Option("lost_tail", _count, "packets missing at the end of the file", 0),
-        Option("burst", _count, "bytes that the DMA writes at once; what does not fill one never arrives", 32),
-        Option("stale", _count, "packets of an older run behind the newest ones", 0),
-        Option("bad_headers", _share, "share of packets that have a flipped bit in their header", 0.0),
-        Option("zeros", _count, "words of zeros behind the packets", 24),
+        Option("runs", natural, "recordings of each tile, one after the other", 1),
+        Option("overruns", natural, "times that each recording loses frames and restarts", 0),
+        Option("lost_tail", natural, "packets missing at the end of the file", 0),
+        Option("burst", natural, "bytes that the DMA writes at once; what does not fill one never arrives", 32),
+        Option("stale", natural, "packets of an older run behind the newest ones", 0),
+        Option("bad_headers", share, "share of packets that have a flipped bit in their header", 0.0),
+        Option("zeros", natural, "words of zeros behind the packets", 24),
         Option("text", bool, "hex text instead of binary", default=False),
     )
 

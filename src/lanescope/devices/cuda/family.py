@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation
+from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, positive
 from lanescope.devices.cuda.views import VIEWS
 
 if TYPE_CHECKING:
@@ -19,22 +19,8 @@ _LS2 = b"LSPROBE2"
 MAX_MHZ = 100_000
 
 
-def _count(text: str) -> int:
-    value = int(text, 0)
-    if value < 0:
-        raise ValueError("it is negative")
-    return value
-
-
-def _size(text: str) -> int:
-    value = _count(text)
-    if value < 1:
-        raise ValueError("it must be at least 1")
-    return value
-
-
 def _threads(text: str) -> tuple[int, ...]:
-    return tuple(_size(part) for part in text.split(","))
+    return tuple(positive(part) for part in text.split(","))
 
 
 def _layout(text: str) -> str:
@@ -48,7 +34,7 @@ def _layout(text: str) -> str:
 
 
 def _anchor(text: str) -> tuple[int, int, int | None]:
-    ticks, unix, *error = (_count(part) for part in text.split(","))
+    ticks, unix, *error = (natural(part) for part in text.split(","))
     if len(error) > 1:
         raise ValueError("there are more than three numbers")
     return ticks, unix, error[0] if error else None
@@ -76,9 +62,9 @@ class Cuda(Family):
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton; found when not given"),
         Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
-        Option("stride", _size, "slots between two records of a lane; found when not given", metavar="SLOTS"),
-        Option("anchor", _count, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
-        Option("launch_ns", _count, "how long the launch took by the host's clock, to check the wraps", metavar="NS"),
+        Option("stride", positive, "slots between two records of a lane; found when not given", metavar="SLOTS"),
+        Option("anchor", natural, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
+        Option("launch_ns", natural, "how long the launch took by the host's clock, to check the wraps", metavar="NS"),
         Option(
             "host_anchor",
             _anchor,
@@ -86,40 +72,43 @@ class Cuda(Family):
             metavar="NS,UNIX_NS[,ERROR_NS]",
         ),
         Option("clock_mhz", _frequency, "rate of the SMs' counters, where stamps are cycles", metavar="MHZ"),
-        Option("cap", _size, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
+        Option("cap", positive, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
         Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
         Option("device", str, "name of the GPU; captures of one timer merge only under one name", metavar="NAME"),
     )
     sim_options = (
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
-        Option("blocks", _size, "blocks of the grid", 132),
-        Option("tiles", _size, "tiles that each block works through", 12),
+        Option("blocks", positive, "blocks of the grid", 132),
+        Option("tiles", positive, "tiles that each block works through", 12),
         Option(
-            "groups", _size, "groups per block: 1 does all; of several one loads, the last of three or more stores", 3
+            "groups",
+            positive,
+            "groups per block: 1 does all; of several one loads, the last of three or more stores",
+            3,
         ),
         Option("threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"),
-        Option("sms", _size, "blocks that run at the same time", 132),
-        Option("tick", _size, "step of the clock in ns", 32),
-        Option("slots", _count, "slots of the buffer; 0: just enough", 0),
-        Option("stride", _count, "slots between two records of a lane; 0: as many as lanes", 0),
+        Option("sms", positive, "blocks that run at the same time", 132),
+        Option("tick", positive, "step of the clock in ns", 32),
+        Option("slots", natural, "slots of the buffer; 0: just enough", 0),
+        Option("stride", natural, "slots between two records of a lane; 0: as many as lanes", 0),
         Option("nested", bool, "an outer region around each tile", default=True),
         Option("instants", bool, "an instant for each tile", default=False),
         Option("wrap", bool, "let the stamps run through zero halfway", default=False),
         Option("overflow", bool, "a buffer too small for what is recorded", default=False),
-        Option("cap", _count, "warpscope: records that a lane may have; 0: no limit", 0),
+        Option("cap", natural, "warpscope: records that a lane may have; 0: no limit", 0),
         Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
         Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
         Option("payload", bool, "ls2: a payload with each record", default=False),
-        Option("gpu", _count, "ls2: which of several GPUs, each with a timer of its own", 0),
-        Option("unfinished", _count, "lanes that stop inside a region", 0),
-        Option("no_finalize", _count, "lanes that leave without finalize", 0),
-        Option("two_writers", _count, "lanes that two threads write", 0),
-        Option("clock_step", _count, "lanes whose clock steps back once", 0),
-        Option("holes", _count, "lanes that lose some records in the middle", 0),
-        Option("corrupt", _count, "words that name another lane", 0),
-        Option("crossing", _count, "lanes with a pair of regions that cross", 0),
-        Option("stray_ends", _count, "lanes with an end that nothing began", 0),
-        Option("reruns", _count, "lanes that go on behind their finalize", 0),
+        Option("gpu", natural, "ls2: which of several GPUs, each with a timer of its own", 0),
+        Option("unfinished", natural, "lanes that stop inside a region", 0),
+        Option("no_finalize", natural, "lanes that leave without finalize", 0),
+        Option("two_writers", natural, "lanes that two threads write", 0),
+        Option("clock_step", natural, "lanes whose clock steps back once", 0),
+        Option("holes", natural, "lanes that lose some records in the middle", 0),
+        Option("corrupt", natural, "words that name another lane", 0),
+        Option("crossing", natural, "lanes with a pair of regions that cross", 0),
+        Option("stray_ends", natural, "lanes with an end that nothing began", 0),
+        Option("reruns", natural, "lanes that go on behind their finalize", 0),
     )
     views = VIEWS
     demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation
+from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, positive
 from lanescope.devices.levelzero import layout
 
 if TYPE_CHECKING:
@@ -18,22 +18,8 @@ CTF_FORMAT = "lanescope_ctf"
 TIMES = ("auto", "exact", "thapi")
 
 
-def _count(text: str) -> int:
-    value = int(text, 0)
-    if value < 0:
-        raise ValueError("it is negative")
-    return value
-
-
-def _size(text: str) -> int:
-    value = _count(text)
-    if value < 1:
-        raise ValueError("it must be at least 1")
-    return value
-
-
 def _bits(text: str) -> int:
-    value = _count(text)
+    value = natural(text)
     if not 8 <= value <= 64:
         raise ValueError("it must be 8 to 64")
     return value
@@ -61,16 +47,16 @@ class LevelZero(Family):
     )
     sim_options = (
         Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
-        Option("ops", _count, "operations that programs append", 2000),
-        Option("processes", _size, "processes", 1),
-        Option("threads", _size, "threads of each process", 2),
-        Option("devices", _size, "devices", 2),
-        Option("subdevices", _count, "sub-devices of the first device", 2),
-        Option("list_ops", _size, "operations of one command list", 60),
-        Option("batch", _size, "operations of an immediate list between two waits", 16),
-        Option("runs", _size, "executions of a regular list", 3),
+        Option("ops", natural, "operations that programs append", 2000),
+        Option("processes", positive, "processes", 1),
+        Option("threads", positive, "threads of each process", 2),
+        Option("devices", positive, "devices", 2),
+        Option("subdevices", natural, "sub-devices of the first device", 2),
+        Option("list_ops", positive, "operations of one command list", 60),
+        Option("batch", positive, "operations of an immediate list between two waits", 16),
+        Option("runs", positive, "executions of a regular list", 3),
         Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
-        Option("frequency", _size, "ticks per second of the first device", 12_500_000, "HZ"),
+        Option("frequency", positive, "ticks per second of the first device", 12_500_000, "HZ"),
         Option("skew_ppm", float, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
         Option("bits", _bits, "valid bits of readings of a device's clock", 64),
         Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
