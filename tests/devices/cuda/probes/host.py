@@ -39,6 +39,8 @@ def build(source: Path, *flags: str) -> ctypes.CDLL:
 @cache
 def library() -> ctypes.CDLL:
     found = build(SHIM / "programs.cpp")
+    found.lay_out.restype = ctypes.c_uint64
+    found.position_of_last_lane.restype = ctypes.c_uint32
     found.count_fences.restype = found.count_uses.restype = ctypes.c_uint64
     return found
 

@@ -174,6 +174,42 @@ def test_consume_waits_for_the_load(compiled, sm, fence, value):
     assert waits == {True: True, False: False}
 
 
+def letters(code):
+    """Return what a kernel does between its first stamp and its last record.
+
+    T stamp, r record store, L load, u use of a consumed value, M fence, f arithmetic.
+    """
+    found = ""
+    for instruction in code:
+        if instruction.is_stamp:
+            found += "T"
+        elif "PMTRIG" in instruction.text:
+            found += "u"
+        else:
+            kinds = {"STG.E.64": "r", "LDG": "L", "MEMBAR": "M", "FFMA": "f", "FMUL": "f"}
+            found += next((letter for start, letter in kinds.items() if instruction.opcode.startswith(start)), "")
+    return found[found.index("T") : found.rindex("T") + 2]
+
+
+@each_architecture
+@pytest.mark.parametrize("pointer", [(), ("-DINPUT=const float* __restrict__",)], ids="".join)
+def test_what_is_consumed_stays_in_its_region(compiled, sm, pointer):
+    """LOAD holds the load and its use, SUM the arithmetic, four times over; also where nothing but consume holds it."""
+    code = compiled.instructions("moved", sm, "-DNO_FENCE", "-DCONSUME", *pointer)
+    assert re.fullmatch("(T(Lr|rL)uTr" + "TrfuTr){4}", letters(code))
+
+
+@each_architecture
+def test_what_is_not_consumed_moves(compiled, sm):
+    """What docs/explain/markers.md says: three regions SUM are empty, and a fence does not hold a read-only load."""
+    bare = letters(compiled.instructions("moved", sm, "-DNO_FENCE"))
+    assert re.fullmatch("(TrLTr" + "TrTr){3}TrLf+Tr" + "Trf*Tr", bare)
+    fenced = letters(compiled.instructions("moved", sm))
+    assert re.fullmatch("(TrMLMTr" + "TrMMf*Tr){3}TrMLMTr" + "Trf*MMf*Tr", fenced)
+    read_only = letters(compiled.instructions("moved", sm, "-DINPUT=const float* __restrict__"))
+    assert re.fullmatch("(T(Lr|rL)MMTr" + "TrMMf*Tr){3}T(Lr|rL)MMTr" + "Trf*MMf*Tr", read_only)
+
+
 @pytest.mark.parametrize("sm", ARCHITECTURES)
 def test_nvcc_makes_the_code_of_nvrtc(toolkit, compiled, tmp_path, sm):
     cubin = tmp_path / "verbs.cubin"

@@ -105,6 +105,7 @@ def test_positions_beyond_32_bits(ring, width, at):
     assert (lane["offered"], lane["lost"]) == (offered, offered - 64)
     body = words[layout.LS2_FILE_WORDS + layout.LS2_LANE_WORDS :]
     assert body.any() == ring
+    assert ring or host.library().position_of_last_lane() < 1 << 31
     if ring:
         trace = helpers.decode(words)
         assert not any(name in helpers.stats(trace) for name in ("cuda_corrupt_record", "cuda_stale_words"))
@@ -224,6 +225,25 @@ def test_a_buffer_used_twice_keeps_the_first_launch_and_says_so():
     twice = host.run_ls2(later, once, record_words=1)
     assert [span[4:6] for span in helpers.spans(helpers.decode(twice), origin=10)] == [(20, 30)]
     assert helpers.stats(helpers.decode(twice))["cuda_bad_lane_header"] == 1
+
+
+@given(st.integers(1, 1000), st.integers(1, 8), st.integers(0, 12), st.booleans(), st.integers(1, 2))
+def test_a_host_in_cpp_lays_out_the_same_buffer(blocks, groups, power, ring, width):
+    header = np.zeros(16, np.uint64)
+    pointer = ctypes.c_void_p(header.ctypes.data)
+    words = host.library().lay_out(blocks, groups, ctypes.c_uint64(1 << power), int(ring), width, pointer)
+    plan = Plan.of(events=["a"], blocks=blocks, groups=groups, records_per_lane=1 << power, ring=ring,
+                   payload=width == 2, clock="clock64" if width == 2 else "globaltimer")  # fmt: skip
+    assert words == plan.words
+    assert header.tolist() == plan.header(launch=5, ordinal=3).tolist()
+
+
+def test_two_leaders_of_a_lane_are_reported():
+    setup = encode_ls2.Ls2Setup(1, 1, 8)
+    words = host.guarded(new(setup), host.library().run_two_leaders)
+    trace = helpers.decode(words)
+    assert helpers.stats(trace)["cuda_bad_lane_header"] == 1
+    assert [span[2] for span in helpers.spans(trace)] == [0]
 
 
 def test_blocks_beyond_the_buffer_are_left_out():

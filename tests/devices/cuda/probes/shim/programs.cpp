@@ -11,6 +11,8 @@ namespace {
 enum Verb : std::int64_t {
     begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, finalize, consume, jump
 };
+unsigned last_position;
+
 enum Type : std::int64_t { i32, u32, i64, u64, f32, f64 };
 
 struct Op {
@@ -59,7 +61,9 @@ void perform(Lane& lane, const Op& op) {
     case flow_out: EITHER(flow_out);
     case flow_in: EITHER(flow_in);
     case counter: return value(lane, event, op);
-    case finalize: return lane.finalize();
+    case finalize:
+        if (lane.leader_) last_position = lane.position_;
+        return lane.finalize();
     case consume: return lane.consume(op.bits, op.time);
     default:
         if (!lane.leader_) return;
@@ -143,6 +147,31 @@ void run_tirx(
     });
 }
 
+// Two threads lead one lane: the second begins while the first is at it.
+void run_two_leaders(std::uint64_t* buffer) {
+    gridDim = blockDim = {1, 1, 1};
+    blockIdx = threadIdx = {0, 0, 0};
+    auto first = lanescope::init(buffer, 0, true);
+    first.begin(0);
+    auto second = lanescope::init(buffer, 0, true);
+    second.begin(1);
+    first.end(0);
+    second.end(1);
+    second.finalize();
+    first.finalize();
+}
+
+std::uint64_t lay_out(unsigned blocks, unsigned groups, std::uint64_t capacity, int ring, int words, lanescope::Word* to) {
+    using lanescope::Clock;
+    auto fill = [&](auto buffer) {
+        buffer.header(*reinterpret_cast<lanescope::Word(*)[16]>(to));
+        return buffer.words();
+    };
+    if (words == 1) return fill(lanescope::Buffer<Chosen<1, Clock::globaltimer>>{blocks, groups, capacity, ring != 0, 5, 3});
+    return fill(lanescope::Buffer<Chosen<2, Clock::clock64>>{blocks, groups, capacity, ring != 0, 5, 3});
+}
+
+unsigned position_of_last_lane() { return last_position; }
 std::uint64_t count_fences() { return on_host::fences; }
 std::uint64_t count_uses() { return on_host::uses; }
 }

@@ -13,8 +13,8 @@
 //     }
 //
 // A lane is the stream of one thread, its leader; a block has one for each of its groups of threads. Every thread of a
-// group calls the verbs, the leader alone stores. The host lays out and zeroes the buffer (layout LS2, docs/adr/0004);
-// a null pointer records nothing. No verb stores outside of its lane, whatever it is called with: what has no room is
+// group calls the verbs, the leader alone stores. The host lays out and zeroes the buffer (lanescope::Buffer at the end,
+// layout LS2 of docs/adr/0004); a null pointer records nothing. No verb stores outside of its lane, whatever it is called with: what has no room is
 // dropped, or overwrites the oldest, and is counted.
 //
 // -DLANESCOPE_PROBES=0 leaves nothing of it in the generated code.
@@ -370,7 +370,8 @@ class Ls2Lane : public detail::Lane<Options> {
     }
 
     __device__ __forceinline__ static Word record(unsigned kind, unsigned event, unsigned token) {
-        return Word{Base::stamp()} << 32 | (event & 0xFFFF) << 16 | kind << 13 | (token & 0xFFF) << 1 | 1;
+        // The shift drops what an event has beyond 16 bits.
+        return Word{Base::stamp()} << 32 | (event << 16 | kind << 13 | (token & 0xFFF) << 1 | 1);
     }
 
     __device__ __forceinline__ Word* slot(unsigned position) const {
@@ -487,6 +488,32 @@ __device__ __forceinline__ TirxLane<Options> init_tirx(
     bool sampled = true) {
     return {buffer, slots, groups, group, leader, sampled};
 }
+
+// What the host does about an LS2 buffer: allocate ``words()``, zero them, and store ``header`` at their begin.
+//     lanescope::Buffer<> buffer{blocks, groups, capacity};
+template <class Options = lanescope::Options>
+struct Buffer {
+    unsigned blocks;        // of the grid, or as many of them as shall be recorded
+    unsigned groups = 1;    // lanes of a block; blocks * groups is at most 2^20
+    Word capacity = 64;     // records of a lane, a power of two, at most 2^30
+    bool is_ring = false;   // a full lane keeps the newest records, not the oldest
+    Word launch = 0;        // numbers of the launch and of the GPU, for whoever reads the trace
+    Word device = 0;
+
+    __host__ __device__ Word words() const {
+        return detail::file_words + Word{blocks} * groups * (detail::lane_words + capacity * Options::record_words);
+    }
+
+    __host__ __device__ void header(Word (&to)[16]) const {
+        for (unsigned i = 0; i < 16; ++i) to[i] = 0;
+        to[0] = detail::magic;
+        to[1] = detail::version | Options::record_words << 8 | Options::clock << 16 | Word{is_ring} << 24;
+        to[2] = Word{groups} << 32 | blocks;
+        to[3] = capacity;
+        to[4] = launch;
+        to[5] = device;
+    }
+};
 
 }  // namespace probes_on or probes_off
 }  // namespace lanescope
