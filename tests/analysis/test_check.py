@@ -18,6 +18,7 @@ STATS = (
     StatSpec("test_hint_unmatched", "info", "no partner, as expected"),
     StatSpec("test_end_unmatched", "data_loss", "no partner"),
     StatSpec("test_task_duplicate", "error", "met twice"),
+    StatSpec("test_queue_degraded", "notice", "not all is known"),
 )
 
 
@@ -371,14 +372,16 @@ def test_ls304_anchors_that_run_backwards():
 # --- LS4xx ------------------------------------------------------------------------------------------------------------
 
 
-def test_ls401_and_ls402_report_stats_by_their_ending():
+def test_ls401_to_ls403_report_stats_by_their_ending():
     made = Made()
     made.builder.stat("test_hint_unmatched", 4)
     made.builder.stat("test_end_unmatched", 2, track_id=made.lanes["free"])
     made.builder.stat("test_task_duplicate", 3)
+    made.builder.stat("test_queue_degraded", 1, track_id=made.lanes["free"])
     assert found(made.finish()) == [
         ("LS402", "error", "", 3, [2]),
         ("LS401", "warning", "free", 2, [1]),
+        ("LS403", "warning", "free", 1, [3]),
         ("LS401", "notice", "", 4, [0]),
     ]
 

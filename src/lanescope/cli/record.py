@@ -56,6 +56,22 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         help="write operations of the device only, no entries and exits of calls",
     )
     parser.add_argument(
+        "--no-timing",
+        action="store_true",
+        help="time no operations of the device: write what was appended, not when it ran",
+    )
+    parser.add_argument(
+        "--host-read",
+        action="store_true",
+        help="read all timestamps from the host: add no queries of them to the program's command lists",
+    )
+    parser.add_argument(
+        "--on-failure",
+        choices=("degrade", "abort"),
+        default="degrade",
+        help="when the recorder cannot hand on the program's signal: go on with less (default), or end the program",
+    )
+    parser.add_argument(
         "--preload", action="store_true", help="preload the recorder, where a loader finds another tracing layer"
     )
     parser.add_argument("--no-summary", action="store_true", help="say nothing of what was recorded")
@@ -76,7 +92,14 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.output if args.output is not None else _default(command[0]))
     record.make_room(folder, force=args.force)
     settings = record.Settings(
-        folder, tuple(args.filter), args.start_paused, not args.no_host_calls, preload=args.preload
+        folder,
+        tuple(args.filter),
+        args.start_paused,
+        not args.no_host_calls,
+        preload=args.preload,
+        timing=not args.no_timing,
+        host_read=args.host_read,
+        abort=args.on_failure == "abort",
     )
     given = dict(os.environ)
     try:

@@ -35,6 +35,7 @@ STATS = (
     StatSpec("test_wrong", "error", "something contradicts itself"),
     StatSpec("test_end_unmatched", "notice", "an end without a begin"),
     StatSpec("test_task_duplicate", "notice", "a task met twice"),
+    StatSpec("test_queue_degraded", "notice", "a queue of which not all is known"),
 )
 
 #: Names as devices and hostile files have them.

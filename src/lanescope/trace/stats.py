@@ -9,6 +9,8 @@ from lanescope.trace.schema import SEVERITIES
 #: Endings of stats about who or what a record is; the rules LS401 and LS402 report them, whatever their severity.
 UNMATCHED = "_unmatched"
 DUPLICATE = "_duplicate"
+#: Ending of stats about what a recorder gave up, or did in another way than usual; the rule LS403 reports them.
+DEGRADED = "_degraded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.check.file import stat_hit
 from lanescope.analysis.check.model import Hit, Rule, Subject
-from lanescope.trace.stats import DUPLICATE, UNMATCHED
+from lanescope.trace.stats import DEGRADED, DUPLICATE, UNMATCHED
 
 #: How a stat's severity weighs in a finding about attribution.
 _WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
@@ -41,6 +41,10 @@ def _duplicates(subject: Subject) -> Iterator[Hit]:
             )
 
 
+def _degraded(subject: Subject) -> Iterator[Hit]:
+    yield from _stats(subject, DEGRADED)
+
+
 RULES = (
     Rule(
         "LS401",
@@ -59,5 +63,15 @@ RULES = (
         "tracks have the same path, so that nobody can tell them apart by name.",
         "Look for ids that are reused across launches, and for a file that was given twice.",
         _duplicates,
+    ),
+    Rule(
+        "LS403",
+        "the recorder gave something up",
+        "warning",
+        "The recorder could not do what it does elsewhere, so records of one kind are missing for these objects, or "
+        "were made in a coarser way. What the program did is not changed by that. A notice or an error where the decoder "
+        "weighs it so.",
+        "The stat's text says what is missing. Idle time on the lanes concerned is not idle, it is unknown.",
+        _degraded,
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.check.model import Hit, Rule, Subject
 from lanescope.trace import accounting
-from lanescope.trace.stats import DUPLICATE, UNMATCHED
+from lanescope.trace.stats import DEGRADED, DUPLICATE, UNMATCHED
 
 
 def _sums(subject: Subject) -> Iterator[Hit]:
@@ -30,7 +30,7 @@ def _loss(subject: Subject) -> Iterator[Hit]:
                 input_id=row["input_id"],
             )
     for row in subject.trace.stats.rows():
-        if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE)):
+        if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE, DEGRADED)):
             yield stat_hit(row, "error" if row["severity"] == "error" else None)
 
 

@@ -8,7 +8,7 @@ clock that is off by a tick must not throw it a whole turn away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -39,7 +39,8 @@ class Pairs:
     Attributes:
         ticks: int64, device clock; congruent to the raw reading modulo its width.
         ns: int64, host clock.
-        error_ns: how far readings that were left out lie from the line through these; None when none was left out.
+        error_ns: bound of what is known of their errors: how far the two halves of a reading may lie apart, and how far
+            readings that were left out lie from the line through these; None when neither is known.
         suspect: how many readings contradicted the others.
     """
 
@@ -59,17 +60,29 @@ class Clock:
         kernel_bits: valid bits of timestamps of operations.
         host_ns: int64 [n], host times of readings, at least one, counted from somewhere in the trace.
         ticks: uint64 [n], device clock at those times.
+        errors: int64 [n], how far the two may lie apart, ns; None when nobody knows.
 
     Attributes:
         pairs: the readings that count.
     """
 
     def __init__(
-        self, frequency: Fraction, *, is_rounded: bool, bits: int, kernel_bits: int, host_ns: Int64, ticks: UInt64
+        self,
+        frequency: Fraction,
+        *,
+        is_rounded: bool,
+        bits: int,
+        kernel_bits: int,
+        host_ns: Int64,
+        ticks: UInt64,
+        errors: Int64 | None = None,
     ) -> None:
         self.frequency, self.is_rounded = frequency, is_rounded
         self.bits, self.kernel_bits = bits, kernel_bits
         self.pairs = unwrap(host_ns, ticks, frequency, bits)
+        if errors is not None:
+            bound = max(int(errors.max()), self.pairs.error_ns or 0)
+            self.pairs = replace(self.pairs, error_ns=bound)
         ns, unwrapped = self.pairs.ns, self.pairs.ticks
         span_ns, span = int(ns[-1] - ns[0]), int(unwrapped[-1] - unwrapped[0])
         self.is_measured = span_ns >= _SPACING_NS // 2 and span > 0

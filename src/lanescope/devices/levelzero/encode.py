@@ -299,8 +299,8 @@ def _device(row: _Row) -> str:
 
 
 def _pair(row: _Row) -> str:
-    if row["host_ns"] != row["ts"]:
-        return _own("clock_pair", row, "device", "host_ns", "device_ticks")
+    if row["host_ns"] != row["ts"] or row["error_ns"] is not None:
+        return _own("clock_pair", row, "device", "host_ns", "device_ticks", "error_ns")
     fields = [f"hDevice: {_hex(row['device'])}", "hostTimestamp: 0", f"deviceTimestamp: {row['device_ticks']}"]
     return _record(f"{layout.PROPERTIES}:device_timer", fields)
 

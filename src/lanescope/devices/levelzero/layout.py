@@ -190,7 +190,11 @@ RECORDS: tuple[TextRecord, ...] = (
         "documented",
     ),
     TextRecord(
-        f"{OURS}:clock_pair", "a reading of both clocks", ("device", "host_ns", "device_ticks"), _OWN, "documented"
+        f"{OURS}:clock_pair",
+        "a reading of both clocks, and how far the two may lie apart",
+        ("device", "host_ns", "device_ticks", "error_ns"),
+        _OWN,
+        "documented",
     ),
 )
 
@@ -257,6 +261,9 @@ EXECUTES: Mapping[str, tuple[str, str]] = {
     "zeCommandListImmediateAppendCommandListsExp": ("hCommandListImmediate", "phCommandLists_vals"),
     "zeCommandListImmediateAppendCommandListsWithParameters": ("hCommandListImmediate", "phCommandLists_vals"),
 }
+
+#: Why a run of an operation has no result: nobody saw it end.
+NOT_DRAINED = "not_drained"
 
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
 LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1

@@ -207,6 +207,7 @@ def _clocks(events: Events, devices: Devices, notes: Notes, base: int) -> dict[i
             kernel_bits=int(table["kernel_timestamp_bits"][about]),
             host_ns=host[mine],
             ticks=pairs["device_ticks"][mine],
+            errors=pairs["error_ns"][mine] if pairs.valid("error_ns")[mine].all() else None,
         )
         notes.add("levelzero_clock_pair_suspect", host[mine[: clock.pairs.suspect]] + base)
         found[device] = clock

@@ -60,6 +60,9 @@ class Settings:
         filters: names of functions whose calls are written, with ``*`` and ``?``; those behind a ``!`` are not.
         paused: whether nothing is recorded before the program says so.
         host_calls: whether entries and exits of calls are written.
+        timing: whether operations of the device are timed.
+        host_read: whether the host reads all timestamps, so that no query is added to the program's command lists.
+        abort: whether a failure that concerns the program's own signals ends it; else the recorder degrades.
         preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
@@ -68,6 +71,9 @@ class Settings:
     paused: bool = False
     host_calls: bool = True
     preload: bool = False
+    timing: bool = True
+    host_read: bool = False
+    abort: bool = False
 
 
 @contextlib.contextmanager
@@ -109,6 +115,13 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
         made["LANESCOPE_ZE_FILTER"] = ",".join(settings.filters)
         made["LANESCOPE_ZE_PAUSED"] = "1" if settings.paused else "0"
         made["LANESCOPE_ZE_HOST_CALLS"] = "1" if settings.host_calls else "0"
+        # These may be in the environment already.
+        if not settings.timing:
+            made["LANESCOPE_ZE_TIMING"] = "0"
+        if settings.host_read:
+            made["LANESCOPE_ZE_HOST_READ"] = "1"
+        if settings.abort:
+            made["LANESCOPE_ZE_FAILURE"] = "abort"
         yield made
 
 

@@ -674,7 +674,7 @@ def _our_pair(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     host, ticks = fields.small("host_ns"), fields.integer("device_ticks")
     if host is not None and ticks is not None:
-        reader.rows["clock_pairs"].add((*stamp, fields.handle("device"), host, ticks, None))
+        reader.rows["clock_pairs"].add((*stamp, fields.handle("device"), host, ticks, fields.optional("error_ns")))
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -385,8 +385,20 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_result_error", "error", "an operation or the reading of its timestamps failed; its time is unknown"
     ),
-    StatSpec("levelzero_lost", "data_loss", "the recorder gave up a result"),
-    StatSpec("levelzero_degraded", "notice", "the recorder gave something up"),
+    StatSpec(
+        "levelzero_lost", "data_loss", "the recorder gave up a result: the device, or a call that asks it, failed"
+    ),
+    StatSpec(
+        "levelzero_undrained",
+        "data_loss",
+        "a context or the process ended before the program had seen the end of an operation; when it ran is not known",
+    ),
+    StatSpec(
+        "levelzero_degraded",
+        "notice",
+        "an operation of a command list is not timed, or its ticks came in another way than usual: the recorder's lane "
+        "says which list, and why",
+    ),
     StatSpec(
         "levelzero_device_unknown",
         "notice",

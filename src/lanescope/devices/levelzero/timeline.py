@@ -269,7 +269,10 @@ class Timeline:
             names = np.array([f"lost: {text}" if text else "lost" for text in losses["reason"].tolist()], object)
             ts = losses["ts"] - self.zero
             builder.append("instants", track_id=track_of(events.process("losses").tolist()), ts=ts, name=names.tolist())
-            builder.stat("levelzero_lost", len(losses), first_ts=int(ts[0]))
+            undrained = is_text(losses, "reason", layout.NOT_DRAINED)
+            for name, which in (("levelzero_undrained", undrained), ("levelzero_lost", ~undrained)):
+                if which.any():
+                    builder.stat(name, int(which.sum()), first_ts=int(ts[which][0]))
         if len(degradations):
             ts = degradations["ts"] - self.zero
             names = np.array(
