@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,8 @@ EXAMPLES = (
     "lanescope record -o run --filter '!zeEventQueryStatus' -- python train.py",
 )
 
-#: Rows of the summary.
-_MOST_ROWS = 20
+#: Rows of the summary, in each of its sections.
+_MOST_ROWS = 12
 #: Bytes of a recording that is summed up unasked: reading a larger one takes long, and much memory.
 LARGEST_SUMMED = 256 << 20
 
@@ -157,7 +158,7 @@ def _summary(folder: Path, processes: int) -> bool:
 
 
 def _show(trace: Trace, folder: str, processes: int, size: int) -> bool:
-    _tally(trace)
+    _tally(trace, folder)
     threads = sum(role == "host_thread" for role in trace.tracks["role"].tolist())
     calls = count_text(len(trace.details["levelzero_calls"]), "call")
     operations = count_text(len(trace.details["levelzero_operations"]), "operation")
@@ -170,16 +171,21 @@ def _show(trace: Trace, folder: str, processes: int, size: int) -> bool:
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
 
 
-def _tally(trace: Trace) -> None:
+def _tally(trace: Trace, folder: str) -> None:
     from lanescope.devices.levelzero.tally import tally
 
-    rows = list(tally(trace).rows())
     columns = ("section", "name", "count", "errors", "total", "average", "min", "max", "share")
-    found: list[list[Any]] = [[row[name] for name in columns] for row in rows[:_MOST_ROWS]]
+    found: list[list[Any]] = []
+    seen: Counter[str] = Counter()
+    for row in tally(trace).rows():
+        seen[row["section"]] += 1
+        if seen[row["section"]] <= _MOST_ROWS:
+            found.append([row[name] for name in columns])
     if found:
         show(columns, found, title="times in ns", file=sys.stderr)
-    if len(rows) > _MOST_ROWS:
-        say(f"and {len(rows) - _MOST_ROWS} more: lanescope summary --by tally")
+    more = seen.total() - len(found)
+    if more:
+        say(f"and {more} more: lanescope summary --by tally {folder}")
 
 
 def _meanings() -> dict[str, str]:

@@ -110,7 +110,8 @@ def babeltrace(require_tool, folder):
 def test_a_program_keeps_its_output_and_what_it_did_is_told(softze, recording, require_tool, tmp_path):
     done = recording(softze.app, "saxpy")
     assert (done.status, done.out) == (0, "saxpy: right\n")
-    assert "zeCommandListAppendLaunchKernel" in done.err
+    assert "host\tzeCommandListAppendLaunchKernel\t4" in done.err
+    assert "device\tsaxpy\t4" in done.err
     assert f"{done.folder}: " in done.err
     trace = lanescope.open(done.folder)
     # Every line that the reference reader of CTF prints is an event of ours.
