@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import lanescope
+
 HERE = Path(__file__).parent / "frameworks"
 ROOT = Path(__file__).parents[4]
 MODES = {
@@ -37,6 +39,24 @@ def test_kernels_of(name, require_tool, tmp_path):
     assert set(counts) <= {"passed", "warnings"} | {"s"}, done.stdout[-500:]
     tests = (HERE / f"{name}.py").read_text().count("\ndef test_")
     assert int(counts["passed"]) >= tests > 0
+
+
+@pytest.mark.parametrize(
+    ("program", "mode"), [("numba_pipeline", "numba_simulator"), ("triton_softmax", "triton_interpreter")]
+)
+def test_the_tutorial_shows_what_its_programs_print(program, mode, require_tool, tmp_path):
+    page = (ROOT / "docs/tutorials/probes.md").read_text()
+    assert f"literalinclude}} ../../examples/probes/{program}.py" in page
+    (variable,) = MODES[mode]
+    shown = page.split(f"```text\n$ {variable}=1 python {program}.py\n")[1].split("```")[0]
+    command = [str(require_tool("probes")), str(ROOT / "examples/probes" / f"{program}.py")]
+    environment = {**os.environ, **MODES[mode], "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (done.stdout, done.stderr) == (shown, "")
+    (first, _) = sorted((tmp_path / "out").glob("*.npy"))
+    assert len(lanescope.open(first).slices) == {"numba_pipeline": 72, "triton_softmax": 128}[program]
 
 
 def test_nothing_is_imported_before_it_is_asked_for():

@@ -90,7 +90,6 @@ class Session:
 
     Attributes:
         plan: what the buffers are like.
-        events: names and numbers of the events.
     """
 
     def __init__(self, plan: Plan, backends: Sequence[Backend], *, device_bytes: int = DEVICE_BYTES) -> None:

@@ -26,9 +26,10 @@ import triton
 import triton.language as tl
 
 from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.probes.triton_host import interpreted
+from lanescope.devices.cuda.probes.triton_host import HostArray, interpreted
 
 __all__ = [
+    "HostArray",
     "async_begin",
     "async_end",
     "begin",
