@@ -71,13 +71,12 @@ def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str)
         **os.environ,
         "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_stub.so"),
         "LD_LIBRARY_PATH": str(levelzero / "lib"),
-        "LANESCOPE_ZE_TIMING": "0",
     }
     command = [str(programs / "recorder_cost"), str(threads), str(CALLS)]
     options = WAYS[way]
     if options is not None:
         output = str(Path(scratch) / "recording")
-        record = [sys.executable, "-m", "lanescope", "record", "--force", "--no-summary", "-o", output]
+        record = [sys.executable, "-m", "lanescope", "record", "--force", "--no-summary", "--no-timing", "-o", output]
         command = [*record, *options, "--", *command]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return tuple(map(float, done.stdout.split()))
