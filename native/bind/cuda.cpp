@@ -63,7 +63,7 @@ uint64_t stride_divisor(const In<uint64_t>& words) {
 
 // Return how many records the longest lane may have.
 size_t longest_of(const tirx::Placement& placement, size_t words) {
-    if (placement.stride > 0) return words < 2 ? 0 : (words - 2) / placement.stride + 1;
+    if (placement.stride > 0) return words == 0 ? 0 : (words - 1) / placement.stride + 1;
     const auto& starts = placement.starts;
     if (starts.size() != placement.lanes + 1 || starts.front() != 0 ||
         starts.back() != static_cast<int64_t>(placement.slots.size())) {
@@ -134,10 +134,10 @@ void lanescope::bind::cuda(nb::module_& m) {
 
     m.def(
         "cuda_tirx_decode",
-        [](const In<uint64_t>& words, uint64_t stride, const In<int64_t>& slots, const In<int64_t>& starts,
-           const Rows<const uint32_t>& counts, bool split, uint64_t step_back, const nb::args& outputs) {
+        [](const In<uint64_t>& words, uint64_t first, uint64_t stride, const In<int64_t>& slots,
+           const In<int64_t>& starts, const Rows<const uint32_t>& counts, bool split, uint64_t step_back, const nb::args& outputs) {
             const auto lanes = lane_counts<const tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), stride, view(slots), view(starts)};
+            const tirx::Placement placement{lanes.size(), stride, first, view(slots), view(starts)};
             const auto data = view(words);
             const auto longest = longest_of(placement, data.size());
             Columns columns(outputs, lanes.size());
@@ -145,24 +145,24 @@ void lanescope::bind::cuda(nb::module_& m) {
                 const size_t used = lanes[lane].used, begins = std::min(lanes[lane].begins, lanes[lane].used);
                 return Room{used, begins, used - begins};
             };
-            const auto decode_some = [&](size_t first, size_t count, std::span<uint64_t> scratch,
+            const auto decode_some = [&](size_t from, size_t count, std::span<uint64_t> scratch,
                                          cuda::LaneDecoder& decoder) {
-                tirx::decode(data, placement, first, first + count, scratch, columns.summaries, decoder);
+                tirx::decode(data, placement, from, from + count, scratch, columns.summaries, decoder);
             };
             return decoded<uint64_t>(columns, {32, split, step_back}, lanes.size(), room_of, longest,
                                      stride > 0 ? tirx::side_by_side * longest : 0, tirx::event_bits, decode_some);
         },
-        "words"_a.noconvert(), "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(), "counts"_a.noconvert(),
-        "split"_a, "step_back"_a, "outputs"_a,
+        "words"_a.noconvert(), "first"_a, "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(),
+        "counts"_a.noconvert(), "split"_a, "step_back"_a, "outputs"_a,
         "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
-        "tick step or 0). stride 0: the words of lane i are those in slots[starts[i]:starts[i + 1]]. `counts` as "
-        "cuda_tirx_scan gives them, or more.");
+        "tick step or 0). `words` are rows of `stride`, the lane `first` in front; stride 0: the words of lane i are "
+        "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more.");
     m.def(
         "cuda_tirx_count",
         [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,
            const Rows<uint32_t>& counts) {
             const auto lanes = lane_counts<tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), 0, view(slots), view(starts)};
+            const tirx::Placement placement{lanes.size(), 0, 0, view(slots), view(starts)};
             longest_of(placement, words.size());
             tirx::count(view(words), placement, lanes);
         },

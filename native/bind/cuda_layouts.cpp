@@ -39,17 +39,17 @@ void check_rings(std::span<const proton::Ring> rings, size_t words) {
 void lanescope::bind::cuda_layouts(nb::module_& m) {
     m.def(
         "cuda_flashinfer_to_tirx",
-        [](const In<uint64_t>& words, uint64_t lanes, uint64_t groups, const Out<uint64_t>& out,
+        [](const In<uint64_t>& words, uint64_t first, uint64_t groups, const Out<uint64_t>& out,
            const Out<int16_t>& sm) {
-            if (groups == 0 || lanes == 0 || lanes % groups != 0 || sm.size() != lanes || out.size() != words.size()) {
+            if (groups == 0 || sm.size() == 0 || sm.size() % groups != 0 || out.size() != words.size()) {
                 throw nb::value_error("no such grid");
             }
             nb::gil_scoped_release nogil;
-            return flashinfer::to_tirx(view(words), lanes, groups, view(out), view(sm));
+            return flashinfer::to_tirx(view(words), first, groups, view(out), view(sm));
         },
-        "words"_a.noconvert(), "lanes"_a, "groups"_a, "out"_a.noconvert(), "sm"_a.noconvert(),
-        "Rewrite words of FlashInfer's second layout as TIRx v1 words; fill in the SM of each lane (-1 none, -2 several); "
-        "return how many words name the block of their slot.");
+        "words"_a.noconvert(), "first"_a, "groups"_a, "out"_a.noconvert(), "sm"_a.noconvert(),
+        "Rewrite words of FlashInfer's second layout, the first of them of slot `first`, as TIRx v1 words; take in the SM "
+        "of each lane (-1 none, -2 several); return how many words name the block of their slot.");
 
     m.attr("CUDA_LS2_COLUMNS") = sizeof(ls2::Lane) / sizeof(int64_t);
     m.def(

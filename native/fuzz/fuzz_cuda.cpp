@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     LaneDecoder decoder({32, split, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
-    tirx::decode(words, {lanes, stride, {}, {}}, 0, lanes, scratch, summaries, decoder);
+    tirx::decode(behind, {lanes, stride, 0, {}, {}}, 0, lanes, scratch, summaries, decoder);
     mark_below_resolution(slices, 32);
     uint64_t decoded = found.misplaced;
     for (const auto& summary : summaries) {

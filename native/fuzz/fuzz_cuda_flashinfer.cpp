@@ -12,8 +12,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<uint64_t> words((size - 1) / 8);
     std::memcpy(words.data(), data + 1, words.size() * 8);
     std::vector<uint64_t> out(words.size());
-    std::vector<int16_t> sm(lanes);
-    const auto agree = flashinfer::to_tirx(words, lanes, groups, out, sm);
+    std::vector<int16_t> sm(lanes, flashinfer::no_sm), same(lanes, flashinfer::no_sm);
+    const auto agree = flashinfer::to_tirx(words, 0, groups, out, sm);
+    // The same in two pieces, cut anywhere.
+    const size_t cut = data[size - 1] % (words.size() + 1);
+    std::vector<uint64_t> again(words.size());
+    const auto all = std::span(again);
+    const auto first = flashinfer::to_tirx(std::span(words).first(cut), 0, groups, all.first(cut), same);
+    const auto second = flashinfer::to_tirx(std::span(words).subspan(cut), cut, groups, all.subspan(cut), same);
+    if (first + second != agree || again != out || same != sm) std::abort();
     uint64_t placed = 0;
     for (size_t slot = 1; slot < words.size(); ++slot) {
         const auto lane = (slot - 1) % lanes;

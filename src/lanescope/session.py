@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
-from lanescope.source import MINE, TIE, Capture, Head, Match
+from lanescope.source import MINE, TIE, Capture, Head, Match, Source
 from lanescope.trace import LazyTable, Trace
 
 PathLike = str | os.PathLike[str]
@@ -106,13 +106,22 @@ def decode(
     decoder = family.decode(capture, devices.settle(family.options, options, what=f"family {family.name}"))
     fed = 0
     main = capture.main
-    for chunk in main.chunks() if family.streaming else (memoryview(main.read().data),):
+    for chunk in _fed(main, family):
         yield from decoder.feed(chunk)
         fed += len(chunk)
         del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
-            progress(fed, capture.main.size)
+            progress(fed, main.size)
+    if family.seeking and progress is not None:
+        progress(main.size, main.size)
     yield from decoder.finish()
+
+
+def _fed(main: Source, family: Family) -> Iterator[memoryview]:
+    if family.streaming:
+        yield from main.chunks()
+    elif not family.seeking:
+        yield memoryview(main.read().data)
 
 
 def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:

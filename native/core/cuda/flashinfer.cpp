@@ -1,19 +1,18 @@
 #include "core/cuda/flashinfer.hpp"
 
-#include <algorithm>
-
 namespace lanescope::cuda::flashinfer {
 
-uint64_t to_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_t groups, std::span<uint64_t> out,
+uint64_t to_tirx(std::span<const uint64_t> words, uint64_t first, uint64_t groups, std::span<uint64_t> out,
                  std::span<int16_t> sm) noexcept {
     constexpr uint64_t tag = uint64_t{0xFFFFF} << 12;
-    std::fill(sm.begin(), sm.end(), no_sm);
     if (words.empty()) return 0;
-    out[0] = words[0];
+    const uint64_t lanes = sm.size();
+    size_t at = 0;
+    if (first == 0) out[at++] = words[0];
     uint64_t agree = 0;
-    uint64_t lane = 0, block = 0, group = 0;
-    for (size_t slot = 1; slot < words.size(); ++slot) {
-        const auto word = words[slot];
+    uint64_t lane = (first + at - 1) % lanes, block = lane / groups, group = lane % groups;
+    for (; at < words.size(); ++at) {
+        const auto word = words[at];
         auto made = word;
         if (word != 0) {
             const bool fits = (word >> 12 & block_mask) == (block & block_mask);
@@ -26,7 +25,7 @@ uint64_t to_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_t group
                 else if (known != seen) known = several_sms;
             }
         }
-        out[slot] = made;
+        out[at] = made;
         if (++group == groups) {
             group = 0;
             ++block;

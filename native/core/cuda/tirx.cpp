@@ -24,19 +24,19 @@ void gather(std::span<const uint64_t> words, uint64_t lane, uint64_t count, uint
             uint64_t* out) noexcept {
     constexpr uint64_t ahead = 16;  // rows
     const auto copy = [&](uint64_t row, uint64_t width) {
-        const auto* from = words.data() + 1 + lane + row * stride;
+        const auto* from = words.data() + lane + row * stride;
         for (uint64_t i = 0; i < width; ++i) out[i * rows + row] = from[i];
     };
     uint64_t row = 0;
     if (count == side_by_side) {
         for (; row + ahead < rows; ++row) {
-            const auto* next = words.data() + 1 + lane + (row + ahead) * stride;
+            const auto* next = words.data() + lane + (row + ahead) * stride;
             __builtin_prefetch(next);
             __builtin_prefetch(next + side_by_side - 1);
             copy(row, side_by_side);
         }
     }
-    for (; row < rows; ++row) copy(row, std::min(count, words.size() - (1 + lane + row * stride)));
+    for (; row < rows; ++row) copy(row, std::min(count, words.size() - (lane + row * stride)));
 }
 
 // The positions of one lane.
@@ -149,12 +149,6 @@ uint64_t stride_divisor(std::span<const uint64_t> words) noexcept {
 
 void count(std::span<const uint64_t> words, const Placement& placement, std::span<LaneCount> lanes) noexcept {
     std::fill(lanes.begin(), lanes.end(), LaneCount{});
-    if (placement.stride > 0) {
-        for (size_t row = 1; row < words.size(); row += placement.stride) {
-            scan_row(&words[row], lanes.data(), std::min<uint64_t>(lanes.size(), words.size() - row));
-        }
-        return;
-    }
     for (size_t lane = 0; lane < lanes.size(); ++lane) {
         for (auto at = placement.starts[lane]; at < placement.starts[lane + 1]; ++at) {
             const auto word = words[static_cast<size_t>(placement.slots[static_cast<size_t>(at)])];
@@ -176,14 +170,14 @@ void decode(std::span<const uint64_t> words, const Placement& placement, uint64_
         return;
     }
     const auto rows_of = [&](uint64_t lane) {
-        return 1 + lane < words.size() ? (words.size() - 2 - lane) / placement.stride + 1 : 0;
+        return lane < words.size() ? (words.size() - 1 - lane) / placement.stride + 1 : 0;
     };
     for (auto lane = first; lane < last; lane += side_by_side) {
         const auto count = std::min(side_by_side, last - lane);
         const auto rows = rows_of(lane);
         gather(words, lane, count, placement.stride, rows, scratch.data());
         for (uint64_t i = 0; i < count; ++i) {
-            Gathered records(scratch.subspan(i * rows, rows_of(lane + i)), lane + i);
+            Gathered records(scratch.subspan(i * rows, rows_of(lane + i)), placement.first + lane + i);
             const bool is_full = records.is_full();
             records.leave_out_empty_end();
             decoder.decode(static_cast<uint32_t>(lane + i), records, is_full, summaries[lane + i]);

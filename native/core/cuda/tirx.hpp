@@ -32,16 +32,17 @@ Scan scan(std::span<const uint64_t> words, uint64_t first, uint64_t stride, std:
 // stand where they should and any lane has two records in a row. 0: no lane has a second record.
 uint64_t stride_divisor(std::span<const uint64_t> words) noexcept;
 
-// Where the words of each lane stand: by the stride, or, where that is unknown, in the lists `slots` (lane after lane,
+// Where the words of each lane stand: in rows of `stride`, or, where that is unknown, in the lists `slots` (lane after lane,
 // lane i from starts[i] to starts[i + 1]).
 struct Placement {
     uint64_t lanes = 0;
     uint64_t stride = 0;
+    uint64_t first = 0;  // the number that the first lane has in the tags
     std::span<const int64_t> slots;
     std::span<const int64_t> starts;
 };
 
-// Count the words of each lane.
+// Count the words of lanes that are listed.
 void count(std::span<const uint64_t> words, const Placement& placement, std::span<LaneCount> lanes) noexcept;
 
 // Lanes that are read at the same time: what lies in the same cache lines.

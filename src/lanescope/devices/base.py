@@ -146,6 +146,8 @@ class Family:
         options: decode options.
         sim_options: options of the simulator.
         streaming: False when the family must hold a whole capture in memory to decode it; it is fed all of it at once.
+        seeking: the decoder reads the main file by itself, what it needs when it needs it, and is fed nothing; such a
+            family does not stream.
         bytes_per_row: memory per row while decoding, for families that do not stream.
         verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
         exports: formats that only users of this family's other tools need: ``convert --format NAME``.
@@ -159,6 +161,7 @@ class Family:
     options: tuple[Option, ...] = ()
     sim_options: tuple[Option, ...] = ()
     streaming: bool = True
+    seeking: bool = False
     bytes_per_row: int = 0
     verbs: Mapping[str, str] = {}
     exports: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
 
 from lanescope.source.capture import Capture
-from lanescope.source.file import CHUNK_BYTES, Source
+from lanescope.source.file import CHUNK_BYTES, Reader, Source, Spool
 from lanescope.source.memory import MemoryCapture, MemorySource
 from lanescope.source.sniff import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
 
@@ -16,5 +16,7 @@ __all__ = [
     "Match",
     "MemoryCapture",
     "MemorySource",
+    "Reader",
     "Source",
+    "Spool",
 ]

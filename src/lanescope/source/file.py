@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from lanescope.errors import InputError
 from lanescope.source.sniff import HEAD_BYTES, Head
@@ -140,6 +140,10 @@ class Source:
         self._digest = digest
         return content
 
+    def reader(self) -> Reader:
+        """Return what reads the content anywhere, also after this source was closed."""
+        return Reader(os.dup(self._file.fileno()), self.path)
+
     @property
     def sha256(self) -> str:
         """SHA-256 of the content, hexadecimal; costs a read if nobody has read it through yet."""
@@ -172,6 +176,93 @@ class Source:
                     hint="read it again when its writer is done",
                 )
             done += count
+
+
+class Reader:
+    """Reads a file anywhere, for as long as somebody holds this.
+
+    Args:
+        descriptor: of the open file; it is closed with this object.
+        path: what messages call it.
+    """
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor, self._path = descriptor, path
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def at(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Return ``size`` bytes from ``offset`` on, uint8 [size].
+
+        Raises:
+            InputError: reading fails, or the file has become shorter.
+        """
+        import numpy as np
+
+        found = np.empty(size, np.uint8)
+        view, done = memoryview(found.data), 0
+        while done < size:
+            try:
+                count = os.preadv(self._descriptor, [view[done:]], offset + done)
+            except OSError as error:
+                _fail(self._path, error)
+            if not count:
+                raise InputError(
+                    f"{self._path} has become shorter while it was read: {size - done} bytes are missing",
+                    hint="read it again when its writer is done",
+                )
+            done += count
+        return found
+
+
+class Spool:
+    """An unnamed temporary file of known size.
+
+    Args:
+        size: bytes that will be written.
+
+    Raises:
+        InputError: the temporary folder's disk has no room for it.
+    """
+
+    def __init__(self, size: int) -> None:
+        import tempfile
+
+        self._file = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115
+        disk = os.fstatvfs(self._file.fileno())
+        if disk.f_bavail * disk.f_frsize < size + disk.f_blocks * disk.f_frsize * _FREE_SHARE:
+            self._file.close()
+            self._no_room(size)
+        self._reader = Reader(os.dup(self._file.fileno()), "the temporary file")
+        self._size = size
+
+    def _no_room(self, size: int) -> NoReturn:
+        raise InputError(
+            f"{size >> 20} MiB of temporary space are needed, and there are not",
+            hint="set TMPDIR to a folder on a larger disk",
+        ) from None
+
+    def write(self, offset: int, data: npt.NDArray[Any]) -> None:
+        """Write an array in C order.
+
+        Raises:
+            InputError: the disk is full.
+        """
+        view = memoryview(data.data).cast("B")
+        while view:
+            try:
+                count = os.pwrite(self._file.fileno(), view, offset)
+            except OSError:
+                self._no_room(self._size)
+            view, offset = view[count:], offset + count
+
+    def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Return ``size`` bytes from ``offset`` on, uint8 [size]."""
+        return self._reader.at(offset, size)
+
+    def __del__(self) -> None:
+        self._file.close()
 
 
 class _Digest:

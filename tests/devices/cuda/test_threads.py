@@ -42,10 +42,10 @@ def decode(words, slots, starts, stride):
     if stride:
         found = core.cuda_tirx_scan(words[1:], 1, LANES, counts)
     else:
-        core.cuda_tirx_count(words, slots, starts, counts)
+        core.cuda_tirx_count(words[1:], slots, starts, counts)
     used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
     out = Outputs(LANES, slices=begins, instants=used - begins, gaps=used + LANES)
-    result = core.cuda_tirx_decode(words, stride, slots, starts, counts, True, STEP_BACK, *out.arguments())
+    result = core.cuda_tirx_decode(words[1:], 0, stride, slots, starts, counts, True, STEP_BACK, *out.arguments())
     slices, instants, gaps, *_ = result
     result = (*result, *found)
     columns = [out.summary, out.used, counts]
@@ -61,8 +61,8 @@ def test_the_rows_do_not_depend_on_the_number_of_threads(is_sound, is_listed):
     words = buffer(3, is_sound=is_sound)
     slots, starts, stride = np.empty(0, np.int64), np.empty(0, np.int64), LANES
     if is_listed:
-        used = np.flatnonzero(words[1:]) + 1
-        lane = (words[used] >> np.uint64(12) & np.uint64(0xFFFFF)).astype(np.int64)
+        used = np.flatnonzero(words[1:])
+        lane = (words[1:][used] >> np.uint64(12) & np.uint64(0xFFFFF)).astype(np.int64)
         used, lane = used[lane < LANES], lane[lane < LANES]
         slots = used[np.argsort(lane, kind="stable")]
         starts = np.concatenate(([0], np.cumsum(np.bincount(lane, minlength=LANES)))).astype(np.int64)

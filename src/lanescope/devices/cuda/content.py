@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda import npy
+from lanescope.devices.cuda.store import FileStore, Store
 from lanescope.errors import InputError
+from lanescope.source import Reader
 
 #: Types of arrays that hold words: a buffer may have been looked at through any of them.
 _TYPES = {"<u8": 8, "<i8": 8, "<u4": 4, "<i4": 4, "|u1": 1, "|i1": 1}
+
+
+#: Bytes from which the layout is told, as far as that does not take all words.
+_BEGINNING = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +26,48 @@ class Content:
     """The array in a file.
 
     Attributes:
-        data: uint8 [n], the bytes of the array.
+        length: bytes of the array.
         before: bytes in front of it.
         behind: bytes behind it.
         cut: bytes that the file's header promises and that are not there.
+        data: uint8 [length], the bytes of the array; None where they are in a file.
+        reader: that file.
     """
 
-    data: npt.NDArray[np.uint8]
+    length: int
     before: int
     behind: int
     cut: int
+    data: npt.NDArray[np.uint8] | None
+    reader: Reader | None = None
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return self.before + len(self.data) + self.behind
+        return self.before + self.length + self.behind
 
     def words(self, bytes_each: int) -> npt.NDArray[Any]:
-        """Return the whole words, ``<u8`` or ``<u4`` [n]; they are not copied, unless they are not aligned."""
-        data = self.data[: len(self.data) // bytes_each * bytes_each]
+        """Return the whole words, ``<u8`` or ``<u4`` [n]; not copied where they are in memory and aligned."""
+        length = self.length // bytes_each * bytes_each
+        if self.data is None:
+            assert self.reader is not None
+            return self.reader.at(self.before, length).view(f"<u{bytes_each}")
+        data = self.data[:length]
         if data.ctypes.data % bytes_each:
             data = data.copy()
         return data.view(f"<u{bytes_each}")
+
+    def store(self) -> Store:
+        """Return the 64-bit words, where they are."""
+        if self.reader is not None:
+            return FileStore(self.reader, self.before, self.length // 8)
+        return Store(self.words(8))
+
+    def beginning(self) -> Content:
+        """Return the first bytes, in memory."""
+        length = min(self.length, _BEGINNING)
+        data = self.data[:length] if self.reader is None else self.reader.at(self.before, length)  # type: ignore[index]
+        return Content(length, self.before, 0, 0, data)
 
 
 def content_of(data: npt.NDArray[np.uint8]) -> Content:
@@ -53,16 +79,34 @@ def content_of(data: npt.NDArray[np.uint8]) -> Content:
     Raises:
         InputError: an ``.npy`` file of another type.
     """
-    header = npy.parse(data[: npy.MAX_HEADER + 12].tobytes())
+    begin, length, cut = _extent(data[: npy.MAX_HEADER + 12].tobytes(), len(data))
+    return Content(length, begin, len(data) - begin - length, cut, data[begin : begin + length])
+
+
+def content_in(reader: Reader, size: int) -> Content:
+    """Find the array of a file that is too large to be read whole.
+
+    Args:
+        reader: the file.
+        size: its bytes.
+
+    Raises:
+        InputError: an ``.npy`` file of another type, or reading fails.
+    """
+    begin, length, cut = _extent(reader.at(0, min(size, npy.MAX_HEADER + 12)).tobytes(), size)
+    return Content(length, begin, size - begin - length, cut, None, reader)
+
+
+def _extent(head: bytes, size: int) -> tuple[int, int, int]:
+    """Return where the array begins, its bytes that are there, and those that are not."""
+    header = npy.parse(head)
     if header is None:
-        return Content(data, 0, 0, 0)
+        return 0, size, 0
     if header.descr not in _TYPES:
         raise InputError(
             f"the .npy file holds {header.descr!r}, a probe buffer is '<u8'",
             hint="save it as it is on the device: numpy.save(path, buffer.view('<u8'))",
         )
     promised = header.count * _TYPES[header.descr]
-    length = min(promised, len(data) - header.size)
-    return Content(
-        data[header.size : header.size + length], header.size, len(data) - header.size - length, promised - length
-    )
+    length = min(promised, size - header.size)
+    return header.size, length, promised - length

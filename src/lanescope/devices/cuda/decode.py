@@ -1,7 +1,7 @@
 """Bytes -> words -> trace, for every layout of in-kernel probes.
 
-Nothing in a buffer can be placed before all of it is known (stride, turn of the counter, resolution), so the decoder
-keeps the bytes and gives all batches at the end.
+Nothing in a buffer can be placed before all of it is known (stride, turn of the counter, resolution), so all batches
+come at the end. A small file is read whole; of a large one only pieces are in memory at any time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.cuda import formats, names
-from lanescope.devices.cuda.content import content_of
+from lanescope.devices.cuda.content import content_in, content_of
 from lanescope.devices.cuda.family import MAX_MHZ
 from lanescope.devices.cuda.layout import SHORT_NAMES
 from lanescope.devices.cuda.make import Maker
@@ -20,9 +20,12 @@ from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
+#: Larger files are not read whole.
+WHOLE_BYTES = 64 << 20
+
 
 class CudaDecoder:
-    """Decodes one probe buffer.
+    """Decodes one probe buffer: the capture's main file, or what is fed instead.
 
     Args:
         capture: the capture; names of events are taken from beside it when no others are given.
@@ -86,7 +89,13 @@ class CudaDecoder:
             InputError: the file is no array of words, or begins with no header that a kernel or host writes.
             UsageError: an option does not go with the layout.
         """
-        content = content_of(self._data[: self._size])
+        main = self._capture.main
+        if self._size or not main.size:
+            content = content_of(self._data[: self._size])
+        elif main.container == "memory" or main.size <= WHOLE_BYTES:
+            content = content_of(main.read())
+        else:
+            content = content_in(main.reader(), main.size)
         buffer = formats.read(content, self._options)
         return Maker(self._capture, self._options, self._names, buffer, content).batches()
 

@@ -36,8 +36,6 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
         raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
     if stage == "row":
         decoder = CudaDecoder(capture, options)
-        for chunk in capture.main.chunks():
-            decoder.feed(chunk)
         yield from _rows(Trace.concat(list(decoder.finish())))
         return
     content = content_of(capture.main.read())
@@ -79,7 +77,7 @@ def _empty(first: int, last: int, before: int, width: int) -> str:
 
 def _strided(buffer: StridedBuffer, before: int) -> Iterator[str]:
     """Yield a line for the header and for each word that is not zero."""
-    header = int(buffer.words[0])
+    header = int(buffer.words.window(0, 1)[0])
     yield _line(0, before, header, "header  " + _fields(TIRX_HEADER.decode(header)))
     geometry = buffer.tirx.geometry
     groups, stride = geometry.num_groups, geometry.stride

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda import npy
 from lanescope.devices.cuda.layout import FLASHINFER_V2_RECORD, TIRX_HEADER, TIRX_RECORD
-from lanescope.devices.cuda.tirx import Words
+from lanescope.devices.cuda.store import Words
 
 I64 = npt.NDArray[np.int64]
 

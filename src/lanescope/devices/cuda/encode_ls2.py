@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda import layout
 from lanescope.devices.cuda.layout import COUNTER, LS2_FLOAT, LS2_HEADER, LS2_LANE, LS2_RECORD
-from lanescope.devices.cuda.tirx import Words
+from lanescope.devices.cuda.store import Words
 
 I64 = npt.NDArray[np.int64]
 

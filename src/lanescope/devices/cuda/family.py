@@ -113,6 +113,7 @@ class Cuda(Family):
     views = VIEWS
     demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)
     streaming = False
+    seeking = True
     # One word, the columns of half a slice, and scratch for the longest lane.
     bytes_per_row = 100
 

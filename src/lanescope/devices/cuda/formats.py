@@ -11,11 +11,12 @@ import numpy.typing as npt
 from lanescope.devices.cuda import layout
 from lanescope.devices.cuda.buffer import Buffer
 from lanescope.devices.cuda.content import Content
-from lanescope.devices.cuda.flashinfer import as_tirx
+from lanescope.devices.cuda.flashinfer import Rewritten
 from lanescope.devices.cuda.ls2 import Ls2Buffer
 from lanescope.devices.cuda.proton import ProtonBuffer
+from lanescope.devices.cuda.store import Store
 from lanescope.devices.cuda.strided import StridedBuffer
-from lanescope.devices.cuda.tirx import Words, header, scan
+from lanescope.devices.cuda.tirx import header, scan
 from lanescope.errors import InputError, UsageError
 
 #: Words that are looked at to tell the most common layout.
@@ -32,26 +33,27 @@ def layout_of(content: Content) -> str:
     Args:
         content: the whole buffer, or its beginning.
     """
-    words = content.words(8)
+    first = content.beginning()
+    words = first.words(8)
     if len(words) and int(words[0]) == layout.LS2_MAGIC:
         return layout.LS2
-    if is_proton(content.words(4)):
+    if is_proton(first.words(4)):
         return layout.PROTON
     try:
-        return layout.FLASHINFER_V2 if is_flashinfer2(words) else layout.TIRX_V1
+        return layout.FLASHINFER_V2 if is_flashinfer2(content.store()) else layout.TIRX_V1
     except InputError:
         return layout.TIRX_V1
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:
-    """Tell whether 32-bit words begin as a file of Proton does."""
+    """Tell whether 32-bit words, the whole file or its beginning, begin as a file of Proton does."""
     if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
         return False
     first, rest = divmod(int(words[3]), 4)
     return not rest and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
 
 
-def is_flashinfer2(words: Words) -> bool:
+def is_flashinfer2(words: Store) -> bool:
     """Tell whether all words name the block of their slot, and not all of them the lane.
 
     Raises:
@@ -59,13 +61,13 @@ def is_flashinfer2(words: Words) -> bool:
     """
     geometry = header(words)
     # A lane stays on its SM, so where the first rows fit TIRx's tags all do.
-    found = scan(words[: max(_FIRST, 2 * geometry.lanes + 1)], geometry.lanes, geometry.lanes)
+    found = scan(words.beginning(max(_FIRST, 2 * geometry.lanes + 1)), geometry.lanes, geometry.lanes)
     if found.used and not found.misplaced:
         return False
     found = scan(words, geometry.lanes, geometry.lanes)
     if not found.misplaced:
         return False
-    return as_tirx(words)[2] == found.used
+    return Rewritten(words).agree == found.used
 
 
 def read(content: Content, options: Mapping[str, Any]) -> Buffer:
@@ -84,5 +86,5 @@ def read(content: Content, options: Mapping[str, Any]) -> Buffer:
         for option in ("stride", "cap"):
             if options[option] is not None:
                 raise UsageError(f"option {option}: {name} says it itself", hint="leave it out")
-        return Ls2Buffer(content.words(8)) if name == layout.LS2 else ProtonBuffer(content.words(4))
-    return StridedBuffer(content.words(8), name, stride=options["stride"], cap=options["cap"])
+        return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
+    return StridedBuffer(content.store(), name, stride=options["stride"], cap=options["cap"])

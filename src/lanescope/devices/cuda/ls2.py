@@ -15,13 +15,16 @@ from lanescope.devices.cuda import clocks, layout
 from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs
-from lanescope.devices.cuda.tirx import MAX_SLOTS, Words
+from lanescope.devices.cuda.store import PIECE_WORDS, Store, Words, store_of
+from lanescope.devices.cuda.tirx import MAX_SLOTS
 from lanescope.errors import InputError
 from lanescope.trace import Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.
 SCANNED = ("state", "offered", "stored", "present", "first", "lost", "stale", "begins", "marks", "special")
+#: A part may have so many times the words of its records.
+_SPARSE = 4
 #: A reading beyond this is none.
 _LATEST = np.uint64(1 << 62)
 
@@ -106,7 +109,7 @@ class Ls2Buffer:
     """An LS2 buffer.
 
     Args:
-        words: uint64 [n], the whole buffer; a cut one is read as far as it goes.
+        words: the whole buffer; a cut one is read as far as it goes.
 
     Raises:
         InputError: the header is none.
@@ -126,21 +129,40 @@ class Ls2Buffer:
     is_full_clock = True
     has_tokens = True
 
-    def __init__(self, words: Words) -> None:
-        self.header = header = Ls2Header.read(words)
+    def __init__(self, words: Words | Store) -> None:
+        words = store_of(words)
+        self.header = header = Ls2Header.read(words.window(0, _FILE))
         if len(words) > MAX_SLOTS:
             raise InputError(f"a buffer of {len(words)} words is too large", hint=f"the limit is {MAX_SLOTS}")
-        self.words = words[: header.size]
+        self.words = words.beginning(header.size)
         self.cut = (header.size - len(self.words)) * self.unit_bytes
         self.behind = (len(words) - len(self.words)) * self.unit_bytes
         lanes = min(header.lanes, -(-(len(self.words) - _FILE) // header.lane_words))
         self._table = np.zeros((lanes, core.CUDA_LS2_COLUMNS), np.int64)
-        core.cuda_ls2_scan(self.words, header.capacity, header.record_words, header.is_ring, self._table)
-        self.scanned = dict(zip(SCANNED, self._table.T, strict=True))
         self.heads = np.zeros((lanes, _LANE), np.uint64)
-        at = _FILE + np.arange(lanes)[:, None] * header.lane_words + np.arange(_LANE)
-        there = at < len(self.words)
-        self.heads[there] = self.words[at[there]]
+        for first in range(0, lanes, step := self._lanes_at_once()):
+            last = min(first + step, lanes)
+            piece = self._words_of(first, last)
+            core.cuda_ls2_scan(piece, header.capacity, header.record_words, header.is_ring, self._table[first:last])
+            at = _FILE + np.arange(last - first)[:, None] * header.lane_words + np.arange(_LANE)
+            there = at < len(piece)
+            self.heads[first:last][there] = piece[at[there]]
+        self.scanned = dict(zip(SCANNED, self._table.T, strict=True))
+        #: The words of the part that is decoded, and where they begin.
+        self._part, self._start = self.words.window(0, _FILE), 0
+
+    def _lanes_at_once(self) -> int:
+        return max(1, len(self.words) if self.words.is_in_memory else PIECE_WORDS // self.header.lane_words)
+
+    def _words_of(self, first: int, last: int) -> Words:
+        """Return the words of lanes; as many words are in front of them as in front of the first lane of a file."""
+        width = self.header.lane_words
+        return self.words.window(first * width, _FILE + last * width)
+
+    def _at(self, slots: I64) -> Words:
+        """Return the words at these places of the part; any word where a place is none."""
+        found: Words = self._part[np.clip(slots - self._start, 0, len(self._part) - 1)]
+        return found
 
     @property
     def slots(self) -> int:
@@ -206,7 +228,9 @@ class Ls2Buffer:
     def parts(self, limit: int) -> list[tuple[int, int]]:
         """Cut the lanes; those of one block stay together, because flows join them."""
         groups, lanes = self.header.num_groups, len(self.heads)
-        ends = np.cumsum(self.scanned["present"])[groups - 1 :: groups]
+        # Empty positions are cheap, but they are read.
+        taken = np.maximum(self.scanned["present"], self.header.lane_words // _SPARSE)
+        ends = np.cumsum(taken)[groups - 1 :: groups]
         parts, first, done = [], 0, 0
         for block, end in enumerate(ends.tolist()):
             if end - done > limit and block * groups > first:
@@ -218,8 +242,7 @@ class Ls2Buffer:
         """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
         header, (first, last) = self.header, part
         scanned = {name: column[first:last] for name, column in self.scanned.items()}
-        start = first * header.lane_words
-        words = self.words[start : _FILE + last * header.lane_words]
+        self._part, self._start = self._words_of(first, last), first * header.lane_words
         out = Outputs(
             last - first,
             slices=int(scanned["begins"].sum()),
@@ -227,7 +250,7 @@ class Ls2Buffer:
             gaps=int(scanned["present"].sum()) + last - first,
         )
         result = core.cuda_ls2_decode(
-            words,
+            self._part,
             header.capacity,
             header.record_words,
             header.is_ring,
@@ -291,29 +314,28 @@ class Ls2Buffer:
     def special(self, lane: U32, index: U32) -> Special:
         """Say what instants of the core really are."""
         slot = self.slots_of(lane, index)
-        words = self.words[slot]
+        words = self._at(slot)
         kind = layout.LS2_RECORD["kind"].of(words).astype(np.int64)
         kind[words & np.uint64(1) == 0] = -1
         return Special(kind, layout.LS2_RECORD["token"].of(words).astype(np.int64), slot)
 
     def tokens(self, slots: I64) -> I64:
         """Return the tokens of records, int64 [n]."""
-        found: I64 = layout.LS2_RECORD["token"].of(self.words[slots]).astype(np.int64)
+        found: I64 = layout.LS2_RECORD["token"].of(self._at(slots)).astype(np.int64)
         return found
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the words behind records, uint64 [n]."""
-        return self.words[np.minimum(slots + 1, len(self.words) - 1)], None
+        return self._at(slots + 1), None
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """Return the values of counters, float64 [n], from their words and their types."""
-        at = np.minimum(slots + 1, len(self.words) - 1)
-        raw = self.words[at]
+        raw = self._at(slots + 1)
         if self.header.record_words == 1:
             # The value stands in the next position, which in a ring may be the first one.
             lane = (slots - _FILE) // self.header.lane_words
             start = _FILE + lane * self.header.lane_words + _LANE
-            raw = self.words[start + ((slots - start + 1) & (self.header.capacity - 1))] & ~np.uint64(3)
+            raw = self._at(start + ((slots - start + 1) & (self.header.capacity - 1))) & ~np.uint64(3)
         floats, integers = raw.view(np.float64), raw.view(np.int64)
         if self.header.record_words == 1:
             integers = integers >> 2

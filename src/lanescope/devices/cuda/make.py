@@ -23,7 +23,7 @@ from lanescope.trace.stats import CORE_STATS
 Mask = npt.NDArray[np.bool_]
 
 #: Records that are decoded at a time where the whole does not have to be in memory.
-PART_RECORDS = 4_000_000
+PART_RECORDS = 1 << 20
 #: The timer counts nanoseconds.
 TIMER_HZ = 1_000_000_000
 
@@ -64,12 +64,11 @@ class Maker:
         parts = buffer.parts(PART_RECORDS)
         rules = {"split": options["multi"] == "split", "step_back": STEP_BACK}
         # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
-        decoded = [buffer.decode(part, **rules) for part in parts[:1]]
-        summaries, steps = [decoded[0].summary], [decoded[0].tick_step]
-        for part in parts[1:]:
-            other = buffer.decode(part, **rules)
-            summaries.append(other.summary)
-            steps.append(other.tick_step)
+        summaries, steps = [], []
+        for part in parts:
+            decoded = buffer.decode(part, **rules)
+            summaries.append(decoded.summary)
+            steps.append(decoded.tick_step)
         self.summary: Summary = {
             name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
             for name in summaries[0]
@@ -77,7 +76,7 @@ class Maker:
         self.step = _common_step(summaries, steps)
         self._place()
         for number, part in enumerate(parts):
-            piece = decoded.pop() if number == 0 else buffer.decode(part, **rules)
+            piece = decoded if len(parts) == 1 else buffer.decode(part, **rules)
             if piece.tick_step != self.step:
                 _mark_below_resolution(piece, self.step)
             self._part(piece)

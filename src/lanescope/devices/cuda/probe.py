@@ -6,13 +6,14 @@ import numpy as np
 
 from lanescope.devices.cuda import layout, npy
 from lanescope.devices.cuda.content import Content, content_of
-from lanescope.devices.cuda.flashinfer import as_tirx
+from lanescope.devices.cuda.flashinfer import Rewritten
 from lanescope.devices.cuda.formats import layout_of
 from lanescope.devices.cuda.lanes import STEP_BACK
 from lanescope.devices.cuda.layout import FLASHINFER_V2, LS2, PROTON, TIRX_V1
 from lanescope.devices.cuda.ls2 import Ls2Header
 from lanescope.devices.cuda.proton import ProtonHeader
-from lanescope.devices.cuda.tirx import TirxBuffer, Words, find_stride, header
+from lanescope.devices.cuda.store import Words, store_of
+from lanescope.devices.cuda.tirx import TirxBuffer, find_stride, header
 from lanescope.errors import InputError
 from lanescope.source import CERTAIN, Head, Match
 
@@ -63,7 +64,7 @@ def _proton(content: Content) -> Match:
 def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     says = "lane"
     if name == FLASHINFER_V2:
-        words, says = as_tirx(words)[0], "block"
+        words, says = Rewritten(words).whole(), "block"
     else:
         name = TIRX_V1
     geometry, found = find_stride(words, header(words))
@@ -74,7 +75,7 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
     if not geometry.stride or placed < _MOST * found.used:
         return Match(45 if is_npy else 30, name, reason)
-    summary = TirxBuffer(words, geometry, found).decode(split=True, step_back=STEP_BACK).summary
+    summary = TirxBuffer(store_of(words), geometry, found).decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
     if odd > (1 - _MOST) * placed:

@@ -14,7 +14,8 @@ from lanescope.trace import Column, Dictionary, Table, TableSpec
 if TYPE_CHECKING:
     from lanescope.devices.cuda.ls2 import Ls2Buffer
     from lanescope.devices.cuda.proton import ProtonBuffer
-    from lanescope.devices.cuda.tirx import TirxBuffer, Words
+    from lanescope.devices.cuda.store import Words
+    from lanescope.devices.cuda.tirx import TirxBuffer
 
 __all__ = ["LS2_RECORDS", "PROTON_ENTRIES", "RECORDS", "ls2_records", "proton_entries", "strided_records"]
 
@@ -30,8 +31,9 @@ def strided_records(words: Words, buffer: TirxBuffer, name: str, before: int) ->
     """
     slots = np.flatnonzero(words[1:]) + 1
     raw = words[slots]
+    read = buffer.words.whole()
     lane = TIRX_RECORD["lane"].of(raw).astype(np.uint32)
-    made = buffer.words[slots[slots < len(buffer.words)]]
+    made = read[slots[slots < len(read)]]
     tags = TIRX_RECORD["lane"].of(made).astype(np.int64)
     geometry = buffer.geometry
     is_read = np.zeros(len(slots), np.bool_)
@@ -58,14 +60,15 @@ def ls2_records(buffer: Ls2Buffer, before: int) -> Table:
     """Return the words in the lanes of an LS2 buffer that are not zero, lane headers left out."""
     header = buffer.header
     start, width = layout.LS2_FILE_WORDS, header.lane_words
-    slots = np.flatnonzero(buffer.words[start:]) + start
+    words = buffer.words.whole()
+    slots = np.flatnonzero(words[start:]) + start
     at = (slots - start) % width - layout.LS2_LANE_WORDS
     slots = slots[(at >= 0) & (at % header.record_words == 0)]
-    raw = buffer.words[slots]
+    raw = words[slots]
     is_record = raw & np.uint64(1) == 1
     payload, has_payload = np.zeros(len(slots), np.uint64), np.full(len(slots), header.record_words == 2)
     if header.record_words == 2:
-        payload = buffer.words[np.minimum(slots + 1, len(buffer.words) - 1)]
+        payload = words[np.minimum(slots + 1, len(words) - 1)]
     kinds = Dictionary([*(LS2_KINDS[kind] for kind in sorted(LS2_KINDS)), "value"])
     kind = np.where(is_record, LS2_RECORD["kind"].of(raw).astype(np.int64), len(LS2_KINDS))
     values: dict[str, Any] = {

@@ -14,7 +14,8 @@ from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.clocks import Timeline
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, turns_of
-from lanescope.devices.cuda.tirx import Geometry, TirxBuffer, Words, find_stride, header, scan
+from lanescope.devices.cuda.store import Store, Words, store_of
+from lanescope.devices.cuda.tirx import TirxBuffer, find_stride, header
 from lanescope.errors import UsageError
 from lanescope.trace import Table
 
@@ -23,7 +24,7 @@ class StridedBuffer:
     """A buffer of one of these layouts.
 
     Args:
-        words: uint64 [n], the whole buffer.
+        words: the whole buffer.
         name: which layout, of ``layout.TIRX_V1`` and so on.
         stride: slots between two records of a lane; found when None.
         cap: records that a lane may have, where the probe has a limit.
@@ -49,19 +50,20 @@ class StridedBuffer:
     has_tokens = False
     has_payloads = False
 
-    def __init__(self, words: Words, name: str, *, stride: int | None = None, cap: int | None = None) -> None:
+    def __init__(self, words: Words | Store, name: str, *, stride: int | None = None, cap: int | None = None) -> None:
         self.format = name
-        self.words = words
+        self.words = store_of(words)
         self._cap = cap
         self._sm: I64 | None = None
-        made, lanes = words, None
+        made, lanes = self.words, None
         if name in (layout.FLASHINFER_V1, layout.FLASHINFER_V2):
-            lanes = header(words).lanes
+            lanes = header(made).lanes
             if stride not in (None, lanes):
                 raise UsageError(f"the stride of {name} is the number of lanes, {lanes}", hint="leave it out")
             if name == layout.FLASHINFER_V2:
-                made, self._sm, _ = flashinfer.as_tirx(words)
-            made = flashinfer.without_finalize(made)
+                made = rewritten = flashinfer.Rewritten(made)
+                self._sm = rewritten.sm
+            made = flashinfer.WithoutFinalize(made)
         self._made = made
         if cap is not None:
             if name != layout.WARPSCOPE:
@@ -69,7 +71,7 @@ class StridedBuffer:
             if stride is None:
                 stride = find_stride(made, header(made))[0].stride or None
             if stride is not None:
-                made = made[: 1 + cap * stride]
+                made = made.beginning(1 + cap * stride)
         self.tirx = TirxBuffer.read(made, stride=stride or lanes)
 
     @property
@@ -92,49 +94,11 @@ class StridedBuffer:
 
     def parts(self, limit: int) -> list[tuple[int, int]]:
         """Cut the lanes into runs of about equal size."""
-        geometry = self.tirx.geometry
-        if not geometry.stride or self.tirx.found.used <= limit:
-            return [(0, geometry.lanes)]
-        rows = self.tirx.found.last_used // geometry.stride + 1
-        width = max(1, limit // rows)
-        return [(first, min(first + width, geometry.lanes)) for first in range(0, geometry.lanes, width)]
+        return self.tirx.parts(limit)
 
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
-        first, last = part
-        if last - first == self.tirx.geometry.lanes:
-            return self.tirx.decode(split=split, step_back=step_back)
-        decoded = self._cut(first, last).decode(split=split, step_back=step_back)
-        if first:
-            decoded.summary = {name: column[1:] for name, column in decoded.summary.items()}
-            for rows in (decoded.slices, decoded.instants):
-                rows.counts, rows.base = rows.counts[1:], first
-            decoded.gaps["lane"] -= np.uint32(1)
-            decoded.base = first
-        return decoded
-
-    def _cut(self, first: int, last: int) -> TirxBuffer:
-        """Return a buffer of these lanes only, numbered from 0; behind an empty one unless they are the first.
-
-        A record of lane 0 may look like an empty word, and no other lane's may begin to.
-        """
-        words, stride = self.tirx.words, self.tirx.geometry.stride
-        rows, rest = divmod(min(len(words) - 1, (self.tirx.found.last_used // stride + 2) * stride), stride)
-        empty = int(first > 0)
-        width = last - first + empty
-        tail = words[1 + rows * stride :][:rest][first:last]
-        made = np.zeros(1 + rows * width + (empty + len(tail) if len(tail) else 0), np.uint64)
-        made[0] = words[0]
-        body = made[1 : 1 + rows * width].reshape(rows, width)
-        body[:, empty:] = words[1 : 1 + rows * stride].reshape(rows, stride)[:, first:last]
-        made[1 + rows * width + empty :] = tail
-        if first:
-            field = layout.TIRX_RECORD["lane"]
-            tag = np.uint64(field.mask << field.lsb)
-            used = made[1:] != 0
-            moved = (made[1:] - np.uint64(first - 1 << field.lsb)) & tag
-            made[1:] = np.where(used, (made[1:] & ~tag) | moved, np.uint64(0))
-        return TirxBuffer(made, Geometry(width, 1, width, "given"), scan(made, width, width))
+        return self.tirx.decode(split=split, step_back=step_back, part=part)
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> Turns:
         """Place the lanes by their first stamps."""
@@ -189,8 +153,18 @@ class StridedBuffer:
         """Count the header and the records; words of other lanes and holes are lost."""
         records = int(summary["records"].sum())
         holes = int((summary["missing"] - summary["bad"]).sum())
-        beyond = int(np.count_nonzero(self._made[len(self.tirx.words) :]))
-        return 1 + records, self.tirx.found.used - records + holes + beyond
+        return 1 + records, self.tirx.found.used - records + holes + self._beyond[0]
+
+    @cached_property
+    def _beyond(self) -> tuple[int, int | None]:
+        """How many words stand behind the limit of the lanes, and the slot of the first."""
+        count, first_slot = 0, None
+        for first, piece in self._made.pieces(len(self.tirx.words), len(self._made), 1):
+            found = np.flatnonzero(piece)
+            if len(found) and first_slot is None:
+                first_slot = first + int(found[0])
+            count += len(found)
+        return count, first_slot
 
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the stride and the tags give reason to say."""
@@ -199,8 +173,7 @@ class StridedBuffer:
         yield "cuda_stride_unknown", int(not geometry.stride), None
         yield "cuda_corrupt_record", self.tirx.unreadable, found.first_misplaced
         if self._cap is not None:
-            behind = np.flatnonzero(self._made[len(self.tirx.words) :])
-            yield "cuda_corrupt_record", len(behind), len(self.tirx.words) + int(behind[0]) if len(behind) else None
+            yield "cuda_corrupt_record", *self._beyond
         if self._sm is not None:
             marks = int((summary["instants"] - summary["unmatched"]).sum())
             yield "cuda_instants_unreliable", marks, None
@@ -212,4 +185,4 @@ class StridedBuffer:
         """Return what makes the table of words."""
         from lanescope.devices.cuda.records import RECORDS, strided_records
 
-        return RECORDS.name, lambda before: strided_records(self.words, self.tirx, self.format, before)
+        return RECORDS.name, lambda before: strided_records(self.words.whole(), self.tirx, self.format, before)

@@ -10,14 +10,17 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.cuda.lanes import Decoded, Outputs
 from lanescope.devices.cuda.layout import STAMP_WRAP, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD, TIRX_V1
+from lanescope.devices.cuda.store import ByLanes, Store, Words, store_of
 from lanescope.errors import InputError, UsageError
-
-Words = npt.NDArray[np.uint64]
 
 #: Beyond this positions do not fit the 32 bits that the core keeps them in.
 MAX_SLOTS = 1 << 32
 #: Strides that are tried when some words are damaged, so that no single one divides all distances.
 MAX_CANDIDATES = 8
+#: Slots among which strides are looked for where not all slots are in memory.
+SAMPLE_SLOTS = 1 << 22
+#: A buffer that is not in memory is cut, however few records it has, if it has more than so many times the slots.
+_SPARSE = 4
 _NO_SLOTS = np.empty(0, np.int64)
 
 
@@ -48,18 +51,18 @@ class Geometry:
         return np.maximum(0, (slots - 1 - first) // self.stride + 1)
 
 
-def header(words: Words) -> Geometry:
+def header(words: Words | Store) -> Geometry:
     """Return what slot 0 says.
 
     Args:
-        words: uint64 [n], the whole buffer or at least its beginning; the lanes are checked against ``n``.
+        words: uint64 [n], the whole buffer or its beginning.
 
     Raises:
         InputError: there is no header, or one that no kernel writes.
     """
     if not len(words):
         raise InputError("the buffer holds not even a header", hint="was it copied back from the device?")
-    fields = TIRX_HEADER.decode(int(words[0]))
+    fields = TIRX_HEADER.decode(int(store_of(words).window(0, 1)[0]))
     blocks, groups = fields["num_blocks"], fields["num_groups"]
     if not blocks and not groups:
         raise InputError(
@@ -93,20 +96,29 @@ class Scan:
     counts: npt.NDArray[np.uint32]
 
 
-def scan(words: Words, lanes: int, stride: int) -> Scan:
+def scan(words: Words | Store, lanes: int, stride: int) -> Scan:
     """Count the words of a buffer and compare each one's lane with its slot."""
-    counts = np.empty((lanes, 2), np.uint32)
-    return Scan(*core.cuda_tirx_scan(words[1:], 1, stride, counts), counts)
+    store = store_of(words)
+    counts = np.zeros((lanes, 2), np.uint32)
+    used = misplaced = first_misplaced = last_used = 0
+    for first, piece in store.pieces(1, len(store), stride):
+        mine = np.empty_like(counts) if used or misplaced else counts
+        more = core.cuda_tirx_scan(piece, first, stride, mine)
+        if mine is not counts:
+            counts += mine
+        first_misplaced = first_misplaced if misplaced else more[2]
+        used, misplaced, last_used = used + more[0], misplaced + more[1], more[3] or last_used
+    return Scan(used, misplaced, first_misplaced, last_used, counts)
 
 
-def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
+def find_stride(words: Words | Store, geometry: Geometry) -> tuple[Geometry, Scan]:
     """Find the stride, which the buffer does not hold.
 
     As a rule it is the number of lanes, and then most of the second row is filled like the first. Otherwise strides are
     tried: the greatest common divisor of all distances from the first slots, which is the stride of a sound buffer as
     soon as one lane has two records in a row; and the distances that are most frequent between neighbours of one lane,
     because damaged words spoil the divisor. That one is taken which leaves least to explain, misplaced words and holes,
-    if it places more than half of the words.
+    if it places more than half of the words. Of a buffer that is not in memory the first ``SAMPLE_SLOTS`` are judged.
 
     Args:
         words: uint64 [n], the whole buffer.
@@ -115,21 +127,23 @@ def find_stride(words: Words, geometry: Geometry) -> tuple[Geometry, Scan]:
     Returns:
         The geometry with the stride, 0 if there is none, and what the slots hold under it.
     """
-    lanes = geometry.lanes
-    tight = scan(words, lanes, lanes)
-    first, second = (int(np.count_nonzero(words[1 + row * lanes : 1 + (row + 1) * lanes])) for row in (0, 1))
+    lanes, store = geometry.lanes, store_of(words)
+    tight = scan(store, lanes, lanes)
+    rows = (store.window(1 + row * lanes, 1 + (row + 1) * lanes) for row in (0, 1))
+    first, second = (int(np.count_nonzero(row)) for row in rows)
     if not tight.misplaced and (4 * second >= 3 * first or tight.last_used <= lanes):
         return Geometry(geometry.num_blocks, geometry.num_groups, lanes, "tight"), tight
-    slots, tags = _tagged(words, lanes)
+    judged = store if store.is_in_memory else store.beginning(max(SAMPLE_SLOTS, 4 * lanes))
+    slots, tags = _tagged(judged.whole(), lanes)
     order = np.argsort(tags, kind="stable")
     slots, tags = slots[order], tags[order]
     distances = np.diff(slots)[np.diff(tags) == 0]
     frequent, counts = np.unique(distances[distances >= lanes], return_counts=True)
     candidates = {lanes, *frequent[np.argsort(-counts, kind="stable")[:MAX_CANDIDATES]].tolist()}
-    if (divisor := core.cuda_tirx_stride_divisor(words)) >= lanes:
+    if (divisor := core.cuda_tirx_stride_divisor(judged.whole())) >= lanes:
         candidates.add(divisor)
     stride = min(sorted(candidates), key=lambda candidate: _unexplained(slots, tags, candidate))
-    found = scan(words, lanes, stride)
+    found = scan(store, lanes, stride)
     if 2 * found.misplaced >= found.used:
         return geometry, tight
     source = "tight" if stride == lanes else "inferred"
@@ -166,24 +180,26 @@ class TirxBuffer:
     """A buffer of the TIRx v1 layout.
 
     Attributes:
-        words: uint64 [slots].
+        words: the slots.
         geometry: where its records stand.
         found: what its slots hold.
-        listed: slots of all records, lane after lane, int64 [n]; empty where the stride is known.
+        listed: slots of all records, less 1, lane after lane, int64 [n]; empty where the stride is known.
         starts: where each lane begins in ``listed``, int64 [lanes + 1].
     """
 
-    words: Words
+    words: Store
     geometry: Geometry
     found: Scan
     listed: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
     starts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+    _parts: list[tuple[int, int]] = field(default_factory=list)
+    _by_lanes: ByLanes | None = None
 
     format = TIRX_V1
     clock = "globaltimer_lo"
 
     @classmethod
-    def read(cls, words: Words, *, stride: int | None = None) -> TirxBuffer:
+    def read(cls, words: Words | Store, *, stride: int | None = None) -> TirxBuffer:
         """Check the header and find out where the records stand.
 
         Args:
@@ -194,26 +210,30 @@ class TirxBuffer:
             InputError: the header is none, or the buffer is too short for its lanes.
             UsageError: the given stride is smaller than the number of lanes.
         """
-        geometry = header(words)
+        store = store_of(words)
+        geometry = header(store)
         lanes = geometry.lanes
-        if lanes > len(words) - 1:
+        if lanes > len(store) - 1:
             raise InputError(
-                f"the header says {lanes} lanes, the buffer has {len(words) - 1} slots for them",
+                f"the header says {lanes} lanes, the buffer has {len(store) - 1} slots for them",
                 hint="was the whole buffer saved?",
             )
-        if len(words) > MAX_SLOTS:
-            raise InputError(f"a buffer of {len(words)} slots is too large", hint=f"the limit is {MAX_SLOTS}")
+        if len(store) > MAX_SLOTS:
+            raise InputError(f"a buffer of {len(store)} slots is too large", hint=f"the limit is {MAX_SLOTS}")
         if stride is None:
-            geometry, found = find_stride(words, geometry)
+            geometry, found = find_stride(store, geometry)
         elif stride < lanes:
             raise UsageError(f"stride {stride} is too small for {lanes} lanes", hint="leave it out to have it found")
         else:
             geometry = Geometry(geometry.num_blocks, geometry.num_groups, stride, "given")
-            found = scan(words, lanes, stride)
-        buffer = cls(words, geometry, found)
+            found = scan(store, lanes, stride)
         if not geometry.stride:
-            slots, tags = _tagged(words, lanes)
-            buffer.listed = slots[np.argsort(tags, kind="stable")]
+            # Records of a lane may stand anywhere, so all have to be at hand.
+            store = Store(store.whole())
+        buffer = cls(store, geometry, found)
+        if not geometry.stride:
+            slots, tags = _tagged(store.whole(), lanes)
+            buffer.listed = slots[np.argsort(tags, kind="stable")] - 1
             buffer.starts = np.concatenate(([0], np.cumsum(np.bincount(tags, minlength=lanes)))).astype(np.int64)
         return buffer
 
@@ -226,21 +246,52 @@ class TirxBuffer:
         """Return the slots of records, int64 [n], from their lanes and their positions in them."""
         if self.geometry.stride:
             return 1 + lane.astype(np.int64) + index.astype(np.int64) * self.geometry.stride
-        found: npt.NDArray[np.int64] = self.listed[self.starts[lane] + index]
+        found: npt.NDArray[np.int64] = 1 + self.listed[self.starts[lane] + index]
         return found
 
-    def decode(self, *, split: bool, step_back: int) -> Decoded:
-        """Decode all lanes; arguments as ``lanes.decode`` describes them."""
-        lanes, stride, words, counts = self.geometry.lanes, self.geometry.stride, self.words, self.found.counts
-        if stride:
-            # Nothing behind the last used slot matters but that it is empty, and a trailing row shows that.
-            words = words[: min(len(words), self.found.last_used + 1 + stride)]
+    def parts(self, limit: int) -> list[tuple[int, int]]:
+        """Cut the lanes, first and last + 1, into runs of about ``limit`` slots."""
+        lanes, stride = self.geometry.lanes, self.geometry.stride
+        slots = self.found.last_used
+        self._parts = [(0, lanes)]
+        if stride and (self.found.used > limit or (slots > _SPARSE * limit and not self.words.is_in_memory)):
+            width = max(1, limit // (slots // stride + 1))
+            self._parts = [(first, min(first + width, lanes)) for first in range(0, lanes, width)]
+        return self._parts
+
+    def _slots(self, first: int, last: int) -> tuple[Words, int]:
+        """Return the slots of lanes, row after row, and the length of a row.
+
+        Nothing behind the last used slot matters but that it is empty, and a trailing row shows that.
+        """
+        lanes, stride = self.geometry.lanes, self.geometry.stride
+        end = min(len(self.words), self.found.last_used + 1 + stride)
+        if last - first == lanes:
+            return self.words.window(1, end), stride
+        rows = (end - 1) // stride
+        behind = 1 + rows * stride  # a last row that is cut
+        tail = self.words.window(behind + first, min(end, behind + last))
+        if self.words.is_in_memory:
+            body = self.words.window(1, behind).reshape(rows, stride)[:, first:last].reshape(-1)
         else:
-            counts = np.empty((lanes, 2), np.uint32)
-            core.cuda_tirx_count(words, self.listed, self.starts, counts)
+            if self._by_lanes is None:
+                self._by_lanes = ByLanes(self.words, stride, rows, self._parts)
+            body = self._by_lanes.rows(first, last)
+        return np.concatenate([body, tail]) if len(tail) else np.ascontiguousarray(body), last - first
+
+    def decode(self, *, split: bool, step_back: int, part: tuple[int, int] | None = None) -> Decoded:
+        """Decode the lanes of a part, all of them when it is None; arguments as ``buffer.Buffer.decode`` has them."""
+        first, last = part or (0, self.geometry.lanes)
+        if self.geometry.stride:
+            counts = self.found.counts[first:last]
+            slots, row = self._slots(first, last)
+        else:
+            counts = np.empty((last, 2), np.uint32)
+            slots, row = self.words.window(1, len(self.words)), 0
+            core.cuda_tirx_count(slots, self.listed, self.starts, counts)
         used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
-        out = Outputs(lanes, slices=begins, instants=used - begins, gaps=used + lanes)
-        return out.done(
-            core.cuda_tirx_decode(words, stride, self.listed, self.starts, counts, split, step_back, *out.arguments()),
-            stamp_wrap=STAMP_WRAP,
+        out = Outputs(last - first, slices=begins, instants=used - begins, gaps=used + last - first)
+        result = core.cuda_tirx_decode(
+            slots, first, row, self.listed, self.starts, counts, split, step_back, *out.arguments()
         )
+        return out.done(result, stamp_wrap=STAMP_WRAP, base=first)
