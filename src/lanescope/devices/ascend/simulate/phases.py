@@ -23,7 +23,9 @@ _KINDS = {
     **dict.fromkeys(("v1a", "v1b", "v1c", "v2"), ("complete", "dispatch")),
     "v3": ("complete", "dispatch", "release", "resolve", "early_dispatch", "dummy_task"),
 }
-_INNER = ("resolve", "dummy_task", "predicated_skip")
+_INNER = ("resolve", "dummy_task", "predicated_skip", "drain_prepare", "drain_publish")
+#: Ticks from the begin of a drain until it publishes.
+_PREPARE = 2
 #: The kind that stands for one that nobody knows.
 UNKNOWN_KIND = "mystery"
 
@@ -133,7 +135,12 @@ class _Phases:
         end = np.minimum(EARLY[0] + 4 + count, EARLY[1]) * u
         self.part("early_dispatch", lane, iteration, EARLY[0] * u, end, count)
         normal = ~run.staged
-        lane, iteration, count, _ = self._groups(thread[normal], run.iteration[normal])
+        many = run.tasks.blocks[run.task] > 1
+        lane, iteration, count, blocks = self._groups(thread[normal], run.iteration[normal], many[normal])
+        # Where nothing but blocks of one task goes out, they go out together.
+        drains = (blocks == count) & s.is_chip
+        self._drains(lane[drains], iteration[drains], count[drains])
+        lane, iteration, count = lane[~drains], iteration[~drains], count[~drains]
         depth = random.integers(0, 4, (len(lane), 3))
         popped = np.stack([count, np.zeros_like(count), np.zeros_like(count)], 1)
         self.part(
@@ -152,6 +159,14 @@ class _Phases:
         zero, at = np.zeros(s.threads, np.int64), np.full(s.threads, DISPATCH[0] * u)
         none = np.zeros((s.threads, 3), np.int64)
         self.part("dispatch", lane, zero + last + 1, at, at, 0, pops=(zero, zero + 4), depth=(none, none))
+
+    def _drains(self, lane: Int64, iteration: Int64, count: Int64) -> None:
+        u = self.run.scenario.unit
+        begin, publish = DISPATCH[0] * u, (DISPATCH[0] + _PREPARE) * u
+        end = np.minimum(DISPATCH[0] + 5 + count, DISPATCH[1]) * u
+        self.part("drain_prepare", lane, iteration, begin, publish, count)
+        self.part("drain_publish", lane, iteration, publish, end, count)
+        self.part("drain", lane, iteration, begin, end, count)
 
     def _groups(self, lane: Int64, iteration: Int64, weight: Int64 | None = None) -> tuple[Int64, ...]:
         """Return the distinct pairs of lane and iteration, how often each occurs, and the sum of its weights."""
