@@ -397,6 +397,15 @@ def test_a_loader_with_a_layer_of_its_own_takes_ours_when_it_is_preloaded(progra
     assert len(events_of(done.folder).events["calls"]) > 100
 
 
+def test_a_folder_for_the_loader_keeps_what_else_is_in_it(softze, recording, newest):
+    env = {"ZEL_LIBRARY_PATH": str(newest.loader.parent), "ZE_ENABLE_VALIDATION_LAYER": "1"}
+    command = ("env", "LD_DEBUG=files", *newest(softze.app, "saxpy"))
+    done = recording(*command, loader=newest.none, env=env)
+    assert (done.status, done.out) == (0, "saxpy: right\n")
+    assert re.search(r"calling init: .*/libze_validation_layer\.so", done.err)
+    assert len(events_of(done.folder).events["calls"]) > 50
+
+
 def test_a_layer_that_the_program_wants_too_is_loaded_beneath(softze, tmp_path):
     given = {**softze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
     with record.environment(record.Settings(tmp_path), given) as made:

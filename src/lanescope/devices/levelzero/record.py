@@ -106,8 +106,8 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
                 made["LANESCOPE_ZE_CHAIN"] = str(other)
         made["ZE_ENABLE_TRACING_LAYER"] = "1"
         made["LD_LIBRARY_PATH"] = _before(str(layer.parent), given.get("LD_LIBRARY_PATH", ""))
-        if given.get("ZEL_LIBRARY_PATH"):
-            made["ZEL_LIBRARY_PATH"] = str(layer.parent)
+        if (libraries_of_loader := Path(given.get("ZEL_LIBRARY_PATH") or os.devnull)).is_dir():
+            made["ZEL_LIBRARY_PATH"] = str(_mirror(libraries_of_loader, layer, stack))
         if settings.preload:
             made["LD_PRELOAD"] = _before(str(libraries[1]), given.get("LD_PRELOAD", ""))
         made["LANESCOPE_ZE_LIBRARY"] = str(layer)
@@ -129,9 +129,19 @@ def _before(own: str, others: str) -> str:
     return f"{own}:{others}" if others else own
 
 
+def _mirror(folder: Path, layer: Path, stack: contextlib.ExitStack) -> Path:
+    """Return a folder with all that is in another one, but our layer: loaders open drivers and layers in it."""
+    made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lanescope-")))
+    for path in folder.resolve().iterdir():
+        if path.name != LAYER:
+            (made / path.name).symlink_to(path)
+    (made / LAYER).symlink_to(layer)
+    return made
+
+
 def _other_layer(given: Mapping[str, str]) -> Path | None:
     """Return the tracing layer that the program would have had."""
-    folders = [*given.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")]
+    folders = [given.get("ZEL_LIBRARY_PATH", ""), *given.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")]
     folders += ["/usr/local/lib", f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64", "/usr/lib"]
     own = library()
     for folder in filter(None, folders):
