@@ -10,6 +10,7 @@ import pytest
 from devices.cuda.probes.code import ARCHITECTURES, Compiled, Instruction, Toolkit, without_markers
 
 KERNELS = Path(__file__).parent / "kernels"
+DOCS = Path(__file__).parents[4] / "docs"
 VARIANTS = [
     ("stages", ()),
     ("stages", ("-DNO_FENCE", "-DCONSUME")),
@@ -208,6 +209,69 @@ def test_what_is_not_consumed_moves(compiled, sm):
     assert re.fullmatch("(TrMLMTr" + "TrMMf*Tr){3}TrMLMTr" + "Trf*MMf*Tr", fenced)
     read_only = letters(compiled.instructions("moved", sm, "-DINPUT=const float* __restrict__"))
     assert re.fullmatch("(T(Lr|rL)MMTr" + "TrMMf*Tr){3}T(Lr|rL)MMTr" + "Trf*MMf*Tr", read_only)
+
+
+SHOWN = re.compile(r"<!-- sass: (\w+) (\d+) (.*?) -->\n```text\n(.*?)```", re.DOTALL)
+
+
+def test_machine_code_in_the_docs_is_what_the_compiler_makes(compiled):
+    """The lines of each block stand in the code in this order, with the scoreboards that the remarks name."""
+    blocks = SHOWN.findall((DOCS / "explain" / "markers.md").read_text())
+    assert len(blocks) == 4
+    for name, sm, flags, text in blocks:
+        code = iter(compiled.instructions(name, int(sm), *re.split(r" (?=-D)", flags)))
+        for line in text.splitlines():
+            shown, _, remark = (part.strip() for part in line.partition("//"))
+            found = next((instruction for instruction in code if instruction.text == shown), None)
+            assert found is not None, line
+            board = re.search(r"scoreboard (\d)", remark)
+            if board and "waits" in remark:
+                assert int(board[1]) in found.waits
+            elif board:
+                assert int(board[1]) == found.result
+
+
+def test_instructions_of_a_marker_in_the_docs_are_counted(toolkit, tmp_path):
+    source = """#include <lanescope/probe.cuh>
+    struct Chosen : lanescope::Options {{ {options} }};
+    extern "C" __global__ void kernel(float* x, int n, void* p) {{
+        auto lane = lanescope::{init};
+        #pragma unroll 1
+        for (int k = 0; k < n; ++k) {{ {body} }}
+        lane.finalize();
+    }}"""
+    variants = {
+        "LS2": ("", "init<Chosen>(p)"),
+        "LS2, `Fence::none`": ("enum : unsigned { fence = lanescope::Fence::none };", "init<Chosen>(p)"),
+        "LS2, with a payload": ("enum : unsigned { record_words = 2 };", "init<Chosen>(p)"),
+        "LS2, `Clock::clock64`": ("enum : unsigned { clock = lanescope::Clock::clock64 };", "init<Chosen>(p)"),
+        "TIRx v1": ("", "init_tirx<Chosen>(p, 1000)"),
+    }
+
+    def count(options, init, markers, *flags):
+        body = " ".join(f"x[threadIdx.x] += {n}; lane.instant({n});" for n in range(1, markers + 1))
+        made = toolkit.nvrtc(source.format(options=options, init=init, body=body), 90, *flags)
+        assert made.status == 0, made.log
+        (tmp_path / "code.cubin").write_bytes(made.cubin)
+        return sum(instruction.opcode != "NOP" for instruction in toolkit.instructions(tmp_path / "code.cubin"))
+
+    page = (DOCS / "explain" / "probe-cost.md").read_text()
+    for name, (options, init) in variants.items():
+        on = count(options, init, 5) - count(options, init, 4)
+        off = count(options, init, 5, "-DLANESCOPE_PROBES=0") - count(options, init, 4, "-DLANESCOPE_PROBES=0")
+        assert f"| {name} | {on - off} |" in page
+
+
+PAGES = [path for folder in ("tutorials", "howto", "explain") for path in sorted((DOCS / folder).glob("*.md"))]
+PAGES = [path for path in PAGES if "```cuda" in path.read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_cuda_in_the_docs_compiles(toolkit, tmp_path, page):
+    for number, text in enumerate(re.findall(r"^```cuda\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)):
+        source = tmp_path / f"{number}.cu"
+        source.write_text(text)
+        toolkit.nvcc(source, tmp_path / "code.cubin", "-arch=sm_90")
 
 
 @pytest.mark.parametrize("sm", ARCHITECTURES)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import lanescope
 from devices.cuda import helpers
 from devices.cuda.probes import host
 from devices.cuda.probes.host import FINALIZE, NUMBER, TYPES, Program
+from lanescope.cuda import include_dir
 from lanescope.devices.cuda import encode_ls2, layout
 from lanescope.devices.cuda.ls2 import Ls2Header
 from lanescope.devices.cuda.probes.buffer import Plan
@@ -253,6 +258,30 @@ def test_blocks_beyond_the_buffer_are_left_out():
     words = host.run_ls2(program, new(setup), record_words=1)
     assert sorted(helpers.lanes(helpers.decode(words))) == [(block, 0) for block in range(4)]
     assert len(helpers.spans(helpers.decode(words))) == 4
+
+
+def test_the_program_in_the_docs_runs(tmp_path):
+    """The C++ page's program, on the CPU: its file has the regions that the page speaks of."""
+    page = Path(__file__).parents[4] / "docs" / "howto" / "probes-cpp.md"
+    text = re.search(r"^```cuda\n(#include <cstdio>.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)[1]
+    text = text.replace("#include <cuda_runtime.h>\n", "")
+    text, launches = re.subn(r"(\w+)<<<(\w+), (\w+)>>>\(", r"launch(\2, \3, \1, ", text)
+    assert launches == 1
+    source, program = tmp_path / "scale.cpp", tmp_path / "scale"
+    source.write_text(f'#include "runtime.hpp"\n#define LANESCOPE_MACHINE "machine.hpp"\n{text}')
+    folders = [f"-I{host.SHIM}", f"-I{include_dir()}"]
+    done = subprocess.run(
+        ["g++", "-std=c++20", "-o", program, *folders, source], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    subprocess.run([program], cwd=tmp_path, check=True, timeout=60)
+    trace = lanescope.open(tmp_path / "run.bin", events="LOAD,COMPUTE,STORE")
+    names = trace.slices["name"].tolist()
+    assert {name: names.count(name) for name in set(names)} == {"LOAD": 80, "COMPUTE": 80, "STORE": 80}
+    assert {(row["records"], row["lost"], row["capacity"]) for row in trace.details["cuda_lanes"].rows()} == {
+        (60, 0, 64)
+    }
+    assert not [row for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]
 
 
 TIRX_VERBS = ("begin", "end", "instant", "finalize")
