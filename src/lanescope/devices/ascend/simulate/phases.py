@@ -136,7 +136,9 @@ class _Phases:
         self.part("early_dispatch", lane, iteration, EARLY[0] * u, end, count)
         normal = ~run.staged
         many = run.tasks.blocks[run.task] > 1
-        lane, iteration, count, blocks = self._groups(thread[normal], run.iteration[normal], many[normal])
+        lane, iteration, count, blocks = self._groups(
+            thread[normal], run.iteration[normal], many[normal].astype(np.int64)
+        )
         # Where nothing but blocks of one task goes out, they go out together.
         drains = (blocks == count) & s.is_chip
         self._drains(lane[drains], iteration[drains], count[drains])
