@@ -333,7 +333,7 @@ def record_of(folder, *command):
 
 def test_status_and_signals_are_the_programs(softze, recording):
     assert recording("sh", "-c", "exit 7").status == 7
-    done = recording("sh", "-c", f"{softze.app} saxpy; kill -TERM $$")
+    done = recording("sh", "-c", '"$0" saxpy; kill -TERM $$', softze.app)
     assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
     assert "zeInit" in done.err
     assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
@@ -551,7 +551,7 @@ def test_no_room_at_all_leaves_the_program_alone(programs, tmp_path):
 
 
 def test_a_trace_that_cannot_be_written_is_no_program_without_calls(softze, recording):
-    done = recording("sh", "-c", f"ulimit -f 8; exec {softze.app} saxpy")
+    done = recording("sh", "-c", 'ulimit -f 8; exec "$0" saxpy', softze.app)
     assert (done.status, done.out) == (0, "saxpy: right\n")
     assert "cannot be written" in done.err
     assert "called no function" not in done.err
