@@ -49,14 +49,24 @@ ze_result_t destroy_list(ze_command_list_handle_t list) {
     delete reinterpret_cast<Object*>(list);
     return ZE_RESULT_SUCCESS;
 }
+#ifndef RECORDER_STUB_TIMED
 ze_result_t append_barrier(ze_command_list_handle_t, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t query_status(ze_event_handle_t) { return ZE_RESULT_NOT_READY; }
 ze_result_t reset_event(ze_event_handle_t) { return ZE_RESULT_SUCCESS; }
+#endif
 
 #ifdef RECORDER_STUB_TIMED
 // With timestamps: every command has ended when it has been appended, and so has a query of its ticks.
+struct Event : Object {
+    bool is_signalled = false;
+};
+Event& event_of(ze_event_handle_t event) { return *reinterpret_cast<Event*>(event); }
+ze_result_t signal_event(ze_event_handle_t event) {
+    if (event != nullptr) event_of(event).is_signalled = true;
+    return ZE_RESULT_SUCCESS;
+}
 uint64_t clock_ticks() {
     static thread_local uint64_t ticks = 1'000'000;
     return ticks += 100;
@@ -77,12 +87,19 @@ ze_result_t create_pool(ze_context_handle_t, const ze_event_pool_desc_t*, uint32
 }
 ze_result_t destroy_pool(ze_event_pool_handle_t) { return ZE_RESULT_SUCCESS; }
 ze_result_t create_event(ze_event_pool_handle_t, const ze_event_desc_t*, ze_event_handle_t* out) {
-    *out = reinterpret_cast<ze_event_handle_t>(new Object);
+    *out = reinterpret_cast<ze_event_handle_t>(new Event);
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t destroy_event(ze_event_handle_t event) {
-    delete reinterpret_cast<Object*>(event);
+    delete &event_of(event);
     return ZE_RESULT_SUCCESS;
+}
+ze_result_t reset_event(ze_event_handle_t event) {
+    event_of(event).is_signalled = false;
+    return ZE_RESULT_SUCCESS;
+}
+ze_result_t query_status(ze_event_handle_t event) {
+    return event_of(event).is_signalled ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 ze_result_t synchronize_event(ze_event_handle_t, uint64_t) { return ZE_RESULT_SUCCESS; }
 ze_result_t query_ticks(ze_event_handle_t, ze_kernel_timestamp_result_t* out) {
@@ -95,11 +112,14 @@ ze_result_t create_queue(ze_context_handle_t, ze_device_handle_t, const ze_comma
     return ZE_RESULT_SUCCESS;
 }
 ze_result_t synchronize_queue(ze_command_queue_handle_t, uint64_t) { return ZE_RESULT_SUCCESS; }
-ze_result_t append_kernel(ze_command_list_handle_t, ze_kernel_handle_t, const ze_group_count_t*, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
-    return ZE_RESULT_SUCCESS;
+ze_result_t append_barrier(ze_command_list_handle_t, ze_event_handle_t signal, uint32_t, ze_event_handle_t*) {
+    return signal_event(signal);
 }
-ze_result_t append_copy(ze_command_list_handle_t, void*, const void*, size_t, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
-    return ZE_RESULT_SUCCESS;
+ze_result_t append_kernel(ze_command_list_handle_t, ze_kernel_handle_t, const ze_group_count_t*, ze_event_handle_t signal, uint32_t, ze_event_handle_t*) {
+    return signal_event(signal);
+}
+ze_result_t append_copy(ze_command_list_handle_t, void*, const void*, size_t, ze_event_handle_t signal, uint32_t, ze_event_handle_t*) {
+    return signal_event(signal);
 }
 ze_result_t append_query(ze_command_list_handle_t, uint32_t, ze_event_handle_t* events, void* to, const size_t* offsets, ze_event_handle_t, uint32_t, ze_event_handle_t*) {
     return query_ticks(*events, reinterpret_cast<ze_kernel_timestamp_result_t*>(static_cast<char*>(to) + *offsets));

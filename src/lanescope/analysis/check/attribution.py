@@ -69,8 +69,8 @@ RULES = (
         "the recorder gave something up",
         "warning",
         "The recorder could not do what it does elsewhere, so records of one kind are missing for these objects, or "
-        "were made in a coarser way. What the program did is not changed by that. A notice or an error where the decoder "
-        "weighs it so.",
+        "were made in a coarser way. What the program did is not changed by that. A notice or an error where the "
+        "decoder weighs it so.",
         "The stat's text says what is missing. Idle time on the lanes concerned is not idle, it is unknown.",
         _degraded,
     ),
