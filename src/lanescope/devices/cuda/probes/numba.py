@@ -72,7 +72,7 @@ _FLOAT = layout.LS2_FLOAT
 _NO_LIMIT = (1 << 62) - 1
 
 
-def _off_init(probes, group=0, leader=True, every=1, fence=True):
+def _off_init(probes, group=0, leader=None, every=1, fence=True):
     return None
 
 
@@ -100,13 +100,13 @@ def _off_use(lane, x):
 
 
 @verb(_off_init)
-def init(probes, group=0, leader=True, every=1, fence=True):
+def init(probes, group=0, leader=None, every=1, fence=True):
     """Begin the lane of this group.
 
     Args:
         probes: the buffer of a session's launch; None compiles all probes out.
         group: the group of the block that writes the lane.
-        leader: whether this thread is the one of its group that records.
+        leader: whether this thread is the one of its group that records; the first of the block when not given.
         every: of the blocks only every so many-th records.
         fence: whether there is a memory fence of the block between the work and its markers.
 
@@ -119,12 +119,16 @@ def init(probes, group=0, leader=True, every=1, fence=True):
     room = i64(probes[3])
     groups = (grid >> 32) & 0xFFFFFFFF
     shift = (setup >> 9) & 1
-    is_known = block < (grid & 0xFFFFFFFF) and group < groups
-    on = leader and is_known and block % every == 0 and probes[0] == u64(_MAGIC)
+    is_first = cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0
+    is_leader = is_first if leader is None else leader
+    is_known = block < (grid & 0xFFFFFFFF) and group >= 0 and group < groups
+    is_sound = u64(probes[0]) == u64(_MAGIC) and room > 0 and room & (room - 1) == 0
     base = _FILE
     limit = 0
-    if on:
-        base = _FILE + (block * groups + group) * (_LANE + (room << shift))
+    size = _LANE + (room << shift)
+    lane = block * groups + group
+    if is_leader and is_known and is_sound and block % every == 0 and _FILE + (lane + 1) * size <= probes.size:
+        base = _FILE + lane * size
         limit = _NO_LIMIT if (setup >> 24) & 1 else room
         probes[base + 6] = place()
         probes[base + 7] = grid_id()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ if SIMULATED:
         """Let a device function be another one, ``nothing``, where its first argument is None."""
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            made = device(function)
+            made, parameters = device(function), signature(function)
 
             @wraps(function)
-            def call(lane: Any, *others: Any) -> Any:
-                return nothing(lane, *others) if lane is None else made(lane, *others)
+            def call(*arguments: Any, **named: Any) -> Any:
+                # The simulator's device functions take no arguments by name.
+                given = parameters.bind(*arguments, **named).args
+                return nothing(*given) if given[0] is None else made(*given)
 
             return call
 
@@ -91,11 +94,11 @@ else:
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(function)
-            def called(*arguments: Any) -> Any:
+            def called(*arguments: Any, **named: Any) -> Any:
                 raise TypeError(f"{function.__name__} is for kernels")
 
             @wraps(function)
-            def choose(*arguments: Any) -> Any:
+            def choose(*arguments: Any, **named: Any) -> Any:
                 return nothing if isinstance(arguments[0], types.NoneType) else function
 
             overload(called, jit_options={"forceinline": True})(choose)

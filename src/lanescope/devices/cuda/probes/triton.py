@@ -139,7 +139,8 @@ def init(probes, group=0, leader=True, every=1, FENCE: tl.constexpr = "cta"):
         clock = ((setup >> 16) & 1).to(tl.uint32 if FENCE == "cta" else tl.int32)
         is_ring = ((setup >> 24) & 1) != 0
         is_known = (block.to(tl.uint64) < (grid & 0xFFFFFFFF)) & (group < groups)
-        on = (tl.load(words) == _MAGIC) & is_known & (block % every == 0) & leader
+        is_sound = (tl.load(words) == _MAGIC) & (room != 0) & ((room & (room - 1)) == 0)
+        on = is_sound & is_known & (block % every == 0) & leader
         lane = tl.where(on, block.to(tl.uint64) * groups + group, 0)
         base = words + _FILE + lane * (_LANE + (room << shift.to(tl.uint64)))
         limit = tl.where(on, tl.where(is_ring, _NO_LIMIT, room), 0).to(tl.uint32)

@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from numba import cuda, float32, types, uint64
+from numba import cuda, float32, int64, types, uint64
 from numba.cuda import dispatcher
 
 from lanescope.cuda import numba_probes as ls
@@ -83,6 +83,21 @@ def test_fences_are_left_out_when_they_are_not_wanted(compiled):
     lines = compiled(unfenced)
     assert sum("%globaltimer_lo" in line for line in lines) == 2
     assert not [line for line in lines if "membar" in line]
+
+
+def named(x, out, probes):
+    lane = ls.init(probes, every=4)
+    lane = ls.begin(lane, 5, payload=x[0])
+    ls.finalize(lane)
+
+
+def test_arguments_have_names_and_words_may_be_signed(compiled):
+    """PyTorch allocates signed words."""
+    for words in (uint64[::1], int64[::1]):
+        lines = compiled(named, words)
+        assert sum("%globaltimer_lo" in line for line in lines) == 1
+        # No number became a float on its way.
+        assert not [line for line in lines if ".f64" in line]
 
 
 def test_of_disabled_probes_nothing_is_left(compiled):

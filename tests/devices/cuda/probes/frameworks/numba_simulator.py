@@ -100,19 +100,41 @@ def test_nothing_is_written_beyond_what_the_header_says(program):
     assert used.tolist() == (blocks % program.every == 0).tolist()
 
 
-@pytest.mark.parametrize("break_it", [lambda words: words.fill(0), lambda words: words.__setitem__(0, 1)])
-def test_a_buffer_without_header_is_left_alone(break_it):
+@cuda.jit
+def one_region(group, probes):
+    lane = ls.begin(ls.init(probes, group=group), 0, payload=7)
+    ls.finalize(ls.end(lane, 0))
+
+
+#: Words of the header that no host writes, the group, and how many words the array lacks.
+BROKEN = {
+    "no header": ({0: 0}, 0, 0),
+    "not ours": ({0: 1}, 0, 0),
+    "no room": ({3: 0}, 0, 0),
+    "no room in a ring": ({1: 1 | 1 << 8 | 1 << 24, 3: 0}, 0, 0),
+    "no power of two": ({3: 3}, 0, 0),
+    "cut": ({}, 0, 1),
+    "group too large": ({}, 1, 0),
+    "group below 0": ({}, -1, 0),
+}
+
+
+@pytest.mark.parametrize(("header", "group", "lacks"), BROKEN.values(), ids=BROKEN)
+def test_a_buffer_that_cannot_be_is_left_alone(header, group, lacks):
     words = ls_cuda.session(events=["a"], blocks=1).plan.new()
-    break_it(words)
+    words = words[: len(words) - lacks]
+    for at, word in header.items():
+        words[at] = word
     before = words.copy()
-
-    @cuda.jit
-    def kernel(probes):
-        lane = ls.begin(ls.init(probes), 0)
-        ls.finalize(ls.end(lane, 0))
-
-    kernel[1, 1](words)
+    one_region[1, 1](group, words)
     assert (words == before).all()
+
+
+def test_the_first_thread_leads_when_nobody_is_named():
+    with session(events=["a"], blocks=2) as s:
+        one_region[2, (3, 2, 2)](0, s.launch())
+    found = lanes(s.trace())
+    assert [(lane["records"], lane["open_regions"], lane["backward"]) for lane in found.values()] == [(2, 0, 0)] * 2
 
 
 EVENTS = ["load", "compute", "wait", "copy", "tile", "depth"]

@@ -96,7 +96,11 @@ def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone(
         lane = ls.value(ls.end(lane, 0), 0, 5)
         ls.finalize(lane)
 
-    for words, leader in ((plan.new(), False), (np.zeros(plan.words, np.uint64), True)):
+    ring = plan.new()
+    ring[1], ring[3] = 1 | 1 << 8 | 1 << 24, 0
+    odd = plan.new()
+    odd[3] = 3
+    for words, leader in ((plan.new(), False), (np.zeros(plan.words, np.uint64), True), (ring, True), (odd, True)):
         before = words.copy()
         with ls.interpreted():
             kernel[(2,)](HostArray(words), leader)
