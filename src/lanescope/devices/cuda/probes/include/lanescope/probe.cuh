@@ -264,7 +264,7 @@ class Ls2Lane : public detail::Lane<Options> {
             if (!leader_) return;
             head_[4] = machine::globaltimer();
             head_[5] = machine::clock();
-            head_[1] += position_ % detail::count_every;
+            atomicAdd(head_ + 1, Word{position_ % detail::count_every});
             if (head_[0] == detail::running) head_[0] = detail::finalized;
             leader_ = false;
         }
