@@ -94,7 +94,10 @@ void bind_scanner(nb::module_& m) {
                      [](const aie::Scanner& self) {
                          return std::vector<uint32_t>(self.headers().begin(), self.headers().end());
                      })
-        .def_prop_ro("tallies", [](const aie::Scanner& self) { return pairs(self.tallies()); });
+        .def_prop_ro("tallies", [](const aie::Scanner& self) { return pairs(self.tallies()); })
+        .def_prop_ro("words",
+                     [](const aie::Scanner& self) { return std::vector<int64_t>(self.words().begin(), self.words().end()); },
+                     "Words of each kind of run so far.");
 }
 
 void bind_timeline(nb::module_& m) {

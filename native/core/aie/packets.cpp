@@ -84,6 +84,7 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
     size_t i = 0;
     size_t count = 0;
     const auto push = [&](size_t length, Run run, int32_t source) {
+        words_[static_cast<size_t>(run)] += static_cast<int64_t>(length);
         Entry* last = count == 0 ? nullptr : &out[count - 1];
         const bool grows = (run == Run::zeros || (run == Run::lost && is_searching_)) && last != nullptr &&
                            last->run == static_cast<int32_t>(run) && last->source == source &&

@@ -18,6 +18,7 @@ struct Entry {
 
 enum class ScanTally { bad_header, resync, no_start, source_limit, zero_run, after_zeros, incomplete };
 inline constexpr size_t kScanTallies = 7;
+inline constexpr size_t kRuns = 5;
 
 // Splits words into packets and the rest.
 //
@@ -41,6 +42,8 @@ class Scanner {
 
     std::span<const uint32_t> headers() const { return headers_; }
     std::span<const Tally> tallies() const { return tallies_; }
+    // Words of each Run so far.
+    std::span<const int64_t> words() const { return words_; }
 
   private:
     struct View;
@@ -54,6 +57,7 @@ class Scanner {
     std::vector<int64_t> regions_;            // by source: the region of its last packet
     std::array<int32_t, 4096> slots_;         // open addressing: header -> source, -1 free
     std::array<Tally, kScanTallies> tallies_{};
+    std::array<int64_t, kRuns> words_{};
     uint64_t position_ = 0;                   // words consumed in earlier calls
     uint64_t phase_ = 0;                      // position of the last packet, modulo the packet size
     int64_t zeros_ = 0;                       // length of the run of zero words before the current word

@@ -38,6 +38,63 @@ constexpr auto kFast = [] {
 }();
 // What is left of a word when it is filled up behind a frame, by bytes: in the highest places.
 constexpr std::array<uint64_t, 4> kFilled = {0, 0xFEull << 56, 0xFEFEull << 48, 0xFEFEFEull << 40};
+
+// What the path of whole packets has to know of the byte that a frame begins with.
+struct FrameCode {
+    uint32_t value_mask;  // cycles or repeats
+    uint32_t add;         // cycles that pass besides: the one of an event, those of a Sync
+    uint32_t multiple;    // all ones where a mask is told
+    uint32_t single;      // mask of the one slot that the byte names
+    uint32_t tally;       // 1: an event, or a Sync, which is an event of no slot; kFrame: a frame; kRare: not for that path
+    uint8_t value_shift;  // in the highest 32 bits of what is left of the word
+    uint8_t mask_shift;
+};
+constexpr uint32_t kFrame = 1 << 8;
+constexpr uint32_t kRare = 1 << 16;
+constexpr size_t kMostFrames = 4;  // in a word, fillers too
+// Follows on a word. Where all frames fit, what is left begins with it, and stays so: no frame begins with F8.
+constexpr uint32_t kBehind = 0xF8F9FAFB;
+struct Frames {
+    std::array<FrameCode, 256> code{};
+    std::array<uint8_t, 256> size{};  // bits; 0: no way to go on, or behind the word
+};
+constexpr auto kFrames = [] {
+    Frames made;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+        const Code& code = kCodes[byte];
+        const auto shift = static_cast<uint8_t>(32 - code.bits);
+        FrameCode& known = made.code[byte];
+        made.size[byte] = code.bits;
+        if (code.is_common) {
+            const bool is_event = code.is_repeat == 0;
+            known = {code.value_mask, is_event ? 1u : 0u, code.multiple, code.single, kFrame + (is_event ? 1 : 0), shift,
+                     static_cast<uint8_t>((shift + code.value_bits) & 31)};
+        } else if (code.frame == Frame::sync) {
+            known = {0, kSyncCycles, 0, 0, kFrame + 1, 0, 0};
+        } else if (code.frame != Frame::filler) {
+            known.tally = byte == kBehind >> 24 ? 0 : kRare;
+            made.size[byte] = 0;
+        }
+    }
+    return made;
+}();
+// The slots of a mask: the first four (8: there is none), and how many there are.
+struct Slots {
+    std::array<uint8_t, 4> first;
+    uint8_t count;
+};
+constexpr auto kSlots = [] {
+    std::array<Slots, 256> made{};
+    for (uint32_t mask = 0; mask < made.size(); ++mask) {
+        uint32_t rest = mask;
+        for (uint8_t& slot : made[mask].first) {
+            slot = static_cast<uint8_t>(std::countr_zero(rest | kNoSlot));
+            rest &= rest - 1;
+        }
+        made[mask].count = static_cast<uint8_t>(std::popcount(mask));
+    }
+    return made;
+}();
 constexpr int64_t kFirstCredit = 1024;
 constexpr int64_t kCreditPerWord = 16;
 constexpr int64_t kMaxCredit = 1 << 16;
@@ -477,6 +534,129 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
     return 32 * word;
 }
 
+// Mode 0: a packet of nothing but events, Repeats and Syncs, at which nothing has to be said. False, and nothing is done,
+// where it is not so.
+//
+// First every word is split into frames, all words at the same time: no frame crosses a word. Then the frames become
+// moments at which events begin, each with the end of what was before: a Repeat only moves the latter. Then those open and
+// close slices. No branch of the first two parts depends on the order of frames, which no processor could guess.
+bool Timeline::whole(Source& s, const uint32_t* payload, Output& out) {
+    if (s.watch > kAllSlots) return false;  // behind a Start, a gap or a Sync, or a slice is open that has flags
+    // What is left of each word at each of its frames, in the upper half.
+    std::array<std::array<uint64_t, kMostFrames>, kPayloadWords> left;
+    uint64_t fault = 0;
+    const auto split = [&]<size_t from, size_t... i>(std::index_sequence<i...>) {
+        std::array<uint64_t, sizeof...(i)> rest{static_cast<uint64_t>(payload[from + i]) << 32 | kBehind...};
+        for (size_t k = 0; k < kMostFrames; ++k) {
+            ((left[from + i][k] = rest[i], rest[i] <<= kFrames.size[rest[i] >> 56]), ...);
+        }
+        ((fault |= rest[i] ^ static_cast<uint64_t>(kBehind) << 32), ...);
+    };
+    split.template operator()<0>(std::make_index_sequence<4>{});
+    split.template operator()<4>(std::make_index_sequence<3>{});
+    for (size_t word = 0; word < kPayloadWords; ++word) {
+        fault |= static_cast<uint64_t>(payload[word] == 0) | static_cast<uint64_t>(payload[word] == kFillerWord);
+    }
+
+    // Times are counted from cycle t.
+    struct Moment {
+        uint32_t end;     // last cycle of what was before
+        uint32_t begin;   // first cycle
+        uint32_t window;  // the frame, in the highest bits
+    };
+    std::array<Moment, kMostFrames * kPayloadWords + 1> moments;
+    uint32_t t = 0;
+    uint32_t tally = 0;
+    const auto tell = [&](uint64_t rest) {
+        const auto window = static_cast<uint32_t>(rest >> 32);
+        const FrameCode& code = kFrames.code[window >> 24];
+        Moment& moment = moments[tally & 0xFF];
+        moment.end = t;
+        t += (window >> code.value_shift & code.value_mask) + code.add;
+        moment.begin = t;
+        moment.window = window;
+        tally += code.tally;
+    };
+    for (const auto& word : left) {
+        for (const uint64_t rest : word) tell(rest);
+    }
+    const size_t count = tally & 0xFF;
+    if (fault != 0 || tally >= kRare) return false;
+
+    // Written in place: the caller cannot see it before it is counted.
+    int64_t* const begins = out.slices.begin.data();
+    int64_t* const durations = out.slices.duration.data();
+    uint32_t* const tags = out.slices.tag.data();
+    const uint32_t tag_base = s.tag_base;
+    const int64_t base = s.t;
+    size_t row = out.slice;
+    const std::array<int64_t, 9> before = s.begin;
+    int64_t* __restrict const open = s.begin.data();
+    uint32_t state = s.mask;
+    uint32_t seen = 0;
+    uint64_t late = 0;  // not 0: a Repeat of more than the state
+    uint64_t idle = s.idle;
+    uint64_t last = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const uint64_t from = moments[i].end;
+        const uint64_t to = moments[i].begin;
+        const uint32_t window = moments[i].window;
+        const FrameCode& code = kFrames.code[window >> 24];
+        const uint32_t mask = code.single | (window >> code.mask_shift & code.multiple);
+        late |= idle * (from - last);
+        idle = to - from - 1;
+        last = to;
+        const uint32_t kept = state & mask & static_cast<uint32_t>(static_cast<int64_t>(idle - 1) >> 63);  // if it is 0
+        const uint32_t closing = state ^ kept;
+        const uint32_t opening = mask ^ kept;
+        state = mask;
+        seen |= mask;
+        const int64_t known = base + 1 + static_cast<int64_t>(from);
+        const int64_t at = base + static_cast<int64_t>(to);
+        const auto write = [&](size_t k, uint32_t slot) {
+            const int64_t since = open[slot];
+            begins[row + k] = since;
+            durations[row + k] = known - since;
+            tags[row + k] = tag_base | slot;
+        };
+        // Two are written in any case, and counted if they are there. More are rare.
+        const Slots& closed = kSlots[closing];
+        write(0, closed.first[0]);
+        write(1, closed.first[1]);
+        if (closed.count > 2) [[unlikely]] {
+            write(2, closed.first[2]);
+            write(3, closed.first[3]);
+            if (closed.count > 4) {
+                uint32_t more = closing;
+                for (size_t k = 0; more != 0; ++k, more &= more - 1) write(k, static_cast<uint32_t>(std::countr_zero(more)));
+            }
+        }
+        row += closed.count;
+        const Slots& opened = kSlots[opening];
+        open[opened.first[0]] = at;
+        open[opened.first[1]] = at;
+        if (opened.count > 2) [[unlikely]] {
+            open[opened.first[2]] = at;
+            open[opened.first[3]] = at;
+            if (opened.count > 4) {
+                for (uint32_t more = opening; more != 0; more &= more - 1) open[static_cast<size_t>(std::countr_zero(more))] = at;
+            }
+        }
+    }
+    late |= idle * (t - last);
+    // A slot that is asserted for the first time has to be told.
+    if (late != 0 || state == 0 || (seen & s.watch) != 0) [[unlikely]] {
+        s.begin = before;
+        return false;
+    }
+    s.mask = state;
+    s.idle = static_cast<uint32_t>(idle);
+    s.t = base + t;
+    s.frames += tally >> 8;
+    out.slice = row;
+    return true;
+}
+
 // From word i on, until the packet ends, a Start begins or Stop ends the segment. Returns where.
 size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
     const uint32_t* const payload = packet.payload;
@@ -489,6 +669,10 @@ size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
     };
     if (i == 0) {
         // Most packets hold nothing else than frames.
+        if (s.mode == kEventTime && whole(s, payload, packet.out)) {
+            decoded_ += kPayloadWords;
+            return kPayloadWords;
+        }
         uint32_t odd = 0, fillers = 0;
         for (size_t k = 0; k < kPayloadWords; ++k) {
             odd |= static_cast<uint32_t>(payload[k] == 0) | static_cast<uint32_t>(is_start(payload[k]));
@@ -584,10 +768,11 @@ void Timeline::lose_start(Source& s) {
 Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
                                     Slices slices, Points points, std::span<Event> events) {
     Output out{slices, points, events};
+    const auto shards = static_cast<uint32_t>(shards_);  // the division of wide numbers takes twice as long
     size_t done = 0;
     for (; done < entries.size(); ++done) {
         const Entry& entry = entries[done];
-        if (entry.source >= 0 && static_cast<size_t>(entry.source) % shards_ != shard_) continue;
+        if (entry.source >= 0 && static_cast<uint32_t>(entry.source) % shards != shard_) continue;
         if (!out.has_room()) break;
         const auto run = static_cast<Run>(entry.run);
         const auto word = static_cast<size_t>(entry.word);

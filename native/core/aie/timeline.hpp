@@ -169,6 +169,7 @@ class Timeline {
         int64_t offset(size_t bit) const { return offsets(first_word + bit / 32); }
     };
     size_t run(Source& s, const Packet& packet, size_t i);
+    bool whole(Source& s, const uint32_t* payload, Output& out);
     size_t stretch(Source& s, const Packet& packet, size_t at, size_t end);
     size_t other_frame(Source& s, const Packet& packet, size_t bit);
     size_t pc_stretch(Source& s, const Packet& packet, size_t at, size_t end);

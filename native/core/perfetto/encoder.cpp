@@ -62,7 +62,6 @@ constexpr uint32_t kClocks = 64;
 constexpr uint64_t kTraceClock = 6;
 
 // Sequence 1 carries the descriptors. Ids below 128 take one byte in every packet.
-constexpr uint32_t kFirstSequence = 2;
 constexpr size_t kShortSequences = 126;
 
 constexpr uint8_t kPacketTag = tag(kPacket, Wire::bytes);
@@ -105,7 +104,7 @@ uint8_t* put_plain(uint8_t* p, uint64_t delta, const uint8_t* tail, size_t tail_
 }  // namespace
 
 Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories,
-                 std::vector<Lane> lanes)
+                 std::vector<Lane> lanes, uint32_t first_sequence, bool is_part)
     : slices_(std::move(slices)),
       instants_(std::move(instants)),
       samples_(samples),
@@ -131,7 +130,8 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     find_word();
     tails_.resize(names.size() * tails_a_name_);
     const size_t shared = (lanes_.size() + kShortSequences - 1) / kShortSequences;
-    lanes_a_sequence_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
+    lanes_a_sequence_ = is_part ? kClocks : static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
+    first_sequence_ = first_sequence;
 }
 
 std::span<const uint8_t> Encoder::fill(size_t target) {
@@ -175,7 +175,7 @@ void Encoder::start_lane(const Lane& lane) {
 
     const auto in_sequence = static_cast<uint32_t>(lane_ % lanes_a_sequence_);
     const uint64_t clock = kFirstClock + in_sequence;
-    sequence_ = kFirstSequence + static_cast<uint32_t>(lane_ / lanes_a_sequence_);
+    sequence_ = first_sequence_ + static_cast<uint32_t>(lane_ / lanes_a_sequence_);
 
     uint8_t* p = end_tail_;
     *p++ = tag(kSequenceId, Wire::varint);

@@ -81,7 +81,11 @@ enum class Status : uint8_t {
 
 class Encoder {
 public:
-    Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes);
+    // Sequences are numbered from `first_sequence`: encoders that write one file between them must not share any. Such a
+    // `part` puts as many lanes as it can on each.
+    static constexpr uint32_t kFirstSequence = 2;
+    Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes,
+            uint32_t first_sequence = kFirstSequence, bool is_part = false);
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
@@ -90,6 +94,10 @@ public:
     std::span<const uint8_t> fill(size_t target);
 
     Status status() const { return status_; }
+    // The first number that no lane of this encoder uses.
+    uint32_t next_sequence() const {
+        return first_sequence_ + static_cast<uint32_t>((lanes_.size() + lanes_a_sequence_ - 1) / lanes_a_sequence_);
+    }
 
 private:
     using Bytes = std::vector<uint8_t>;
@@ -161,6 +169,7 @@ private:
 
     uint32_t sequence_ = 0;
     uint32_t lanes_a_sequence_ = 1;
+    uint32_t first_sequence_ = kFirstSequence;
     uint8_t end_tail_[16] = {};
     size_t end_tail_size_ = 0;
 

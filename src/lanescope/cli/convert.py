@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from lanescope.errors import UsageError
 from lanescope.view.text import escape
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope.trace import Table, Trace
 
 EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
 
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     _check_target(args)
     if format_ == "parquet":
         return _parquet(args)
+    if format_ == "perfetto" and len(args.inputs) == 1:
+        return _perfetto(args)
     trace = _whole(args)
     write = _writer(format_, trace, args)
     written = write(sys.stdout.buffer if args.output == "-" else Path(args.output).resolve())
@@ -135,6 +139,43 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
         return count
 
     return write
+
+
+def _perfetto(args: argparse.Namespace) -> int:
+    """Write one capture: batch by batch, while the next one is decoded, where its family allows it."""
+    from lanescope import devices
+    from lanescope.analysis import check
+    from lanescope.exchange import perfetto
+    from lanescope.trace import Trace
+    from lanescope.trace.trace import SHARED
+
+    decoded = batches(args.inputs[0], args)
+    first = next(decoded)
+    families = first.inputs["family"].tolist()
+    in_parts = bool(families) and all(devices.family(name).in_order for name in families)
+    rows: Counter[str] = Counter()
+    kept: list[Trace] = []
+
+    def passing() -> Iterator[Trace]:
+        for batch in chain([first], decoded):
+            for name, count in row_counts(batch).items():
+                rows[name] = count if name in SHARED else rows[name] + count
+            # What is checked is looked at as a whole.
+            kept[:] = [*kept, batch] if args.findings else [batch]
+            yield batch
+
+    def findings() -> Table:
+        return check.to_table(check.run(Trace.concat(kept)))
+
+    report = perfetto.write(
+        passing(),
+        sys.stdout.buffer if args.output == "-" else Path(args.output).resolve(),
+        compress=args.compress,
+        findings=findings if args.findings else None,
+        in_parts=in_parts,
+    )
+    say(f"{escape(args.output)}: {rows_text(rows) or 'no events'}, {report.bytes} bytes")
+    return close(kept[-1], args)
 
 
 def _parquet(args: argparse.Namespace) -> int:

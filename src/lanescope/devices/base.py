@@ -148,6 +148,8 @@ class Family:
         streaming: False when the family must hold a whole capture in memory to decode it; it is fed all of it at once.
         seeking: the decoder reads the main file by itself, what it needs when it needs it, and is fed nothing; such a
             family does not stream.
+        in_order: True when slices and instants of a lane come in order of time over all batches, and flows stay within
+            one: such batches can be drawn one by one.
         bytes_per_row: memory per row while decoding, for families that do not stream.
         verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
         exports: formats that only users of this family's other tools need: ``convert --format NAME``.
@@ -162,6 +164,7 @@ class Family:
     sim_options: tuple[Option, ...] = ()
     streaming: bool = True
     seeking: bool = False
+    in_order: bool = False
     bytes_per_row: int = 0
     verbs: Mapping[str, str] = {}
     exports: tuple[str, ...] = ()

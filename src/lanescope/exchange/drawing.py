@@ -170,7 +170,8 @@ class Drawing:
         flows_drawn: how many flows can be drawn.
     """
 
-    def __init__(self, trace: Trace, findings: Table | None, salt: int) -> None:
+    def __init__(self, trace: Trace, findings: Table | None, salt: int, start: int | None = None) -> None:
+        self._start = start  # the first time that is drawn, where spans are drawn elsewhere
         self.tracks = len(trace.tracks)
         self._track_ids = trace.tracks["id"]
         self._is_counter = trace.tracks["kind"] == "counter"
@@ -243,6 +244,7 @@ class Drawing:
         placed = (track >= 0) & known
         placed[placed] = ~self._is_counter[track[placed]]
         start = int(self.spans.begin.min()) if len(self.spans) else 0
+        start = start if self._start is None else self._start
         titles = Dictionary()
         codes = titles.codes(f"{code} {title}" for code, title in zip(findings["code"], findings["title"], strict=True))
         return Points(

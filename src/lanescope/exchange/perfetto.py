@@ -22,10 +22,13 @@ Source: google/perfetto, protos/perfetto/trace/ (messages) and docs/reference/sy
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -36,6 +39,7 @@ from lanescope.exchange.drawing import Drawing, Int64, packed
 from lanescope.exchange.output import Output, opened
 from lanescope.trace import Table, TimeBase, Trace
 from lanescope.trace.layout import rows_of
+from lanescope.trace.trace import SHARED
 
 #: Bytes that are encoded, compressed and written at a time; upstream advises compressed packets below 512 kB.
 BLOCK = 384 << 10
@@ -45,6 +49,13 @@ MAX_ANCESTORS = 64
 
 #: igzip's level 1.
 _LEVEL = 1
+
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+#: Blocks are compressed by at most so many threads, and so many blocks wait to be written.
+_MOST_WORKERS, _MOST_WAITING = 4, 16
+
+#: Rows that are no tracks of the trace are called from here on, in a file of parts.
+_FURTHER_ROWS = 1 << 31
 
 _MERGE_NOT, _MERGE_BY_KEY = 2, 3
 _ORDER_EXPLICIT = 3
@@ -87,7 +98,12 @@ class WriteReport:
 
 
 def write(
-    trace: Trace | Iterable[Trace], out: Output, *, compress: bool = True, findings: Table | None = None
+    trace: Trace | Iterable[Trace],
+    out: Output,
+    *,
+    compress: bool = True,
+    findings: Table | Callable[[], Table] | None = None,
+    in_parts: bool = False,
 ) -> WriteReport:
     """Write a trace, or the batches of one decode, as a Perfetto trace.
 
@@ -97,6 +113,10 @@ def write(
         compress: zlib packets inside the file, which every version of the viewer reads.
         findings: judgements to draw as instants: a table with the columns ``code``, ``title``, ``severity``,
             ``detail``, ``count``, ``track_id`` and ``ts``; those without a lane or a time go to a track of their own.
+            Or what returns the table, called when the last batch has come.
+        in_parts: write each batch as it comes and let go of it, which is faster and takes no more memory for a longer
+            capture. Readers see the same events on the same tracks; the bytes differ, and what would have gone below a
+            slice of an earlier batch that goes on goes to a further row. Flows must stay within a batch.
 
     Returns:
         What was written and what could not be.
@@ -105,61 +125,226 @@ def write(
         InternalError: the trace breaks a promise of the model: a time before the epoch, or a row on a track that is
             not there or not of its kind.
     """
-    whole = trace if isinstance(trace, Trace) else Trace.concat(trace)
-    salt = _salt(whole)
-    drawing = Drawing(whole, findings, salt)
-    stats = whole.stats
-    lost = int(stats["count"][stats["severity"] == "data_loss"].sum())
-    with opened(out) as file:
-        sink = _Sink(file, compress=compress)
+    with opened(out) as file, _Sink(file, compress=compress) as sink:
+        if in_parts and not isinstance(trace, Trace):
+            return _write_parts(trace, sink, findings)
+        whole = trace if isinstance(trace, Trace) else Trace.concat(trace)
+        table = findings() if callable(findings) else findings
+        salt = _salt(whole)
+        drawing = Drawing(whole, table, salt)
+        lanes = drawing.lanes
         uuids = _uuids(drawing, salt)
-        for packets in _blocks(_descriptors(whole, drawing, uuids, salt), lost):
+        lost = _lost(whole)
+        descriptors = _descriptors(whole, _Rows(lanes.track, lanes.row, uuids, drawing.extra_track), salt)
+        for packets in _blocks(descriptors, lost):
             sink.write(packets)
-        encoder = _encoder(whole, drawing, findings, uuids)
-        try:
-            while block := encoder.fill(BLOCK):
-                sink.write(block)
-        except ValueError as error:
-            raise InternalError(f"the trace cannot be drawn: {error}") from error
-    return WriteReport(
-        slices=len(whole.slices),
-        gaps=len(whole.gaps),
-        instants=len(whole.instants),
-        samples=len(whole.counters),
-        findings=drawing.findings,
-        flows=drawing.flows_drawn,
-        flows_undrawn=len(whole.flows) - drawing.flows_drawn,
-        rows=len(drawing.lanes.track),
-        overflow_rows=int(np.count_nonzero(drawing.lanes.row)),
-        lost=lost,
-        bytes=sink.bytes,
-        raw_bytes=sink.raw_bytes,
-    )
+        _encode(_encoder(whole, drawing, table, uuids), sink)
+        return _report(
+            sink,
+            slices=len(whole.slices),
+            gaps=len(whole.gaps),
+            instants=len(whole.instants),
+            samples=len(whole.counters),
+            findings=drawing.findings,
+            flows=drawing.flows_drawn,
+            flows_undrawn=len(whole.flows) - drawing.flows_drawn,
+            rows=len(lanes.track),
+            overflow_rows=int(np.count_nonzero(lanes.row)),
+            lost=lost,
+        )
+
+
+def _report(sink: _Sink, **counts: int) -> WriteReport:
+    sink.flush()
+    return WriteReport(**counts, bytes=sink.bytes, raw_bytes=sink.raw_bytes)
+
+
+def _lost(trace: Trace) -> int:
+    stats = trace.stats
+    return int(stats["count"][stats["severity"] == "data_loss"].sum())
+
+
+def _encode(encoder: core.PerfettoEncoder, sink: _Sink) -> None:
+    try:
+        while block := encoder.fill(BLOCK):
+            sink.write(block)
+    except ValueError as error:
+        raise InternalError(f"the trace cannot be drawn: {error}") from error
 
 
 class _Sink:
-    """Writes blocks of whole packets, each as it is or as one compressed packet."""
+    """Writes blocks of whole packets, each as it is or as one compressed packet; some are compressed meanwhile."""
 
     def __init__(self, file: BinaryIO, *, compress: bool) -> None:
         self._file = file
         self._compress = compress
+        self._workers: ThreadPoolExecutor | None = None
+        self._waiting: deque[Future[bytes]] = deque()
         self.bytes = 0
         self.raw_bytes = 0
 
+    def __enter__(self) -> _Sink:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for waiting in self._waiting:
+            waiting.cancel()
+        if self._workers is not None:
+            self._workers.shutdown()
+
     def write(self, block: bytes | memoryview) -> None:
         self.raw_bytes += len(block)
-        if self._compress:
-            from isal import isal_zlib
+        if not self._compress:
+            self._put(block)
+            return
+        if self._workers is None and _CORES > 1 and len(block) >= BLOCK:
+            self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-compress")
+        if self._workers is None:
+            self._put_compressed(_compressed(block))
+            return
+        # The block is the encoder's, which goes on meanwhile.
+        self._waiting.append(self._workers.submit(_compressed, bytes(block)))
+        while len(self._waiting) > _MOST_WAITING or (self._waiting and self._waiting[0].done()):
+            self._put_compressed(self._waiting.popleft().result())
 
-            # The head of a packet that holds only the field compressed_packets.
-            stream = isal_zlib.compress(block, _LEVEL)
-            body = _tag(50, 2) + _varint(len(stream))
-            head = _tag(1, 2) + _varint(len(body) + len(stream)) + body
-            self._file.write(head)
-            self.bytes += len(head)
-            block = stream
-        self._file.write(block)
-        self.bytes += len(block)
+    def flush(self) -> None:
+        """Write what waits."""
+        while self._waiting:
+            self._put_compressed(self._waiting.popleft().result())
+
+    def _put_compressed(self, stream: bytes) -> None:
+        # The head of a packet that holds only the field compressed_packets.
+        body = _tag(50, 2) + _varint(len(stream))
+        self._put(_tag(1, 2) + _varint(len(body) + len(stream)) + body)
+        self._put(stream)
+
+    def _put(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self.bytes += len(data)
+
+
+def _compressed(block: bytes | memoryview) -> bytes:
+    from isal import isal_zlib
+
+    stream: bytes = isal_zlib.compress(block, _LEVEL)
+    return stream
+
+
+# --- parts: each batch as it comes ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a drawing, in the order of their descriptors.
+
+    Attributes:
+        track: int64 [rows], the track of each.
+        row: int64 [rows], its number within the track; 0 is the track itself.
+        uuid: int64 [rows], what packets call it.
+        extra_track: whether anything lies on the track of findings.
+    """
+
+    track: Int64
+    row: Int64
+    uuid: Int64
+    extra_track: bool
+
+
+class _Places:
+    """The rows of a file that is written in parts, and until when each is taken."""
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+        self._ends: dict[int, list[int]] = {}  # by track
+        self._further = 0
+        self.uuids: dict[tuple[int, int], int] = {}  # by track and row
+
+    def of(self, drawing: Drawing) -> Int64:
+        """Return the uuid of each row of a part's drawing, and remember until when it is taken.
+
+        A part that begins on a row before an earlier one ends there goes to the first row that is free by then.
+        """
+        lanes, placed = drawing.lanes, drawing.placement
+        uuids = np.empty(len(lanes.track), np.int64)
+        used: set[tuple[int, int]] = set()
+        for lane, (track, row) in enumerate(zip(lanes.track.tolist(), lanes.row.tolist(), strict=True)):
+            first, last = lanes.ranges[lane, :2].tolist()
+            ends = self._ends.setdefault(track, [])
+            if first < last:
+                begin, end = int(placed.begin[first]), int(placed.end[first:last].max())
+                row = next((i for i, free in enumerate(ends) if free <= begin and (track, i) not in used), len(ends))
+                ends[row : row + 1] = [end]
+            used.add((track, row))
+            uuids[lane] = self._uuid(track, row)
+        return uuids
+
+    def _uuid(self, track: int, row: int) -> int:
+        known = self.uuids.get((track, row))
+        if known is None:
+            known = self._salt + 1 + track
+            if row:
+                known = self._salt + _FURTHER_ROWS + self._further
+                self._further += 1
+            self.uuids[track, row] = known
+        return known
+
+    def rows(self, *, extra_track: bool) -> _Rows:
+        """Return all rows by track and number."""
+        known = sorted(self.uuids.items())
+        track, row = np.array([key for key, _ in known], np.int64).reshape(-1, 2).T
+        return _Rows(track, row, np.array([uuid for _, uuid in known], np.int64), extra_track)
+
+
+def _write_parts(batches: Iterable[Trace], sink: _Sink, findings: Table | Callable[[], Table] | None) -> WriteReport:
+    """Write every batch on packet sequences of its own, then the descriptors of all tracks."""
+    counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
+    places: _Places | None = None
+    salt, sequence, start = 0, None, None
+    last: Trace | None = None
+
+    def draw(part: Trace, table: Table | None) -> Drawing:
+        nonlocal places, salt, sequence, start
+        if places is None:
+            salt = _salt(part)
+            places = _Places(salt)
+        drawing = Drawing(part, table, salt, start)
+        if len(drawing.spans):
+            first = int(drawing.spans.begin.min())
+            start = first if start is None else min(start, first)
+        uuids = places.of(drawing)
+        options: dict[str, int] = {} if sequence is None else {"first_sequence": sequence}
+        encoder = _encoder(part, drawing, table, uuids, is_part=True, **options)
+        sequence = encoder.next_sequence
+        _encode(encoder, sink)
+        for name, count in (
+            ("slices", len(part.slices)),
+            ("gaps", len(part.gaps)),
+            ("instants", len(part.instants)),
+            ("samples", len(part.counters)),
+            ("findings", drawing.findings),
+            ("flows", drawing.flows_drawn),
+            ("flows_undrawn", len(part.flows) - drawing.flows_drawn),
+        ):
+            counts[name] += count
+        return drawing
+
+    for batch in batches:
+        last = batch
+        draw(batch, None)
+        del batch  # the decoder writes the next one where it lies
+    if last is None:
+        raise ValueError("a decode has at least one batch")
+    table = findings() if callable(findings) else findings
+    extra_track = False
+    if table is not None and len(table):
+        bare = Trace(last.time, {name: getattr(last, name) for name in SHARED})
+        extra_track = draw(bare, table).extra_track
+    assert places is not None
+    rows = places.rows(extra_track=extra_track)
+    lost = _lost(last)
+    for packets in _blocks(_descriptors(last, rows, salt), lost):
+        sink.write(packets)
+    return _report(sink, **counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost)
 
 
 # --- descriptors: a few packets a track, so Python writes them ---------------------------------------------------
@@ -235,14 +420,14 @@ def _uuids(drawing: Drawing, salt: int) -> Int64:
     return uuids
 
 
-def _descriptors(trace: Trace, drawing: Drawing, uuids: Int64, salt: int) -> Iterator[bytes]:
+def _descriptors(trace: Trace, rows: _Rows, salt: int) -> Iterator[bytes]:
     """Yield the descriptor of every track, then those of overflow rows, then that of the track of findings."""
     tracks = trace.tracks
     parents = _parents(tracks)
     has_children = np.bincount(parents[parents >= 0], minlength=len(tracks)).tolist()
     ranks = _ranks(tracks["sort_key"], parents).tolist()
-    overflow = np.flatnonzero(drawing.lanes.row)
-    many = set(drawing.lanes.track[overflow].tolist())
+    overflow = np.flatnonzero(rows.row)
+    many = set(rows.track[overflow].tolist())
     columns = (tracks["name"].tolist(), tracks["kind"].tolist(), tracks["unit"].tolist(), parents.tolist())
     again: dict[int, list[tuple[int, int | str | bytes]]] = {}
     for row, (name, kind, unit, parent) in enumerate(zip(*columns, strict=True)):
@@ -265,9 +450,9 @@ def _descriptors(trace: Trace, drawing: Drawing, uuids: Int64, salt: int) -> Ite
             fields.append((8, _message((3, known) if known else (6, unit))))
         yield _message((1, uuid), *fields)
     for lane in overflow.tolist():
-        yield _message((1, int(uuids[lane])), *again[int(drawing.lanes.track[lane])])
-    if drawing.extra_track:
-        yield _message((1, salt + 1 + drawing.tracks), (2, "findings"), (15, _MERGE_NOT))
+        yield _message((1, int(rows.uuid[lane])), *again[int(rows.track[lane])])
+    if rows.extra_track:
+        yield _message((1, salt + 1 + len(tracks)), (2, "findings"), (15, _MERGE_NOT))
 
 
 def _title(name: str, time: TimeBase) -> str:
@@ -303,7 +488,9 @@ def _ranks(sort_key: Int64, parents: Int64) -> Int64:
 # --- events: the native encoder writes them ------------------------------------------------------------------------
 
 
-def _encoder(trace: Trace, drawing: Drawing, findings: Table | None, uuids: Int64) -> core.PerfettoEncoder:
+def _encoder(
+    trace: Trace, drawing: Drawing, findings: Table | None, uuids: Int64, **options: Any
+) -> core.PerfettoEncoder:
     lanes = drawing.lanes
     slices, instants = drawn_events(trace, drawing, findings)
     return core.PerfettoEncoder(
@@ -314,4 +501,5 @@ def _encoder(trace: Trace, drawing: Drawing, findings: Table | None, uuids: Int6
         packed(drawing.categories.texts),
         uuids[lanes.file_order].astype(np.uint64),
         lanes.ranges[lanes.file_order],
+        **options,
     )

@@ -60,6 +60,8 @@ class TraceBuilder:
         self._stats: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
         self._accounts: list[dict[str, Any]] = []
         self._records: dict[str, Callable[[], Table]] = {}
+        self._made: dict[str, Table] = {}
+        self._empties: dict[str, Table] = {}
 
     # --- what all batches share -------------------------------------------------------------------------------
 
@@ -286,7 +288,7 @@ class TraceBuilder:
         tables = dict(given)
         for name, spec in self._specs.items():
             if name in self._shared:
-                tables[name] = _from_tuples(spec, self._shared[name])
+                tables[name] = self._shared_table(spec)
             elif name not in tables:
                 parts, self._pending[name] = self._pending[name], []
                 if parts:
@@ -295,7 +297,19 @@ class TraceBuilder:
                     tables[name] = self._empty(spec)
         return Trace(self.time, tables, {name: tables[name] for name in self._details}, Records(self._records))
 
+    def _shared_table(self, spec: TableSpec) -> Table:
+        """Return the table so far; batches between which nothing was added have the same one."""
+        made, rows = self._made.get(spec.name), self._shared[spec.name]
+        if made is None or len(made) != len(rows):
+            made = self._made[spec.name] = _from_tuples(spec, rows)
+        return made
+
     def _empty(self, spec: TableSpec) -> Table:
+        if spec.name not in self._empties:
+            self._empties[spec.name] = self._no_rows(spec)
+        return self._empties[spec.name]
+
+    def _no_rows(self, spec: TableSpec) -> Table:
         return Table(
             spec,
             {

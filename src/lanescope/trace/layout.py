@@ -140,11 +140,14 @@ def rows_of(ids: Int64, wanted: Int64) -> Int64:
     """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none.
 
     Args:
-        ids: int64 [n], the id column of a table; dense as the builder makes it, or with holes after a filter.
+        ids: int64 [n], the id column of a table; dense as the builder makes it (from any first id), or with holes after
+            a filter.
         wanted: int64 [m], ids to find.
     """
     count = len(ids)
-    if count == 0 or (ids[0] == 0 and ids[-1] == count - 1 and bool((ids == np.arange(count)).all())):
+    first = int(ids[0]) if count else 0
+    if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
+        wanted = wanted - first if first else wanted
         if len(wanted) == 0 or (count and int(wanted.view(np.uint64).max()) < count):  # negative ones are the largest
             return wanted
         return np.where((wanted >= 0) & (wanted < count), wanted, -1)

@@ -8,7 +8,7 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -31,7 +31,6 @@ from lanescope.devices.aie.layout import (
     LOST_RUN,
     MODE2,
     ORPHAN_RUN,
-    RUNS,
     ZEROS_RUN,
     module_name,
 )
@@ -105,6 +104,30 @@ class _Lanes:
             self.category = np.concatenate([self.category, np.zeros_like(self.category)])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """What a shard wrote, and what it knew by then.
+
+    Attributes:
+        slices: begin, length and tag; None: there are none.
+        points: tick, count, value and tag; None: there are none.
+        segments: recording in the shard -> recording in the dump.
+        has_flags: whether any tag so far, of any shard, has more than slot and segment.
+    """
+
+    slices: tuple[npt.NDArray[Any], ...] | None
+    points: tuple[npt.NDArray[Any], ...] | None
+    segments: I64
+    has_flags: bool
+
+    def tags(self, tag: U32) -> U32:
+        """Return tags with the recordings of the dump in place of those of the shard."""
+        if np.array_equal(self.segments, np.arange(len(self.segments))):
+            return tag
+        moved: U32 = (self.segments.astype(np.uint32) << 7)[tag >> 7] | (tag & 127)
+        return moved
+
+
 class AieDecoder:
     """Decodes one dump.
 
@@ -161,7 +184,6 @@ class AieDecoder:
         self._offsets = np.empty(0, np.int64)  # where those lie, in text
         self._base = 0  # where the first of them lies, in binary
         self._fed = 0
-        self._run_words = np.zeros(len(RUNS), np.int64)
         self._noted: list[I64] = []
         self._groups: list[int] = []
         self._traces: list[int] = []
@@ -171,8 +193,8 @@ class AieDecoder:
         self._lanes = _Lanes()
         self._derived = Derived(self._builder, self._config, self._input, self._ts, self._add_track)
         self._modes: list[int] = []
-        self._arena_rows = min(BATCH_ROWS // SHARDS, 2 * core.AieTimeline.SLICE_ROOM + 4 * capture.main.size)
-        self._new_arenas()
+        room = core.AieTimeline.SLICE_ROOM
+        self._arena_rows = room + min(BATCH_ROWS // SHARDS, room + 4 * capture.main.size)
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         _register_records(self._builder, capture)
 
@@ -212,15 +234,16 @@ class AieDecoder:
     def finish(self) -> list[Trace]:
         """Decode the rest, end all recordings and account for every byte."""
         batches = self._decode_bytes(np.frombuffer(self._waiting, np.uint8), is_last=True)
-        for shard in self._shards:
+        for shard in self._busy():
             is_done = 0
             while not is_done:
-                self._make_room(batches)
+                if (full := self._make_room()) is not None:
+                    batches.append(self._batch(full))
                 is_done, *counts = shard.timeline.finish(*shard.outputs())
                 self._take([(shard, shard.take(*counts))])
         if self._workers is not None:
             self._workers.shutdown()
-        self._flush()
+        self._flush(self._taken())
         self._report()
         return [*batches, self._builder.finish()]
 
@@ -259,8 +282,6 @@ class AieDecoder:
             if not taken:
                 break
             entries = self._entries[:count]
-            lengths = np.bincount(entries[:, 2], weights=entries[:, 1], minlength=len(RUNS))
-            self._run_words += lengths.astype(np.int64)
             self._decode_entries(batches, rest, entries, base, offsets)
             done += taken
         return batches, done
@@ -275,46 +296,85 @@ class AieDecoder:
             used, *counts = shard.timeline.decode(words, todo, base, offsets, *shard.outputs())
             return todo[used:], shard.take(*counts)
 
-        left = [(shard, entries) for shard in self._shards]
-        is_large = len(entries) >= _LARGE_BLOCK and len(self._scanner.headers) > 1
+        left = [(shard, entries) for shard in self._busy()]
+        is_large = len(entries) >= _LARGE_BLOCK and len(left) > 1
         if is_large and self._workers is None and _CORES > 1:
             self._workers = ThreadPoolExecutor(min(_CORES, SHARDS))
         while left:
-            self._make_room(batches)
+            full = self._make_room()
             run = self._workers.map if self._workers is not None and is_large else map
-            done = list(run(lambda part: decode(*part), left))
+            results = run(lambda part: decode(*part), left)
+            if full is not None:  # meanwhile
+                batches.append(self._batch(full))
+            done = list(results)
             self._take([(shard, noted) for (shard, _), (_, noted) in zip(left, done, strict=True)])
             left = [(shard, todo) for (shard, _), (todo, _) in zip(left, done, strict=True) if len(todo)]
 
     # --- slices -----------------------------------------------------------------------------------------------
 
-    def _make_room(self, batches: list[Trace]) -> None:
-        if not all(shard.has_room for shard in self._shards):
-            self._flush()
-            batches.append(self._builder.batch())
-            self._new_arenas()
+    def _busy(self) -> list[Shard]:
+        """Return the shards that have sources, and somewhere to write to."""
+        busy = self._shards[: len(self._scanner.headers)]
+        for shard in busy:
+            if not shard.slices.columns:
+                shard.reserve(self._arena_rows)
+        return busy
 
-    def _new_arenas(self) -> None:
-        for shard in self._shards:
+    def _make_room(self) -> list[_Rows] | None:
+        """See to it that every shard can write; return the rows so far if they had to make room."""
+        busy = self._busy()
+        rows = sum(shard.slices.used + shard.points.used for shard in busy)
+        if rows < BATCH_ROWS and all(shard.has_room for shard in busy):
+            return None
+        taken = self._taken()
+        for shard in busy:
             shard.reserve(self._arena_rows)
+        return taken
 
-    def _flush(self) -> None:
+    def _taken(self) -> list[_Rows]:
+        """Take what the shards wrote."""
+        has_flags = any(shard.timeline.has_flags for shard in self._shards)
+        return [
+            _Rows(
+                slices=shard.slices.take() if shard.slices.used else None,
+                points=shard.points.take() if shard.points.used else None,
+                segments=shard.segments,
+                has_flags=has_flags,
+            )
+            for shard in self._shards
+        ]
+
+    def _batch(self, taken: list[_Rows]) -> Trace:
+        self._flush(taken)
+        return self._builder.batch()
+
+    def _flush(self, taken: list[_Rows]) -> None:
         """Hand slices and points over. Most columns are made when somebody reads them."""
-        for shard in self._shards:
-            if shard.slices.used:
-                begin, duration, tag = shard.slices.take()
-                self._add_slices(begin, duration, shard.tags(tag))
-            if shard.points.used:
-                tick, times, value, tag = shard.points.take()
-                self._add_points(tick, times, value, shard.tags(tag))
+        for rows in taken:
+            if rows.slices is not None:
+                begin, duration, tag = rows.slices
+                self._add_slices(begin, duration, tag, rows)
+                if self._derived.wants_slices:
+                    self._derived.take(begin, duration, rows.tags(tag))
+            if rows.points is not None:
+                tick, times, value, tag = rows.points
+                self._add_points(tick, times, value, rows.tags(tag), has_flags=rows.has_flags)
 
-    def _add_slices(self, begin: I64, duration: I64, tag: U32) -> None:
-        count = len(tag)
+    def _add_slices(self, begin: I64, duration: I64, tag: U32, rows: _Rows) -> None:
+        count, segments = len(tag), rows.segments
         builder, lanes, frequency = self._builder, self._lanes, self._frequency
         track, name, category = lanes.track, lanes.name, lanes.category
 
-        def lane() -> npt.NDArray[np.integer[Any]]:
-            return tag >> 7 << 3 | tag & 7
+        def told(of: Callable[[I64], npt.NDArray[Any]]) -> Callable[[], npt.NDArray[Any]]:
+            """Return what makes a column from lanes: where tags are few, by a table of them."""
+
+            def make() -> npt.NDArray[Any]:
+                if len(segments) << 7 > count:
+                    return of(segments[tag >> 7] << 3 | tag & 7)
+                tags = np.arange(len(segments) << 7)
+                return np.take(of(segments[tags >> 7] << 3 | tags & 7), tag)
+
+            return make
 
         ticks, length = Column.array(begin), Column.array(duration)
         ts, dur = ticks, length
@@ -323,7 +383,7 @@ class AieDecoder:
             dur = Column.derived(count, lambda: ticks_to_ns(begin + duration, frequency) - start.values)
         quality: Any = "exact"
         flags: Any = 0
-        if any(shard.timeline.has_flags for shard in self._shards):
+        if rows.has_flags:
             qualities = builder.dictionary("slices", "quality")
             codes = qualities.codes(schema.QUALITIES)
             bits = np.array([0, Flag.TRUNCATED, Flag.AFTER_GAP, Flag.TRUNCATED | Flag.AFTER_GAP], np.uint32)
@@ -331,19 +391,18 @@ class AieDecoder:
             flags = Column.derived(count, lambda: bits[tag >> 3 & 3])
         builder.append(
             "slices",
-            track_id=Column.derived(count, lambda: track[lane()]),
+            track_id=Column.derived(count, told(lambda lane: track[lane])),
             ts=ts,
             dur=dur,
             ts_ticks=ticks,
             dur_ticks=length,
-            name=Column.derived(count, lambda: name[lane()], dictionary=builder.names),
-            category=Column.derived(count, lambda: category[lane()], dictionary=builder.categories),
+            name=Column.derived(count, told(lambda lane: name[lane]), dictionary=builder.names),
+            category=Column.derived(count, told(lambda lane: category[lane]), dictionary=builder.categories),
             quality=quality,
             flags=flags,
         )
-        self._derived.take(begin, duration, tag)
 
-    def _add_points(self, tick: I64, times: I64, value: U32, tag: U32) -> None:
+    def _add_points(self, tick: I64, times: I64, value: U32, tag: U32, *, has_flags: bool) -> None:
         """Hand over what modes 1 and 2 tell: its order is known, its time has a lower bound."""
         count = len(tag)
         builder, frequency, track, name = self._builder, self._frequency, self._lanes.track, self._lanes.name
@@ -353,7 +412,7 @@ class AieDecoder:
             return tag >> 7 << 3 | tag & 7
 
         flags: Any = 0
-        if any(shard.timeline.has_flags for shard in self._shards):
+        if has_flags:
             flags = Column.derived(count, lambda: np.where(tag & _AFTER_GAP, Flag.AFTER_GAP, 0).astype(np.uint32))
         first = builder.append(
             "instants",
@@ -656,8 +715,9 @@ class AieDecoder:
         """Bytes, then words: each word of a line or of four bytes is decoded, filler or lost."""
         builder = self._builder
         decoded, filler, lost = map(sum, zip(*(shard.timeline.words for shard in self._shards), strict=True))
-        filler += int(self._run_words[ZEROS_RUN])
-        lost += int(self._run_words[[LOST_RUN, ORPHAN_RUN, INCOMPLETE_RUN]].sum())
+        words = self._scanner.words
+        filler += words[ZEROS_RUN]
+        lost += words[LOST_RUN] + words[ORPHAN_RUN] + words[INCOMPLETE_RUN]
         unit_bytes, bytes_decoded, bytes_filler, bytes_lost = 4, self._fed - self._fed % 4, 0, self._fed % 4
         if self._text is None:
             self._stat("truncated", int(bytes_lost > 0), bytes_decoded)

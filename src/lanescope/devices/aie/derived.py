@@ -64,6 +64,11 @@ class Derived:
         """Note gaps as ``Invocations.add_gaps`` does."""
         self._invocations.add_gaps(gaps)
 
+    @property
+    def wants_slices(self) -> bool:
+        """Whether anything is concluded from slices: they need not be handed over else."""
+        return self._invocations.is_looking
+
     def take(self, begin: I64, duration: I64, tag: U32) -> None:
         """Take slices as ``Invocations.take`` does."""
         self._invocations.take(begin, duration, tag)

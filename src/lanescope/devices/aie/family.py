@@ -29,6 +29,7 @@ class Aie(Family):
 
     name = "aie"
     title = "AMD AI engines: event trace packets of NPUs and Versal AIE-ML"
+    in_order = True
     options = (
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
         Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),

@@ -99,6 +99,11 @@ class Invocations:
         self._recordings: dict[int, _Recording] = {}
         self._events = np.full(1, -1, np.int8)  # event of a lane, -1: none that matters
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether there is a recording to look into."""
+        return bool(self._recordings)
+
     def add_recording(self, segment: int, slots: Sequence[int], lane: int) -> None:
         """Look for invocations in a recording; ``slots`` as ``watched`` gives them, ``lane`` is the track for them."""
         self._recordings[segment] = _Recording(lane, slots[_VECTOR] >= 0)
@@ -124,8 +129,6 @@ class Invocations:
             duration: int64 [n], cycles.
             tag: uint32 [n]: recording << 7 | quality << 5 | flags << 3 | slot.
         """
-        if not self._recordings:
-            return
         # The last element, -1, stands for all lanes behind those that matter.
         events = np.take(self._events, tag >> 7 << 3 | tag & 7, mode="clip")
         touched = set()

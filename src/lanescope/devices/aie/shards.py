@@ -11,23 +11,59 @@ from lanescope._native import core
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
+U8 = npt.NDArray[np.uint8]
 
 _EVENTS = 1 << 12
+#: Points for which there is room before there are any.
+_FEW = 1 << 12
+#: Memory of batches that nobody holds any more: at most so much of it waits for others.
+_KEPT_BYTES = 64 << 20
+_LARGE_BYTES = 1 << 20
+_FREE: list[npt.NDArray[np.uint8]] = []
+
+
+class _Lent:
+    """Memory that goes back to where it came from when the last array on it is gone."""
+
+    __slots__ = ("__array_interface__", "_memory")
+
+    def __init__(self, memory: U8) -> None:
+        self._memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        if sum(len(memory) for memory in _FREE) + len(self._memory) <= _KEPT_BYTES:
+            _FREE.append(self._memory)
+
+
+def _borrow(size: int) -> U8:
+    """Return memory, uint8 [size]: what was used before if there is any, since the first touch of a page is dear."""
+    if size < _LARGE_BYTES:
+        return np.empty(size, np.uint8)
+    for number, memory in enumerate(_FREE):
+        if len(memory) == size:
+            try:
+                return np.asarray(_Lent(_FREE.pop(number)))
+            except IndexError:  # another thread was faster
+                break
+    return np.asarray(_Lent(np.empty(size, np.uint8)))
 
 
 class Arena:
     """Rows as the core writes them, one array a column, filled over several calls."""
 
-    __slots__ = ("columns", "used")
+    __slots__ = ("columns", "given", "used")
 
     def __init__(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
         self.columns = columns
         self.used = 0
+        self.given = 0
 
     @classmethod
     def of(cls, rows: int, *dtypes: npt.DTypeLike) -> Arena:
         """Return one with room for so many rows."""
-        return cls(tuple(np.empty(rows, dtype) for dtype in dtypes))
+        sizes = [rows * np.dtype(dtype).itemsize for dtype in dtypes]
+        return cls(tuple(_borrow(size).view(dtype) for size, dtype in zip(sizes, dtypes, strict=True)))
 
     @property
     def room(self) -> int:
@@ -41,7 +77,7 @@ class Arena:
     def take(self) -> tuple[npt.NDArray[Any], ...]:
         """Give away the rows so far; what is left of the arrays is filled next."""
         taken = tuple(column[: self.used] for column in self.columns)
-        self.columns, self.used = self.rest(), 0
+        self.columns, self.given, self.used = self.rest(), self.given + self.used, 0
         return taken
 
 
@@ -62,11 +98,13 @@ class Shard:
         self.timeline = timeline
         self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
         self.segments = np.empty(0, np.int64)
+        self.slices, self.points = Arena(()), Arena(())
 
     def reserve(self, rows: int) -> None:
-        """Begin new arrays of so many rows."""
+        """Begin new arrays of so many rows; few for points as long as there were none."""
+        had_points = self.points.used or self.points.given
         self.slices = Arena.of(rows, np.int64, np.int64, np.uint32)
-        self.points = Arena.of(rows, np.int64, np.int64, np.uint32, np.uint32)
+        self.points = Arena.of(rows if had_points else _FEW, np.int64, np.int64, np.uint32, np.uint32)
 
     @property
     def has_room(self) -> bool:
@@ -82,10 +120,3 @@ class Shard:
         self.slices.used += slices
         self.points.used += points
         return self.events[:events].copy()
-
-    def tags(self, tag: U32) -> U32:
-        """Return tags with the recordings of the dump in place of those of the shard."""
-        if np.array_equal(self.segments, np.arange(len(self.segments))):
-            return tag
-        moved: U32 = (self.segments.astype(np.uint32) << 7)[tag >> 7] | (tag & 127)
-        return moved
