@@ -352,3 +352,14 @@ def test_units_are_told_by_tracks_or_by_the_detail_table():
     assert roles(trace) == ["device", "block", "group"]
     with pytest.raises(UsageError, match="does not say which sm"):
         units(time, "sm")
+
+
+def test_times_beyond_what_can_be_added_up_are_refused():
+    builder = TraceBuilder(TimeBase())
+    for number in range(3):
+        block = builder.track(f"block {number}", kind="group", role="block")
+        for lane in range(2):
+            track = builder.track(f"lane {lane}", kind="lane", role="group", parent=block)
+            builder.append("slices", track_id=track, ts=0, dur=(1 << 61) + lane, name=("load", "mma")[lane])
+    with pytest.raises(UsageError, match="too long to be added up"):
+        overlap.overlap(builder.finish())

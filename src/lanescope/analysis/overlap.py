@@ -13,6 +13,7 @@ from lanescope.analysis.activity import CLASSES, COMPUTE, OUTER, Pieces, classes
 from lanescope.analysis.intervals import Intervals, Ints, join, joint, union
 from lanescope.analysis.lanes import LaneTime
 from lanescope.analysis.units import PARENT, Units, units
+from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 
@@ -21,6 +22,8 @@ from lanescope.trace.column import Mask
 MAX_REGIONS = 64 - 2 - len(CLASSES)
 #: Combinations of regions that are taken apart at once.
 _AT_ONCE = 1 << 14
+#: Sums of times are exact up to here, and a little beyond.
+_MOST = 2.0**62
 
 
 def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
@@ -149,6 +152,9 @@ def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
         begin: int64 [n], ns.
         end: int64 [n], ns.
 
+    Raises:
+        UsageError: the times of all units together do not fit 62 bits.
+
     Complexity:
         O(n log n), whatever overlaps.
     """
@@ -163,6 +169,9 @@ def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
     # Intervals of one key do not touch, so each begin and each end turns its bit over.
     running = np.bitwise_xor.accumulate(bit[sort]) if len(sort) else bit
     length = np.diff(at, append=at[-1:])
+    # Every sum that anybody makes of these is a part of this one.
+    if np.diff(at.astype(np.float64), append=at[-1:])[running != 0].sum() > _MOST:
+        raise UsageError("the times of all units together are too long to be added up", hint="cut the trace in time")
     used = np.flatnonzero((running != 0) & (length != 0))  # behind a unit's last end nothing runs
     unit, running, length = unit[used], running[used], length[used]
     masks, number = np.unique(running, return_inverse=True)

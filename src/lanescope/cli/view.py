@@ -14,10 +14,6 @@ from lanescope.devices import Family
 EXAMPLES = ("lanescope view capture.bin", "lanescope view --no-browser capture.bin")
 
 
-#: With more tracks the UI opens with its groups closed.
-_MANY_TRACKS = 500
-
-
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
@@ -31,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
     from lanescope.analysis import check
     from lanescope.exchange import perfetto
+    from lanescope.view.opening import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
     find_ui()  # before an hour of decoding
@@ -39,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         file = Path(folder) / "trace.pftrace"
         perfetto.write(trace, file, findings=check.to_table(check.run(trace)))
         title = f"{Path(args.input).name}.pftrace"
-        with Viewer(file, title=title, port=args.port, is_expanded=len(trace.tracks) <= _MANY_TRACKS) as viewer:
+        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(trace.tracks)) as viewer:
             print(viewer.address, flush=True)
             status = close(trace, args)
             if args.browser and not webbrowser.open(viewer.address):

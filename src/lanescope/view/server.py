@@ -25,7 +25,7 @@ from urllib.parse import quote, urlsplit
 from lanescope.errors import MissingToolError
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
-_EXPAND = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [".*"]}]
+_EXPAND = "dev.perfetto.ExpandTracksByRegex"
 _MIME = {".wasm": "application/wasm", ".js": "text/javascript", ".pftrace": "application/octet-stream"}
 
 
@@ -51,14 +51,14 @@ class Viewer:
         title: name under which the UI shows it.
         ui: folder of the UI; the installed one when not given.
         port: 0 for any free one.
-        is_expanded: whether the UI opens all groups of tracks at once; with thousands of them it would be slow.
+        expanded: regular expression of the names of groups that the UI opens at once; empty: none.
 
     Attributes:
         address: what to open in a browser.
     """
 
     def __init__(
-        self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0, is_expanded: bool = True
+        self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0, expanded: str = ".*"
     ) -> None:
         ui = ui or find_ui()
         token = secrets.token_urlsafe(24)
@@ -74,8 +74,9 @@ class Viewer:
         origin = f"http://127.0.0.1:{self._server.server_port}"
         self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
         self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"
-        if is_expanded:
-            self.address += f"&startupCommands={quote(json.dumps(_EXPAND), safe='')}"
+        if expanded:
+            commands = json.dumps([{"id": _EXPAND, "args": [expanded]}])
+            self.address += f"&startupCommands={quote(commands, safe='')}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
