@@ -49,6 +49,13 @@ def compiled(kernel, chip, probes="*u64", fence="cta"):
     return triton.compile(ASTSource(kernel, signature, constants), target=GPUTarget("cuda", chip, 32))
 
 
+def disassembled(made, folder):
+    cubin = folder / "kernel.cubin"
+    cubin.write_bytes(made.asm["cubin"])
+    tool = Path(triton.__file__).parent / "backends/nvidia/bin/nvdisasm"
+    return subprocess.run([tool, "-c", cubin], capture_output=True, text=True, check=True).stdout
+
+
 def code(ptx):
     """Return the instructions of a kernel, without names, comments and where they come from."""
     body = ptx[ptx.index(".entry") : ptx.index("\n}", ptx.index(".entry"))]
@@ -82,10 +89,7 @@ def test_markers_are_where_they_were_written(chip):
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_machine_code_keeps_the_order_and_spills_nothing(chip, tmp_path):
-    cubin = tmp_path / "marked.cubin"
-    cubin.write_bytes(compiled(marked, chip).asm["cubin"])
-    tool = Path(triton.__file__).parent / "backends/nvidia/bin/nvdisasm"
-    text = subprocess.run([tool, "-c", cubin], capture_output=True, text=True, check=True).stdout
+    text = disassembled(compiled(marked, chip), tmp_path)
     # A stamp of 32 bits is under a predicate, because the other clock may be wanted.
     marks = {
         "stamp": r"@!?P\d C?S2U?R.*SR_GLOBALTIMERLO",
@@ -102,6 +106,27 @@ def test_machine_code_keeps_the_order_and_spills_nothing(chip, tmp_path):
     assert order.count("stamp") == 4
     assert order.count("fence") == 5
     assert "spill" not in order
+
+
+@triton.jit
+def several(n, probes, MARKERS: tl.constexpr):
+    lane = ls.init(probes)
+    for _ in range(n):
+        for _ in tl.static_range(MARKERS):
+            lane = ls.end(lane, EVENT)
+    ls.finalize(lane)
+
+
+def test_a_marker_takes_as_many_instructions_as_the_page_on_cost_says(tmp_path):
+    def instructions(markers):
+        signature = {"n": "i32", "probes": "*u64", "MARKERS": "constexpr"}
+        made = triton.compile(ASTSource(several, signature, {"MARKERS": markers}), target=GPUTarget("cuda", 90, 32))
+        return len(re.findall(r"/\*[0-9a-f]{4}\*/ +(?!NOP)", disassembled(made, tmp_path)))
+
+    page = (Path(__file__).parents[5] / "docs/explain/probe-cost.md").read_text()
+    stated = int(re.search(r"adds about (\d+) instructions to a loop of a Triton kernel", page)[1])
+    each = (instructions(3) - instructions(1)) / 2
+    assert abs(each - stated) <= 1, each
 
 
 @pytest.mark.parametrize("chip", CHIPS)
