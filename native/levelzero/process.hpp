@@ -14,11 +14,11 @@ namespace lanescope::levelzero {
 class Mutex {
 public:
     void lock() {
-        // It is held for a moment only: who comes to it then looks again some times before it sleeps. Looking does not
-        // take the memory away from the thread that holds it.
-        for (int i = 0; i < looks; ++i) {
+        // It is held for a moment only: who comes to it then looks again some times before it sleeps, ever later, so that
+        // the thread that has it can use it a few times more before all its memory moves to another core.
+        for (int pauses = 1; pauses <= most_pauses; pauses *= 2) {
             if (!held_.load(std::memory_order_relaxed) && try_lock()) return;
-            pause();
+            for (int i = 0; i < pauses; ++i) pause();
         }
         waits_.fetch_add(1, std::memory_order_relaxed);
         mutex_.lock();
@@ -36,7 +36,7 @@ public:
     u64 waits() const { return waits_.load(std::memory_order_relaxed); }
 
 private:
-    static constexpr int looks = 200;
+    static constexpr int most_pauses = 256;
     static void pause() {
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();

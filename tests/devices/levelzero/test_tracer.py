@@ -1,0 +1,200 @@
+"""Operations that the recorder timed, as a timeline: joined with calls, named, placed, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import lanescope
+from lanescope.analysis import check
+from lanescope.devices.levelzero import recorded
+from lanescope.source import Capture
+from lanescope.trace import Flag
+from native.recorder_build import build
+
+# The first test of a session compiles the driver and the programs.
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture
+def timed(softze, tmp_path):
+    """Return a function that records a program; it gives what was printed, the recording, and what the driver ran."""
+
+    def timed(*command, options=(), env=(), status=0, **habits):
+        folder, truth = tmp_path / "recording", tmp_path / "truth"
+        truth.unlink(missing_ok=True)
+        words = [sys.executable, "-m", "lanescope", "record", "--force", "-o", folder, *options, "--"]
+        environment = {**softze.environment(truth=truth, **habits), **dict(env)}
+        done = subprocess.run(
+            [*words, *map(str, command)], env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == status, done.stderr
+        lines = [json.loads(line) for line in truth.read_text().splitlines()] if truth.exists() else []
+        assert not [line for line in lines if line["kind"] == "mistake"]
+        return done, folder, lines
+
+    return timed
+
+
+def events_of(folder):
+    with Capture(folder) as capture:
+        return recorded.read(capture).events
+
+
+def stats_of(trace):
+    return {row["name"]: row["count"] for row in trace.stats.rows()}
+
+
+def operations_of(trace):
+    """Return the device operations with their slices, as dicts."""
+    slices = {row["id"]: row for row in trace.slices.rows()}
+    return [{**slices[row["slice_id"]], **row} for row in trace.details["levelzero_operations"].rows()]
+
+
+TICKS = ("global_start", "global_end", "context_start", "context_end")
+UNTIMED = ("zeCommandListAppendSignalEvent", "zeCommandListAppendWaitOnEvents", "zeCommandListAppendEventReset")
+TRUE_TICKS = ("start", "end", "context_start", "context_end")
+
+
+@pytest.mark.parametrize("options", [(), ("--host-read",)], ids=["inline", "host read"])
+@pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence", "unordered"])
+def test_every_operation_has_the_ticks_that_the_driver_gave_it(softze, timed, what, options):
+    done, folder, truth = timed(softze.app, what, 3, options=options)
+    assert done.stdout == f"{what}: right\n"
+    trace = lanescope.open(folder)
+    found = Counter((op["function"], *(op[name] for name in TICKS)) for op in operations_of(trace))
+    marked = [line for line in truth if line["mark"] or line["kernel"]]
+    # Commands that the recorder adds have no mark; one that signals an event and does nothing else is not timed.
+    true = Counter((line["api"], *(line[name] for name in TRUE_TICKS)) for line in marked if line["api"] not in UNTIMED)
+    assert not true - found
+    everything = Counter((line["api"], *(line[name] for name in TRUE_TICKS)) for line in truth)
+    assert not found - everything
+    hows = set(events_of(folder)["appends"]["how"].tolist())
+    assert "INLINE" not in hows if options else hows <= {"INLINE", "CHAINED", "BARE", "UNTIMED"}
+    bad = {row["name"] for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")}
+    assert not bad
+
+
+def test_operations_stand_within_their_calls_and_arrows_lead_to_them(softze, timed):
+    _, folder, truth = timed(softze.app, "mixed", 4)
+    trace = lanescope.open(folder)
+    operations = operations_of(trace)
+    assert len(operations) == 40
+    calls = {row["id"]: row for row in trace.slices.rows()}
+    for op in operations:
+        assert op["append_slice"] is not None
+        assert calls[op["append_slice"]]["name"] == op["function"]
+        # The clocks are read within microseconds of each other; nothing runs before it was given to the device.
+        assert op["ts"] >= op["submit_ts"] - 1_000_000
+        assert op["ts"] + op["dur"] <= op["harvest_ts"] + 1_000_000
+        assert not op["flags"] & Flag.CLOCK_SUSPECT
+    arrows = Counter(trace.flows["kind"].tolist())
+    executed = sum(calls[op["submit_slice"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
+    assert arrows == {"dispatch": 40, "dependency": executed}
+    assert executed == 8
+    names = Counter(op["name"] for op in operations)
+    assert names["add"] == 12
+    assert names["busy_300"] == 4
+    assert names["zeCommandListAppendMemoryCopy(D2H)"] == 4
+    copies = [line for line in truth if line["mark"] == "copy back"]
+    assert {op["bytes"] for op in operations if op["kind"] == "copy"} == {line["bytes"] for line in copies}
+    # A lane for each immediate list and one for the queue, all below the device.
+    lanes = {trace.tracks["name"][op["track_id"]].split(" 0x")[0] for op in operations}
+    assert lanes == {"list", "queue"}
+    errors = [anchor["error_ns"] for anchor in trace.anchors.rows()]
+    assert errors
+    assert all(error is not None and 0 <= error < 10_000_000 for error in errors)
+
+
+def test_timing_switched_off_adds_no_command(softze, timed):
+    _, folder, truth = timed(softze.app, "mixed", 2, options=["--no-timing"])
+    events = events_of(folder)
+    assert set(events["appends"]["how"].tolist()) == {"UNTIMED"}
+    assert len(events["results"]) == 0
+    own = [line for line in truth if not line["mark"] and "QueryKernelTimestamps" in line["api"]]
+    assert not own
+
+
+def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(softze, timed):
+    _, folder, _ = timed(softze.app, "saxpy", 4, start=-20)
+    first = int(events_of(folder)["clock_pairs"]["device_ticks"][0]) & 0xFFFFFFFF
+    operations = operations_of(lanescope.open(folder))
+    assert first > 1 << 31
+    assert any(op["global_end"] < 1 << 31 for op in operations)
+    for op in operations:
+        assert not op["flags"] & (Flag.CLOCK_SUSPECT | Flag.EPOCH_AMBIGUOUS)
+        assert op["submit_ts"] - 1_000_000 <= op["ts"] <= op["harvest_ts"] + 1_000_000
+
+
+def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
+    """No query: the host reads. No copy either: a barrier hands the signal on. The program sees no difference."""
+    done, folder, _ = timed(softze.app, "unordered", 3, query_limit=1)
+    assert done.stdout == "unordered: right\n"
+    trace = lanescope.open(folder)
+    reasons = Counter(events_of(folder)["degradations"]["reason"].tolist())
+    assert reasons["query_refused"] > 0
+    assert reasons["copy_refused"] == 0
+    assert "levelzero_degraded" in stats_of(trace)
+    assert "LS403" in [finding.code for finding in check.run(trace)]
+    assert "levelzero_undrained" not in stats_of(trace)
+    done, folder, _ = timed(softze.app, "unordered", 3, query_limit=1, fail="zeCommandListAppendMemoryCopy:1-")
+    assert done.stdout == "unordered: right\n"
+    events = events_of(folder)
+    assert Counter(events["degradations"]["reason"].tolist())["copy_refused"] > 0
+    timed_ones = sum(how != "UNTIMED" for how in events["appends"]["how"].tolist())
+    assert len(events["results"]) == timed_ones > 0
+
+
+def test_without_memory_operations_go_through_untouched(softze, timed):
+    done, folder, _ = timed(softze.app, "saxpy", 3, fail="zeMemAllocHost:1-")
+    assert done.stdout == "saxpy: right\n"
+    events = events_of(folder)
+    rows = list(zip(events["appends"]["how"].tolist(), events["appends"]["reason"].tolist(), strict=True))
+    assert rows
+    assert set(rows) <= {("UNTIMED", "no_memory"), ("UNTIMED", "not_timed")}
+    assert len(events["results"]) == 0
+    assert "no_memory" in events["degradations"]["reason"].tolist()
+
+
+def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(softze, timed):
+    done, folder, _ = timed(softze.app, "resubmit", 3, host_reset="sticky")
+    assert done.stdout == "resubmit: right\n"
+    appends, lists = events_of(folder)["appends"], events_of(folder)["lists"]
+    regular = {row["list"] for row in lists.rows() if row["immediate"] is False and not row["in_order"]}
+    for row in appends.rows():
+        if row["list"] in regular:
+            assert (row["how"], row["reason"]) == ("UNTIMED", "out_of_order_no_reset")
+
+
+@pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])
+def test_a_timed_operation_is_small_and_memory_stays_flat(softze, tmp_path, what):
+    """10^5 operations, a wait after each hundred: at most 96 bytes on disk each, and no memory after the first 10^4."""
+    programs = build(softze.levelzero)
+    folder, count = tmp_path / "recording", 100_000
+    environment = {**softze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
+    words = [sys.executable, "-m", "lanescope", "record", "--no-summary", "-o", folder, "--"]
+    command = [*words, programs / "recorder_timed", what, "1", str(count)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    early, late = map(float, done.stdout.split()[3:])
+    assert late - early < 256
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 96 * count
+    events = events_of(folder)
+    assert len(events["results"]) == len(np.unique(events["results"]["op_id"])) == count
+
+
+def test_eight_threads_lose_nothing(softze, tmp_path):
+    programs = build(softze.levelzero)
+    folder, count = tmp_path / "recording", 20_000
+    environment = {**softze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
+    words = [sys.executable, "-m", "lanescope", "record", "--no-summary", "-o", folder, "--"]
+    command = [*words, programs / "recorder_timed", "kernel", "8", str(count)]
+    subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    events = events_of(folder)
+    assert np.array_equal(np.sort(events["results"]["op_id"]), np.sort(events["appends"]["op_id"]))
+    assert len(events["results"]) == 8 * count
+    assert len(events["losses"]) == 0
