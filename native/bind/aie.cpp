@@ -1,9 +1,9 @@
 // The AIE codecs: numpy arrays in, caller-allocated numpy arrays out.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.hpp"
 #include "core/aie/records.hpp"
 #include "core/aie/text.hpp"
 #include "core/aie/timeline.hpp"
@@ -13,17 +13,11 @@ namespace nb = nanobind;
 using namespace nb::literals;
 namespace aie = lanescope::aie;
 
+using lanescope::bind::Array;
+using lanescope::bind::Rows;
+using lanescope::bind::span_of;
+
 namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<T> span_of(const Array<T>& array) {
-    return {array.data(), array.size()};
-}
 
 // Structs of equal integers are handed over as rows of a matrix.
 template <class Struct, class T>

@@ -1,8 +1,8 @@
 // Path reconstruction of the AIE family: the table of transitions and its inner loop.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
+#include "arrays.hpp"
 #include "core/aie/walk.hpp"
 #include "module.hpp"
 
@@ -10,17 +10,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 namespace aie = lanescope::aie;
 
-namespace {
-
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<T> span_of(const Array<T>& array) {
-    return {array.data(), array.size()};
-}
-
-}  // namespace
+using lanescope::bind::Array;
+using lanescope::bind::span_of;
 
 void lanescope::bind::aie_walk(nb::module_& m) {
     nb::class_<aie::Transitions>(m, "AieTransitions", "Transitions by state and symbol, filled in while they are followed.")

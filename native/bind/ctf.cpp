@@ -2,25 +2,21 @@
 #include "core/ctf/scan.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "arrays.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 namespace ctf = lanescope::ctf;
 
-namespace {
+using lanescope::bind::Array;
+using lanescope::bind::Rows;
 
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+namespace {
 
 constexpr size_t layout_cells = sizeof(ctf::Layout) / sizeof(uint16_t);
 
@@ -61,8 +57,8 @@ void check_class(std::span<const ctf::Field> fields) {
     }
 }
 
-Description described(const In<uint16_t>& layout, const In<uint8_t>& uuid, const Rows<const uint16_t>& fields,
-                      const In<uint32_t>& first) {
+Description described(const Array<const uint16_t>& layout, const Array<const uint8_t>& uuid, const Rows<const uint16_t>& fields,
+                      const Array<const uint32_t>& first) {
     Description made{};
     if (layout.size() != layout_cells || uuid.size() != 16 || first.size() == 0) throw nb::value_error("no description");
     std::copy_n(layout.data(), layout_cells, reinterpret_cast<uint16_t*>(&made.layout));
@@ -99,8 +95,8 @@ void lanescope::bind::ctf(nb::module_& m) {
     m.attr("CTF_PACKET_COLUMNS") = sizeof(::lanescope::ctf::Packet) / sizeof(uint64_t);
     m.def(
         "ctf_count",
-        [](const In<uint8_t>& data, const In<uint16_t>& layout, const In<uint8_t>& uuid,
-           const Rows<const uint16_t>& fields, const In<uint32_t>& first) {
+        [](const Array<const uint8_t>& data, const Array<const uint16_t>& layout, const Array<const uint8_t>& uuid,
+           const Rows<const uint16_t>& fields, const Array<const uint32_t>& first) {
             const Description about = described(layout, uuid, fields, first);
             ::lanescope::ctf::Counts counts;
             {
@@ -114,10 +110,10 @@ void lanescope::bind::ctf(nb::module_& m) {
         "Count packets, events and losses of a stream, and its decoded, filler and lost bytes.");
     m.def(
         "ctf_scan",
-        [](const In<uint8_t>& data, const In<uint16_t>& layout, const In<uint8_t>& uuid,
-           const Rows<const uint16_t>& fields, const In<uint32_t>& first, const Rows<uint64_t>& packets,
-           const Rows<uint64_t>& losses, const Out<uint16_t>& classes, const Out<uint64_t>& times,
-           const Out<uint64_t>& payloads) {
+        [](const Array<const uint8_t>& data, const Array<const uint16_t>& layout, const Array<const uint8_t>& uuid,
+           const Rows<const uint16_t>& fields, const Array<const uint32_t>& first, const Rows<uint64_t>& packets,
+           const Rows<uint64_t>& losses, const Array<uint16_t>& classes, const Array<uint64_t>& times,
+           const Array<uint64_t>& payloads) {
             const Description about = described(layout, uuid, fields, first);
             if (times.size() != classes.size() || payloads.size() != classes.size()) {
                 throw nb::value_error("columns of different lengths");
@@ -136,7 +132,7 @@ void lanescope::bind::ctf(nb::module_& m) {
         "payloads"_a.noconvert(), "Fill in what `ctf_count` counted, as far as there is room.");
     m.def(
         "ctf_columns",
-        [](const In<uint8_t>& data, const Rows<const uint16_t>& fields, const In<uint64_t>& payloads,
+        [](const Array<const uint8_t>& data, const Rows<const uint16_t>& fields, const Array<const uint64_t>& payloads,
            const Rows<uint64_t>& columns) {
             const auto about = fields_of(fields);
             check_class(about);

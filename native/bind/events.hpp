@@ -10,19 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
+
 namespace lanescope::bind {
 
 namespace nb = nanobind;
 namespace pf = lanescope::perfetto;
 
 template <class T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Input = Array<const T>;
 using Any = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> span_of(const Input<T>& array) {
-    return {array.data(), array.size()};
-}
 
 inline void require(bool holds, const char* what) {
     if (!holds) throw nb::value_error(what);

@@ -2,30 +2,23 @@
 #include "core/layout/place.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <string>
 
+#include "arrays.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 namespace layout = lanescope::layout;
 
+using lanescope::bind::Array;
+using lanescope::bind::span_of;
+
 namespace {
 
-template <class T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-auto span_of(const Array& array) {
-    return std::span(array.data(), array.size());
-}
-
-layout::Intervals intervals(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
-                            const Input<uint8_t>& known) {
+layout::Intervals intervals(const Array<const int64_t>& track, const Array<const int64_t>& begin, const Array<const int64_t>& length,
+                            const Array<const uint8_t>& known) {
     const size_t n = track.size();
     if (begin.size() != n || length.size() != n || (known.size() != 0 && known.size() != n)) {
         throw nb::value_error("columns of different lengths");
@@ -41,10 +34,10 @@ NumpyInt64 to_numpy(std::vector<int64_t> values) {
     return NumpyInt64(kept->data(), {kept->size()}, owner);
 }
 
-NumpyInt64 place(const Input<int64_t>& track, const Input<int64_t>& begin, const Input<int64_t>& length,
-                 const Input<uint8_t>& known, const Input<uint8_t>& nested, const Output<int64_t>& order,
-                 const Output<int32_t>& row, const Output<int64_t>& begins, const Output<int64_t>& ends,
-                 const Output<int32_t>& rows) {
+NumpyInt64 place(const Array<const int64_t>& track, const Array<const int64_t>& begin, const Array<const int64_t>& length,
+                 const Array<const uint8_t>& known, const Array<const uint8_t>& nested, const Array<int64_t>& order,
+                 const Array<int32_t>& row, const Array<int64_t>& begins, const Array<int64_t>& ends,
+                 const Array<int32_t>& rows) {
     const layout::Intervals items = intervals(track, begin, length, known);
     const size_t n = track.size();
     if (order.size() != n || row.size() != n || begins.size() != n || ends.size() != n || rows.size() != nested.size()) {
@@ -66,8 +59,8 @@ NumpyInt64 place(const Input<int64_t>& track, const Input<int64_t>& begin, const
     return to_numpy(std::move(row_start));
 }
 
-void depths(const Input<int64_t>& begins, const Input<int64_t>& ends, const Input<int64_t>& order,
-            const Input<int64_t>& row_start, const Output<int32_t>& depth) {
+void depths(const Array<const int64_t>& begins, const Array<const int64_t>& ends, const Array<const int64_t>& order,
+            const Array<const int64_t>& row_start, const Array<int32_t>& depth) {
     const size_t n = order.size();
     if (begins.size() != n || ends.size() != n || depth.size() != n) throw nb::value_error("arrays of different lengths");
     for (const int64_t at : span_of(row_start)) {
