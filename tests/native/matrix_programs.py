@@ -138,21 +138,22 @@ class Model:
         Raises:
             IllegalError: it breaks a rule.
         """
-        waiting: list[tuple[Iterator[Condition], Condition]] = [
-            (self._thread(steps), lambda: True) for steps in self.program.threads
+        waiting: list[tuple[float, Iterator[Condition], Condition]] = [
+            (self.random.random(), self._thread(steps), lambda: True) for steps in self.program.threads
         ]
-        speed = self.random.choice((0.2, 0.5, 0.9))
+        # Real schedules are unfair: one thread goes as far as it can before another one begins, or the device is slow.
+        is_fair, speed = self.random.random() < 0.5, self.random.choice((0.0, 0.2, 0.5, 0.9, 1.0))
         while waiting:
-            moves = [entry for entry in waiting if entry[1]()]
+            moves = [entry for entry in waiting if entry[2]()]
             acts = self._acts()
             if not moves and not acts:
                 return False
             if moves and (not acts or self.random.random() < speed):
-                entry = self.random.choice(moves)
+                entry = self.random.choice(moves) if is_fair else min(moves, key=lambda move: move[0])
                 waiting.remove(entry)
-                following = next(entry[0], None)
+                following = next(entry[1], None)
                 if following is not None:
-                    waiting.append((entry[0], following))
+                    waiting.append((*entry[:2], following))
             else:
                 self._act(*self.random.choice(acts))
         while acts := self._acts():
@@ -278,7 +279,7 @@ class Model:
             yield always
 
 
-def is_legal(program: Program, habits: Habits, schedules: int = 12) -> bool:
+def is_legal(program: Program, habits: Habits, schedules: int = 24) -> bool:
     """Whether a program keeps the rules and comes to an end, under each of that many schedules."""
     try:
         return all(Model(program, habits, seed).ends() for seed in range(schedules))
