@@ -161,6 +161,36 @@ def test_without_memory_operations_go_through_untouched(softze, timed):
     assert "no_memory" in events["degradations"]["reason"].tolist()
 
 
+def test_work_that_nobody_waited_for_is_collected_at_the_end(softze, timed):
+    """What had ended at the exit has a result; what had not is said to be lost, by the check too."""
+    done, folder, _ = timed(build(softze.levelzero) / "recorder_leave")
+    assert done.stdout == "left\n"
+    trace = lanescope.open(folder)
+    assert len(operations_of(trace)) == 10
+    assert stats_of(trace)["levelzero_undrained"] == 1
+    assert events_of(folder)["losses"]["reason"].tolist() == ["not_drained"]
+    assert "levelzero_undrained" in [finding.detail for finding in check.run(trace)]
+
+
+def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(softze, timed):
+    """Degrade: the program gets the driver's code and a line says why; abort: it ends there."""
+    fail = ",".join(f"zeCommandListAppend{what}:1-" for what in ("QueryKernelTimestamps", "MemoryCopy", "Barrier"))
+    habits = {"fail": fail, "host_reset": "works"}
+    done, folder, _ = timed(softze.app, "mixed", 1, status=1, **habits)
+    assert "lanescope: zeCommandListAppendBarrier: 0x70000002" in done.stderr
+    assert "chain_failed" in events_of(folder)["degradations"]["reason"].tolist()
+    words = [sys.executable, "-m", "lanescope", "record", "--force", "--on-failure", "abort", "-o", folder, "--"]
+    done = subprocess.run(
+        [*words, softze.app, "mixed", "1"],
+        env=softze.environment(**habits),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -6
+
+
 def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(softze, timed):
     done, folder, _ = timed(softze.app, "resubmit", 3, host_reset="sticky")
     assert done.stdout == "resubmit: right\n"
