@@ -24,6 +24,8 @@ FAULTS = (
     {"runs": 2, "overruns": 1, "lost_tail": 3, "stale": 0},
     {"text": True, "overruns": 1},
     {"tiles": 8, "zeros": 3, "overruns": 2},
+    {"tiles": 4, "shared_stop": True},
+    {"runs": 2, "overruns": 3, "shared_stop": True},
 )
 
 
@@ -170,3 +172,12 @@ def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
     lanes = Counter(many[0].tracks["parent_id"][many[0].slices["track_id"]].tolist())
     told = {s["track_id"]: lanes[s["track_id"]] for s in many[0].details["aie_segments"].rows() if s["mode"] == 0}
     assert sorted(told.values()) == sorted(len(r["slices"]["slot"]) for r in truth["recordings"] if r["mode"] == 0)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_units_that_stop_on_one_broadcast_agree(simulated, is_shared):
+    trace, truth = simulated(3, tiles=4, shared_stop=is_shared)
+    cycles = {recording["cycles"] for recording in truth["recordings"]}
+    assert (len(cycles) == 1) == is_shared
+    assert set(trace.details["aie_segments"]["cycles"].tolist()) == cycles
+    assert bool(trace.details["aie_alignment"]["length_skew"].any()) != is_shared

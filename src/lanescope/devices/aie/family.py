@@ -51,6 +51,7 @@ class Aie(Family):
         ),
         Option("runs", natural, "recordings of each tile, one after the other", 1),
         Option("overruns", natural, "times that each recording loses frames and restarts", 0),
+        Option("shared_stop", bool, "all event-time units stop in the same cycle, on one broadcast", default=False),
         Option("lost_tail", natural, "packets missing at the end of the file", 0),
         Option("burst", natural, "bytes that the DMA writes at once; what does not fill one never arrives", 32),
         Option("stale", natural, "packets of an older run behind the newest ones", 0),

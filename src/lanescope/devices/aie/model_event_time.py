@@ -52,6 +52,14 @@ class EventTimeRecording:
     timer: int
     payload: U32
 
+    def stopped_at(self, stop: int) -> EventTimeRecording:
+        """Return the recording as it is when its Stop comes in cycle ``stop``, no later than its own."""
+        runs = int(np.searchsorted(self.begin[:-1], stop))  # those that begin before it
+        mask, begin = self.mask[:runs], np.append(self.begin[:runs], min(stop, int(self.begin[-1])))
+        kept = [(first, min(last, runs)) for first, last in self.pieces if first < runs]
+        kept[-1] = kept[-1][0], runs  # a unit that overran has caught up by then
+        return _recording(mask, begin, tuple(kept), self.timer, stop - int(begin[-1]))
+
     def truth(self, packets: int) -> dict[str, Any]:
         """Return what can be known of a recording when only its first packets are in the file."""
         begin, mask = self.begin, self.mask
@@ -116,11 +124,17 @@ def record(rng: np.random.Generator, frames: int, overruns: int) -> EventTimeRec
     pieces = pieces_of(rng, runs, overruns)
     timer = int(rng.integers(0, 1 << 40))
     idle = int(lengths(rng, QUIET, 1)[0]) - 1
+    return _recording(mask, begin, pieces, timer, idle)
+
+
+def _recording(mask: U8, begin: I64, pieces: tuple[tuple[int, int], ...], timer: int, idle: int) -> EventTimeRecording:
+    """Encode a recording that stops ``idle`` cycles behind the last run."""
+    length = np.diff(begin)
     parts = [encode.start(timer)]
     for first, last in pieces:
         if first:
             parts.append(encode.start(int(begin[first]) - 1, restart=True))
-        parts.append(encode.encode_runs(mask[first:last], length[first:last], stop=last == runs, idle=idle))
+        parts.append(encode.encode_runs(mask[first:last], length[first:last], stop=last == len(mask), idle=idle))
     return EventTimeRecording(mask, begin, pieces, int(begin[-1]) + idle, timer, encode.pack(Frames.join(parts)))
 
 

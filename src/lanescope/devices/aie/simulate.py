@@ -70,6 +70,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     recordings: list[dict[str, Any]] = []
     for run in range(options["runs"]):
         made = [_record(rng, header, mode, options["records"], options["overruns"]) for header in headers]
+        if options["shared_stop"]:
+            made = _stopped_together(made)
         order = _interleave(rng, [_packets(recording) for recording in made])
         if run == options["runs"] - 1 and options["lost_tail"]:
             order = order[: max(len(order) - options["lost_tail"], 0)]
@@ -118,6 +120,16 @@ def _record(rng: np.random.Generator, header: int, mode: int, frames: int, overr
     """Make a recording; only cores know other modes than event-time."""
     is_core = HEADER["type"].of(header) == _CORE
     return _MODELS[mode if is_core else 0](rng, frames, overruns)
+
+
+def _stopped_together(made: Sequence[_Recording]) -> list[_Recording]:
+    """Stop all units that count every cycle in the same one, as one broadcast does: when the first of them stops."""
+    timed = [recording for recording in made if isinstance(recording, model_event_time.EventTimeRecording)]
+    stop = min((recording.stop for recording in timed), default=0)
+    return [
+        recording.stopped_at(stop) if isinstance(recording, model_event_time.EventTimeRecording) else recording
+        for recording in made
+    ]
 
 
 def _packets(recording: _Recording) -> int:
