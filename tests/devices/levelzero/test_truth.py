@@ -85,7 +85,7 @@ def test_lost_results_with_numbers(tmp_path) -> None:
     trace, truth = run(tmp_path, lost=0.05, ops=800)
     compare(trace, truth)
     assert truth["lost"] > 20
-    assert stats(trace)["levelzero_lost"] == truth["lost"]
+    assert stats(trace)["levelzero_undrained"] == truth["lost"]
     assert "levelzero_operation_unmatched" not in stats(trace)
 
 
