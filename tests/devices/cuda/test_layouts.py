@@ -291,7 +291,11 @@ def test_waits_of_ls2_point_at_their_producers():
     trace = decode_simulation(simulate(3, layout="ls2", blocks=2, groups=4, tiles=6))
     names = trace.slices["name"]
     pairs = {(names[row["src_slice"]], names[row["dst_slice"]]) for row in trace.flows.rows()}
-    assert pairs == {("load_v", "wait_full"), ("pv", "wait_empty"), ("pv", "wait_output")}
+    assert pairs == {("load_v", "wait_full"), ("qk", "wait_full"), ("pv", "wait_empty"), ("pv", "wait_output")}
+    # The second compute group waits for its turn, not for the load.
+    groups = {row["track_id"]: row["group"] for row in trace.details["cuda_lanes"].rows()}
+    waits = {(groups[r["src_track"]], names[r["src_slice"]], groups[r["dst_track"]]) for r in trace.flows.rows()}
+    assert {wait for wait in waits if wait[2] == 2} == {(1, "qk", 2)}
 
 
 def test_ls2_ring_lost_its_beginning():

@@ -51,10 +51,11 @@ EVENTS = (
     "output",
     "in_flight",
     "stored_kib",
+    "turn",
 )
 TILE, WAIT_EMPTY, LOAD_K, LOAD_V, WAIT_FULL, QK, SOFTMAX, PV, WAIT_OUTPUT, STORE, STEP, PREFETCH, DRAIN = range(13)
 #: What only layouts with asynchronous regions, flows and counters record.
-FETCH, FULL, EMPTY, OUTPUT, IN_FLIGHT, STORED_KIB = range(13, 19)
+FETCH, FULL, EMPTY, OUTPUT, IN_FLIGHT, STORED_KIB, TURN = range(13, 20)
 
 #: Shared memory holds so many tiles at once.
 STAGES = 2

@@ -23,9 +23,11 @@ from lanescope.devices.cuda.kernel import (
     LOAD_V,
     OUTPUT,
     PV,
+    QK,
     STAGES,
     STORE,
     STORED_KIB,
+    TURN,
     WAIT_EMPTY,
     WAIT_FULL,
     WAIT_OUTPUT,
@@ -166,15 +168,24 @@ def _plan(kernel: Kernel, group: int) -> dict[str, I64]:
     """Return what one lane of a group records: columns event, kind, row (whose time it has), tile, token, region."""
     setup = kernel.setup
     role, size = setup.role(group), len(setup.pattern(group))
-    begins_late = {WAIT_EMPTY: (FLOW_IN, EMPTY), WAIT_FULL: (FLOW_IN, FULL), WAIT_OUTPUT: (FLOW_IN, OUTPUT)}
+    # Compute groups take turns: the first one waits for the load, each other one for the product of the one before it.
+    beside = (setup.role(other) if other < setup.groups else "" for other in (group - 1, group + 1))
+    is_later, is_followed = (role == other == "compute" for other in beside)
+    awaited = {WAIT_EMPTY: EMPTY, WAIT_FULL: FULL, WAIT_OUTPUT: OUTPUT}
     plan: list[tuple[int, int, int, int, int]] = []
     for tile in range(setup.tiles):
         token = tile & _TOKENS
         for at, (event, kind) in enumerate(setup.pattern(group)):
             row = tile * size + at
-            if kind == END and event in begins_late and (event != WAIT_EMPTY or tile >= STAGES):
+            if kind == END and event == WAIT_FULL and is_later:
+                turn = tile * setup.groups + group
+                plan.append((TURN, FLOW_IN, row, turn, turn & _TOKENS))
+            elif kind == END and event in awaited and (event != WAIT_EMPTY or tile >= STAGES):
                 back = STAGES if event == WAIT_EMPTY else 0
-                plan.append((begins_late[event][1], FLOW_IN, row, tile - back, tile - back & _TOKENS))
+                plan.append((awaited[event], FLOW_IN, row, tile - back, tile - back & _TOKENS))
+            if kind == END and event == QK and is_followed:
+                turn = tile * setup.groups + group + 1
+                plan.append((TURN, FLOW_OUT, row, turn, turn & _TOKENS))
             if kind == END and role == "load" and event == LOAD_V:
                 plan.append((FULL, FLOW_OUT, row, tile, token))
             if kind == END and role == "compute" and event == PV:
@@ -347,10 +358,13 @@ def _truth(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> dict[str
 
 
 def _flows(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> list[tuple[Any, ...]]:
-    """Return [block, event, tile, group and time of the cause, then of the effect]; the latest cause counts."""
+    """Return [block, event, tile, group and time of the cause, then of the effect]; the latest cause counts.
+
+    A turn has a number of its own for each tile and group.
+    """
     records = flat.records
     block, group = records.lane // setup.groups, records.lane % setup.groups
-    key = (block * len(EVENTS) + records.event) * (setup.tiles + STAGES) + flat.tile + STAGES
+    key = (block * len(EVENTS) + records.event) * (setup.tiles + STAGES) * setup.groups + flat.tile + STAGES
     causes = np.flatnonzero(stored & (records.kind == FLOW_OUT))
     effects = np.flatnonzero(stored & (records.kind == FLOW_IN))
     causes = causes[np.lexsort((records.lane[causes], records.time[causes], key[causes]))]
