@@ -5,6 +5,8 @@
 // program that tells it that something has ended collects what is there.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <condition_variable>
 
@@ -81,14 +83,36 @@ struct Chunk {
 
 inline constexpr size_t reason_count = static_cast<size_t>(Reason::count);
 
+// Guards the slots of an immediate list between the thread that appends to it and those that collect its results. Under M,
+// or with nothing else; never is M asked for under it, nor the driver called for long.
+class SlotLock {
+public:
+    bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
+    void lock() {
+        for (int tries = 1; !try_lock(); ++tries) {
+            if (tries % 64 == 0) sched_yield();  // its holder may be off the processor
+        }
+    }
+    void unlock() { held_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool> held_ = false;
+};
+
+// As what a command list was made.
+struct ListKind {
+    struct Device* device = nullptr;
+    u32 ordinal = 0, index = 0;
+    bool immediate = false, in_order = false, synchronous = false, computes = false;
+};
+
 // A command list.
-struct List {
+struct List : ListKind {
+    explicit List(const ListKind& kind) : ListKind(kind) {}
+
     Handle handle = nullptr;
     u32 id = 0;  // never used again; a new one after each reset
-    u32 ordinal = 0, index = 0;
     Context* context = nullptr;
-    struct Device* device = nullptr;
-    bool immediate = false, in_order = false, synchronous = false, computes = false;
     bool capturing = false, claimed = false;
     Reason untimed = Reason::none;
     u32 run = 0;                     // executions so far
@@ -97,7 +121,8 @@ struct List {
     u32 cursor_index = 0;
     u64 chunks = 0;                  // ever
     u64 asked = 0;                   // place of the slot whose status was asked for last when there was no more budget
-    u64 live = 0;
+    SlotLock slots;                  // see there; all but the owner take it besides M
+    std::atomic<u64> live = 0;       // changed under M, or by the owner under the lock of its slots
     const void* owner = nullptr;     // the thread that used it last
     u64 looked = 0;                  // when its results were collected last, host ns
     Injected* events = nullptr;      // free ones that this list used before: they stay with its thread
@@ -173,7 +198,7 @@ struct State {
     Options options;
     // What every operation changes lies together.
     alignas(64) Mutex mutex;
-    std::atomic<u64> live = 0;         // of all lists
+    std::atomic<u64> live = 0;         // lists with live slots
     u64 moment = 1;
     List* active = nullptr;            // lists with live slots
     alignas(64) std::condition_variable_any changed;

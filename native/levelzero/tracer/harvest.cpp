@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <cstdio>
+#include <mutex>
 
 #include "../events.hpp"
 #include "rooms.hpp"
@@ -148,6 +149,7 @@ Walk walk(State& all, List& list, Batch& batch, u32& budget, u64 from, bool& has
 }
 
 Walk harvest_list(State& all, List& list, Batch& batch, u32& budget) {
+    const std::scoped_lock slots(list.slots);
     bool has_skipped = false;
     const u64 from = list.in_order ? 0 : list.asked;
     Walk end = walk(all, list, batch, budget, from, has_skipped);
@@ -192,6 +194,7 @@ void harvest_and_write(State& all, Hold& hold, bool full, List* only, u64 now) {
 }
 
 void give_up(State& all, List& list, Batch& batch, Reason reason, bool is_gone) {
+    const std::scoped_lock slots(list.slots);
     for (Chunk* chunk = list.first; chunk != nullptr && list.live != 0; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
             Slot& slot = chunk->slots[i];

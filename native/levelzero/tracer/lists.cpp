@@ -49,12 +49,12 @@ Told told_of(const List& list) {
 }
 
 // Fills in what follows from the rest, and remembers the list.
-void add(Call& call, Handle handle, const List& like, Handle context, Reason untimed) {
+void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason untimed) {
     State& all = state();
     Told told;
     {
         Hold hold;
-        auto* list = new (std::nothrow) List(like);
+        auto* list = new (std::nothrow) List(kind);
         if (list == nullptr) return;
         list->handle = handle;
         list->context = find_or_add_context(context);
@@ -107,7 +107,7 @@ void prepare(Handle context, Handle device, u32 ordinal, bool immediate, bool in
 
 void list_made(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc) {
     if (local.holds) return;
-    List made;
+    ListKind made;
     made.device = describe(device);
     made.ordinal = desc.ordinal;
     made.in_order = (desc.flags & list_in_order) != 0;
@@ -119,7 +119,7 @@ void list_made(Call& call, Handle list, Handle context, Handle device, const Lis
 
 void list_made(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc) {
     if (local.holds) return;
-    List made;
+    ListKind made;
     made.device = describe(device);
     made.ordinal = desc.ordinal;
     made.index = desc.index;
@@ -132,7 +132,7 @@ void list_made(Call& call, Handle list, Handle context, Handle device, const Que
 // A clone shares what was recorded with its original.
 void list_cloned(Call& call, Handle handle, Handle clone) {
     if (local.holds) return;
-    List made;
+    ListKind made;
     Handle context = nullptr;
     {
         Hold hold;

@@ -51,6 +51,9 @@ void arm(Slot& slot);
 inline Chunk& chunk_of(Slot& slot) { return *reinterpret_cast<Chunk*>(&slot - slot.index); }
 inline Ticks& cell_of(Slot& slot) { return chunk_of(slot).cells[slot.index]; }
 void make_live(List& list, Slot& slot);
+// The same for the owner of a list that has live slots, under the lock of its slots alone; null: it takes M.
+Slot* reserve_quickly(List& list);
+void make_live_quickly(List& list, Slot& slot);
 void make_idle(List& list, Slot& slot);
 // Gives the event of a slot back, and what else it holds.
 void release(Slot& slot);

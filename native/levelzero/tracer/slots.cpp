@@ -40,6 +40,22 @@ Chunk* take_chunk(List& list) {
     return made;
 }
 
+Slot& next_slot(Chunk& tail) {
+    Slot& slot = tail.slots[tail.used];
+    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
+    slot.index = static_cast<u8>(tail.used++);
+    ++tail.held;
+    arm(slot);
+    return slot;
+}
+
+// One more or one less; only who may change it asks.
+u64 change(std::atomic<u64>& count, i64 by) {
+    const u64 changed = count.load(std::memory_order_relaxed) + static_cast<u64>(by);
+    count.store(changed, std::memory_order_relaxed);
+    return changed;
+}
+
 }  // namespace
 
 void arm(Slot& slot) {
@@ -70,31 +86,36 @@ Slot* reserve(List& list, Batch& batch) {
         if (tail != nullptr && list.immediate && tail->held == 0) retire(list, *tail);
         tail = made;
     }
-    Slot& slot = tail->slots[tail->used];
-    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
-    slot.index = static_cast<u8>(tail->used++);
-    ++tail->held;
-    arm(slot);
-    return &slot;
+    return &next_slot(*tail);
+}
+
+Slot* reserve_quickly(List& list) {
+    Chunk* tail = list.last;
+    return tail == nullptr || tail->used == chunk_slots ? nullptr : &next_slot(*tail);
 }
 
 void make_live(List& list, Slot& slot) {
     State& all = state();
     slot.live = true;
     slot.submitted = all.moment;
-    all.live.store(all.live.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (list.live++ != 0) return;
+    if (change(list.live, 1) != 1) return;
+    change(all.live, 1);
     list.previous = nullptr;
     list.next = all.active;
     if (all.active != nullptr) all.active->previous = &list;
     all.active = &list;
 }
 
+void make_live_quickly(List& list, Slot& slot) {
+    slot.live = true;
+    change(list.live, 1);
+}
+
 void make_idle(List& list, Slot& slot) {
     State& all = state();
     slot.live = false;
-    all.live.store(all.live.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-    if (--list.live != 0) return;
+    if (change(list.live, -1) != 0) return;
+    change(all.live, -1);
     (list.previous != nullptr ? list.previous->next : all.active) = list.next;
     if (list.next != nullptr) list.next->previous = list.previous;
     list.next = list.previous = nullptr;
