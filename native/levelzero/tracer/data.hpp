@@ -1,4 +1,5 @@
-// What the tracer knows. One mutex guards all of it; only memory that the device writes is read and armed by atomics.
+// What the tracer knows. One mutex guards all of it, but for the slots of a list whose owner appends (`SlotLock`); only
+// memory that the device writes is read and armed by atomics.
 //
 // Each timed Append signals an event of ours instead of the program's. Its ticks come by a query in the same list into a
 // cell of host memory, or are asked of our event by the host. A result counts only when it is there; every call of the
