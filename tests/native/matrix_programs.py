@@ -433,7 +433,8 @@ def run_program(
         timeout: seconds after which it hangs.
 
     Returns:
-        What was found; None when the program hangs by itself, under a schedule that the model has not tried.
+        What was found; None when the program hangs by itself or breaks a rule, under a schedule that the model had not
+        tried when it was taken for a legal one.
     """
     file = fresh(folder) / "program"
     file.write_text(program.text())
@@ -448,6 +449,8 @@ def run_program(
         runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o"))
         if runs != program.runs():
             verdict.failures.append(f"runs {dict(runs - program.runs())} instead of {dict(program.runs() - runs)}")
+    if verdict.failures and not is_legal(program, habits, schedules=150):
+        return None
     return verdict
 
 
