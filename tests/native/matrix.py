@@ -135,7 +135,8 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
         _show_smallest(bench, seed)
     print(
         f"{arguments.number} programs of {steps} steps: {timed} timed operations, {results} results, untimed "
-        f"{dict(untimed)}, {hung} that hang or break a rule by themselves, {len(failed)} failed, {time.monotonic() - begin:.0f} s"
+        f"{dict(untimed)}, {hung} that hang or break a rule by themselves, "
+        f"{len(failed)} failed, {time.monotonic() - begin:.0f} s"
     )
     return 1 if failed else 0
 
