@@ -17,9 +17,6 @@ from lanescope.errors import InputError, UsageError
 from lanescope.exchange import vcd
 from lanescope.trace import TimeBase, TraceBuilder
 
-pytest.importorskip("vcd")
-pytest.importorskip("pywellen")
-
 
 def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
     builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit))

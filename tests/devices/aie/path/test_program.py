@@ -1,7 +1,6 @@
 """Listings of all forms to the same program: branch classes, delay slots, loops, functions, lines."""
 
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -175,11 +174,8 @@ def test_large_hostile_listings_take_linear_time():
         program.parse("\n".join(f"{2 * i:x}: 00 00 nop" for i in range(40_000)))
 
 
-def test_symbols_and_lines_of_an_elf_file(tmp_path):
-    pytest.importorskip("elftools")
-    gcc = shutil.which("gcc")
-    if gcc is None:
-        pytest.skip("gcc is not here")
+def test_symbols_and_lines_of_an_elf_file(tmp_path, require_tool):
+    gcc = require_tool("gcc")
     (tmp_path / "main.c").write_text(
         "int leaf(int a)\n{\n  return a + 1;\n}\nint _start(void)\n{\n  return leaf(2);\n}\n"
     )
