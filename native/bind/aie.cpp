@@ -1,5 +1,6 @@
 // The AIE codecs: numpy arrays in, caller-allocated numpy arrays out.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,6 +19,9 @@ using lanescope::bind::Rows;
 using lanescope::bind::span_of;
 
 namespace {
+
+// So many parts of a dump may be decoded side by side.
+constexpr size_t kParts = 4;
 
 // Structs of equal integers are handed over as rows of a matrix.
 template <class Struct, class T>
@@ -91,18 +95,31 @@ void bind_scanner(nb::module_& m) {
         .def_prop_ro("tallies", [](const aie::Scanner& self) { return pairs(self.tallies()); })
         .def_prop_ro("words",
                      [](const aie::Scanner& self) { return std::vector<int64_t>(self.words().begin(), self.words().end()); },
-                     "Words of each kind of run so far.");
+                     "Words of each kind of run so far.")
+        .def_ro_static("LOOKAHEAD", &aie::Scanner::kLookahead);
+}
+
+void bind_deal(nb::module_& m) {
+    m.def(
+        "aie_deal",
+        [](Rows<const int32_t> entries, Rows<int32_t> out) {
+            const auto from = structs_of<const aie::Entry>(entries);
+            const auto room = structs_of<aie::Entry>(out);
+            const size_t each = room.size() / kParts;
+            if (each < from.size()) throw nb::value_error("each part needs room for all entries");
+            std::array<std::span<aie::Entry>, kParts> parts;
+            for (size_t part = 0; part < kParts; ++part) parts[part] = room.subspan(part * each, each);
+            nb::gil_scoped_release release;
+            return aie::deal(from, parts);
+        },
+        "entries"_a.noconvert(), "out"_a.noconvert(),
+        "Deal entries out by source to AIE_PARTS equal parts of `out`; return how many each got.");
+    m.attr("AIE_PARTS") = kParts;
 }
 
 void bind_timeline(nb::module_& m) {
     nb::class_<aie::Timeline>(m, "AieTimeline", "Packets to slices; keeps the state of all sources between calls.")
-        .def(
-            "__init__",
-            [](aie::Timeline* self, int64_t tick_limit, size_t shard, size_t shards) {
-                if (shard >= shards) throw nb::value_error("there is no such shard");
-                new (self) aie::Timeline(tick_limit, shard, shards);
-            },
-            "tick_limit"_a, "shard"_a = 0, "shards"_a = 1)
+        .def(nb::init<int64_t>(), "tick_limit"_a)
         .def(
             "decode",
             [](aie::Timeline& self, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
@@ -259,6 +276,7 @@ void bind_records(nb::module_& m) {
 
 void lanescope::bind::aie(nb::module_& m) {
     bind_scanner(m);
+    bind_deal(m);
     bind_timeline(m);
     bind_text(m);
     bind_records(m);

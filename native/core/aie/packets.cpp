@@ -1,5 +1,7 @@
 #include "core/aie/packets.hpp"
 
+#include <utility>
+
 namespace lanescope::aie {
 namespace {
 
@@ -83,6 +85,7 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
     const size_t size = words.size();
     size_t i = 0;
     size_t count = 0;
+    int32_t following = -1;  // the source of the packet at i, if the packet before it has found out
     const auto push = [&](size_t length, Run run, int32_t source) {
         words_[static_cast<size_t>(run)] += static_cast<int64_t>(length);
         Entry* last = count == 0 ? nullptr : &out[count - 1];
@@ -115,7 +118,7 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
             continue;
         }
         if (zeros_ != 0) end_zeros(offsets(i));
-        int32_t source = is_header(word) ? find(word) : -1;
+        int32_t source = following >= 0 ? std::exchange(following, -1) : is_header(word) ? find(word) : -1;
         if (size - i < kPacketWords) {
             tally(ScanTally::incomplete).add(offsets(i));
             push(size - i, source >= 0 ? Run::incomplete : Run::lost, source);
@@ -135,7 +138,8 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
         }
         if (source >= 0) {
             const size_t next = i + kPacketWords;
-            if (!view.is_boundary(next) && view.next_on_grid(next + kPacketWords, true) == 0) [[unlikely]] {
+            const int32_t behind = next < size && is_header(words[next]) ? find(words[next]) : -1;
+            if (behind < 0 && !view.is_boundary(next) && view.next_on_grid(next + kPacketWords, true) == 0) [[unlikely]] {
                 // Out of step after this packet: words of it may be missing, then the next header lies inside it.
                 size_t inside = i + 1;
                 while (inside < next && !view.is_packet(inside)) ++inside;
@@ -150,6 +154,7 @@ Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, O
             region = region_;
             phase_ = (position_ + i) % kPacketWords;
             push(kPacketWords, Run::packet, source);
+            following = behind;
             continue;
         }
         const size_t step = kPacketWords - (position_ + i + kPacketWords - phase_) % kPacketWords;

@@ -65,4 +65,22 @@ class Scanner {
     bool is_searching_ = false;
 };
 
+// Deal entries out to as many parts as there are outputs, each with room for all of them: what concerns one source goes
+// to the part that is left when its number is divided, what may concern any source to every part. Return how many each got.
+// Sources know nothing of each other, so the parts can be decoded side by side; and one after the other they are decoded
+// faster than mixed, as the processor guesses right what comes next.
+template <size_t kParts>
+std::array<size_t, kParts> deal(std::span<const Entry> entries, const std::array<std::span<Entry>, kParts>& out) {
+    std::array<size_t, kParts> count{};
+    for (const Entry& entry : entries) {
+        if (entry.source >= 0) {
+            const size_t part = static_cast<uint32_t>(entry.source) % kParts;
+            out[part][count[part]++] = entry;
+        } else if (entry.run == static_cast<int32_t>(Run::lost)) {
+            for (size_t part = 0; part < kParts; ++part) out[part][count[part]++] = entry;
+        }
+    }
+    return count;
+}
+
 }  // namespace lanescope::aie

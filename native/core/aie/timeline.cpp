@@ -768,11 +768,9 @@ void Timeline::lose_start(Source& s) {
 Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<const Entry> entries, const Offsets& offsets,
                                     Slices slices, Points points, std::span<Event> events) {
     Output out{slices, points, events};
-    const auto shards = static_cast<uint32_t>(shards_);  // the division of wide numbers takes twice as long
     size_t done = 0;
     for (; done < entries.size(); ++done) {
         const Entry& entry = entries[done];
-        if (entry.source >= 0 && static_cast<uint32_t>(entry.source) % shards != shard_) continue;
         if (!out.has_room()) break;
         const auto run = static_cast<Run>(entry.run);
         const auto word = static_cast<size_t>(entry.word);

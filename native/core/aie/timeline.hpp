@@ -75,10 +75,8 @@ class Timeline {
     static constexpr size_t kEventRoom = 256;
     static constexpr size_t kPointRoom = 128;
 
-    // Ticks stay below `tick_limit`, so that the caller can convert them without overflow. Of `shards` timelines that are
-    // handed the same entries, each does the sources that leave `shard` when divided: sources know nothing of each other.
-    explicit Timeline(int64_t tick_limit, size_t shard = 0, size_t shards = 1)
-        : tick_limit_(tick_limit), shard_(shard), shards_(shards) {}
+    // Ticks stay below `tick_limit`, so that the caller can convert them without overflow.
+    explicit Timeline(int64_t tick_limit) : tick_limit_(tick_limit) {}
 
     struct Progress {
         size_t entries;  // consumed; fewer than given when room ran short: call again with fresh outputs
@@ -201,8 +199,6 @@ class Timeline {
     }
 
     int64_t tick_limit_;
-    size_t shard_;
-    size_t shards_;
     std::vector<Source> sources_;
     std::vector<Segment> segments_;
     std::vector<int64_t> breaks_;  // where packets of unknown sources were lost

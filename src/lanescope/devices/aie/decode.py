@@ -52,12 +52,13 @@ U8 = npt.NDArray[np.uint8]
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
 BATCH_ROWS = 1 << 20
-#: Sources are dealt out to so many parts, which may be decoded side by side.
-SHARDS = 4
+#: Sources are dealt out to so many shards, which may be decoded side by side.
+SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
 _LARGE_BLOCK = 1 << 12
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_ENTRIES = 1 << 15
+#: Entries of a scan: more than the packets of a block.
+_ENTRIES = 1 << 16
 #: No AI engine runs slower or faster.
 _HERTZ = (1_000, 1_000_000_000_000)
 _TICK_LIMIT = 1 << 60
@@ -83,7 +84,7 @@ _SEGMENT_COLUMNS = (
 _STOP, _RESTARTED = schema.ENDINGS.index("stop"), schema.ENDINGS.index("restarted")
 _OTHER_MODE = "other_mode"
 _EXECUTION, _RESERVED = 2, 3
-_AFTER_GAP = 1 << 4  # in a tag
+_AFTER_GAP, _MORE = 1 << 4, 15 << 3  # in a tag; the second: all but slot and segment
 _LOOP = FLOW_KINDS.index("loop")
 _LAST_WITH_PC = FLOW_KINDS.index("new_pc")
 
@@ -104,6 +105,48 @@ class _Lanes:
             self.category = np.concatenate([self.category, np.zeros_like(self.category)])
 
 
+@dataclass(slots=True, eq=False)
+class _Decoding:
+    """What a shard does, or has done, of a block.
+
+    Attributes:
+        shard: the sources that it concerns.
+        words: uint32 [n], the block.
+        entries: int32 [m, 4], where in it their packets lie.
+        base: offset of the block in a binary dump.
+        offsets: int64 [n], of each word in text; empty else.
+    """
+
+    shard: Shard
+    words: U32
+    entries: I32
+    base: int
+    offsets: I64
+    _result: Callable[[], tuple[int, I64]] | None = None
+
+    def run(self, workers: ThreadPoolExecutor | None) -> None:
+        """Begin; without workers, also end."""
+        if workers is not None:
+            self._result = workers.submit(self._decode).result
+        else:
+            made = self._decode()
+            self._result = lambda: made
+
+    def result(self) -> tuple[int, I64]:
+        """Return how many entries there was room for, and what the core noted."""
+        assert self._result is not None
+        return self._result()
+
+    def rest(self, used: int) -> _Decoding:
+        """Return what is left to do behind that many entries."""
+        return _Decoding(self.shard, self.words, self.entries[used:], self.base, self.offsets)
+
+    def _decode(self) -> tuple[int, I64]:
+        shard = self.shard
+        used, *counts = shard.timeline.decode(self.words, self.entries, self.base, self.offsets, *shard.outputs())
+        return used, shard.take(*counts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """What a shard wrote, and what it knew by then.
@@ -112,13 +155,17 @@ class _Rows:
         slices: begin, length and tag; None: there are none.
         points: tick, count, value and tag; None: there are none.
         segments: recording in the shard -> recording in the dump.
-        has_flags: whether any tag so far, of any shard, has more than slot and segment.
+        may_have_flags: whether any tag of the shard so far has more than slot and segment.
     """
 
     slices: tuple[npt.NDArray[Any], ...] | None
     points: tuple[npt.NDArray[Any], ...] | None
     segments: I64
-    has_flags: bool
+    may_have_flags: bool
+
+    def has_flags(self, tag: U32) -> bool:
+        """Tell whether any of these tags has more than slot and segment."""
+        return self.may_have_flags and bool(np.bitwise_or.reduce(tag) & _MORE)
 
     def tags(self, tag: U32) -> U32:
         """Return tags with the recordings of the dump in place of those of the shard."""
@@ -177,9 +224,11 @@ class AieDecoder:
         self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
 
         self._scanner = core.AieScanner()
-        self._shards = [Shard(core.AieTimeline(self._tick_limit(), shard, SHARDS)) for shard in range(SHARDS)]
+        self._shards = [Shard(core.AieTimeline(self._tick_limit())) for _ in range(SHARDS)]
         self._workers: ThreadPoolExecutor | None = None
+        self._running: list[_Decoding] = []
         self._waiting = bytearray()
+        self._blocks = [np.empty(0, np.uint32) for _ in range(2)]
         self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
         self._offsets = np.empty(0, np.int64)  # where those lie, in text
         self._base = 0  # where the first of them lies, in binary
@@ -196,6 +245,8 @@ class AieDecoder:
         room = core.AieTimeline.SLICE_ROOM
         self._arena_rows = room + min(BATCH_ROWS // SHARDS, room + 4 * capture.main.size)
         self._entries = np.empty((_ENTRIES, 4), np.int32)
+        # Those of one block are decoded while the next ones are dealt out.
+        self._dealt = [np.empty((SHARDS, _ENTRIES, 4), np.int32) for _ in range(2)]
         _register_records(self._builder, capture)
 
     def _add_part(self, part: str, source: Source) -> None:
@@ -234,6 +285,7 @@ class AieDecoder:
     def finish(self) -> list[Trace]:
         """Decode the rest, end all recordings and account for every byte."""
         batches = self._decode_bytes(np.frombuffer(self._waiting, np.uint8), is_last=True)
+        batches += self._settle()
         for shard in self._busy():
             is_done = 0
             while not is_done:
@@ -255,13 +307,27 @@ class AieDecoder:
         else:
             words, offsets = self._read_text(data, is_last=is_last)
             self._offsets = np.concatenate([self._offsets, offsets])
-        words = np.concatenate([self._words, words]) if len(self._words) else np.require(words, requirements="A")
+        words = self._behind_waiting(words)
         batches, done = self._decode_words(words, is_last=is_last)
         self._words = words[done:].copy()
         self._offsets = self._offsets[done:]
         self._base += 4 * done
         self._waiting = bytearray(data[len(data) - rest :])
         return batches
+
+    def _behind_waiting(self, words: U32) -> U32:
+        """Return the words that wait and those behind them, in memory that stays as it is until the next call but one.
+
+        The caller may fill its own buffer again while they are decoded.
+        """
+        waiting = len(self._words)
+        count = waiting + len(words)
+        if len(self._blocks[0]) < count:
+            self._blocks[0] = np.empty(count + 4 * core.AieScanner.LOOKAHEAD, np.uint32)
+        block = self._blocks[0][:count]
+        self._blocks.reverse()
+        block[:waiting], block[waiting:] = self._words, words
+        return block
 
     def _read_text(self, data: U8, *, is_last: bool) -> tuple[U32, I64]:
         reader = self._text
@@ -273,7 +339,11 @@ class AieDecoder:
         return words[:count], offsets[:count]
 
     def _decode_words(self, words: U32, *, is_last: bool) -> tuple[list[Trace], int]:
-        """Decode as many words as can be decided; return batches and how many that were."""
+        """Decode as many words as can be decided; return batches and how many words that were.
+
+        What was begun with the last block is waited for, and this one is begun. Shards and blocks are the same however
+        many threads there are, and so are the rows.
+        """
         batches: list[Trace] = []
         done = 0
         while done < len(words):
@@ -281,34 +351,39 @@ class AieDecoder:
             taken, count = self._scanner.scan(rest, is_last, base, offsets, self._entries)
             if not taken:
                 break
-            entries = self._entries[:count]
-            self._decode_entries(batches, rest, entries, base, offsets)
+            dealt = self._dealt[0]
+            self._dealt.reverse()
+            counts = core.aie_deal(self._entries[:count], dealt.reshape(-1, 4))
+            batches += self._settle()
+            busy = self._busy()
+            todo = [
+                _Decoding(shard, rest, entries[:count], base, offsets)
+                for shard, entries, count in zip(busy, dealt, counts, strict=False)
+                if count
+            ]
+            batches += self._start(todo, is_large=count >= _LARGE_BLOCK)
             done += taken
         return batches, done
 
-    def _decode_entries(self, batches: list[Trace], words: U32, entries: I32, base: int, offsets: I64) -> None:
-        """Decode the packets of a block, those of different shards side by side.
-
-        Shards and blocks are the same however many threads there are, and so are the rows.
-        """
-
-        def decode(shard: Shard, todo: I32) -> tuple[I32, I64]:
-            used, *counts = shard.timeline.decode(words, todo, base, offsets, *shard.outputs())
-            return todo[used:], shard.take(*counts)
-
-        left = [(shard, entries) for shard in self._busy()]
-        is_large = len(entries) >= _LARGE_BLOCK and len(left) > 1
-        if is_large and self._workers is None and _CORES > 1:
+    def _start(self, todo: list[_Decoding], *, is_large: bool) -> list[Trace]:
+        """Decode what a block holds, in threads if that is worth it; return a batch if one was full."""
+        full = self._make_room()
+        if is_large and len(todo) > 1 and self._workers is None and _CORES > 1:
             self._workers = ThreadPoolExecutor(min(_CORES, SHARDS))
-        while left:
-            full = self._make_room()
-            run = self._workers.map if self._workers is not None and is_large else map
-            results = run(lambda part: decode(*part), left)
-            if full is not None:  # meanwhile
-                batches.append(self._batch(full))
-            done = list(results)
-            self._take([(shard, noted) for (shard, _), (_, noted) in zip(left, done, strict=True)])
-            left = [(shard, todo) for (shard, _), (todo, _) in zip(left, done, strict=True) if len(todo)]
+        for decoding in todo:
+            decoding.run(self._workers if is_large else None)
+        self._running = todo
+        return [] if full is None else [self._batch(full)]
+
+    def _settle(self) -> list[Trace]:
+        """Wait for what runs, and see to what had no room; return the batches that were full."""
+        batches: list[Trace] = []
+        while self._running:
+            ran = [(decoding, *decoding.result()) for decoding in self._running]
+            self._take([(decoding.shard, noted) for decoding, _, noted in ran])
+            left = [decoding.rest(used) for decoding, used, _ in ran if used < len(decoding.entries)]
+            batches += self._start(left, is_large=True)
+        return batches
 
     # --- slices -----------------------------------------------------------------------------------------------
 
@@ -333,13 +408,12 @@ class AieDecoder:
 
     def _taken(self) -> list[_Rows]:
         """Take what the shards wrote."""
-        has_flags = any(shard.timeline.has_flags for shard in self._shards)
         return [
             _Rows(
                 slices=shard.slices.take() if shard.slices.used else None,
                 points=shard.points.take() if shard.points.used else None,
                 segments=shard.segments,
-                has_flags=has_flags,
+                may_have_flags=shard.timeline.has_flags,
             )
             for shard in self._shards
         ]
@@ -358,7 +432,7 @@ class AieDecoder:
                     self._derived.take(begin, duration, rows.tags(tag))
             if rows.points is not None:
                 tick, times, value, tag = rows.points
-                self._add_points(tick, times, value, rows.tags(tag), has_flags=rows.has_flags)
+                self._add_points(tick, times, value, rows.tags(tag), has_flags=rows.has_flags(tag))
 
     def _add_slices(self, begin: I64, duration: I64, tag: U32, rows: _Rows) -> None:
         count, segments = len(tag), rows.segments
@@ -383,7 +457,7 @@ class AieDecoder:
             dur = Column.derived(count, lambda: ticks_to_ns(begin + duration, frequency) - start.values)
         quality: Any = "exact"
         flags: Any = 0
-        if rows.has_flags:
+        if rows.has_flags(tag):
             qualities = builder.dictionary("slices", "quality")
             codes = qualities.codes(schema.QUALITIES)
             bits = np.array([0, Flag.TRUNCATED, Flag.AFTER_GAP, Flag.TRUNCATED | Flag.AFTER_GAP], np.uint32)
