@@ -9,6 +9,7 @@ NB_MODULE(core, m) {
     lanescope::bind::aie_walk(m);
     lanescope::bind::arrow(m);
     lanescope::bind::ascend(m);
+    lanescope::bind::check(m);
     lanescope::bind::chrome(m);
     lanescope::bind::ctf(m);
     lanescope::bind::cuda(m);

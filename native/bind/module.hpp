@@ -6,6 +6,7 @@ void aie(nanobind::module_& m);
 void aie_walk(nanobind::module_& m);
 void arrow(nanobind::module_& m);
 void ascend(nanobind::module_& m);
+void check(nanobind::module_& m);
 void chrome(nanobind::module_& m);
 void ctf(nanobind::module_& m);
 void cuda(nanobind::module_& m);

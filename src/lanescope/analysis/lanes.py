@@ -80,21 +80,25 @@ class LaneTime:
     @cached_property
     def window(self) -> tuple[int, int]:
         """The first and the last time that any row of the trace names; (0, 0) in a trace without times."""
-        trace = self.trace
-        times = [self.extents.begin, self.extents.end, trace.instants["ts"], trace.counters["ts"]]
-        for table in (trace.gaps, trace.coverage):
-            times += [table["ts"], _ends(table)]
-        filled = [column for column in times if len(column)]
+        filled = [column for column in self.times() if len(column)]
         if not filled:
             return 0, 0
         return min(int(column.min()) for column in filled), max(int(column.max()) for column in filled)
+
+    def times(self) -> list[Ints]:
+        """Return the times that the rows of the trace name, or enough of them to know the first and the last."""
+        trace = self.trace
+        times: list[Ints] = [self.extents.begin, self.extents.end, trace.instants["ts"], trace.counters["ts"]]
+        for table in (trace.gaps, trace.coverage):
+            times += [table["ts"], known_ends(table)]
+        return times
 
     @cached_property
     def gaps(self) -> Intervals:
         """Time in which the state of a lane is unknown, by lane; a gap that never ended lasts to the window's end."""
         gaps = self.trace.gaps
         rows, tracks = self.tree.spread(gaps["track_id"])
-        ends = np.where(gaps.valid("dur")[rows], _ends(gaps)[rows], self.window[1])
+        ends = np.where(gaps.valid("dur")[rows], known_ends(gaps)[rows], self.window[1])
         return union(Intervals(tracks, gaps["ts"][rows], ends))
 
     @cached_property
@@ -122,7 +126,7 @@ class LaneTime:
         """Time of the window that was not recorded, by lane."""
         coverage = self.trace.coverage
         rows, tracks = self.tree.spread(coverage["track_id"])
-        recorded = Intervals(tracks, coverage["ts"][rows], _ends(coverage)[rows])
+        recorded = Intervals(tracks, coverage["ts"][rows], known_ends(coverage)[rows])
         bare = np.ones(len(self.tree), np.bool_)
         bare[tracks] = False
         return outside(union(join(recorded, self._hulls(bare))), len(self.tree), *self.window)
@@ -203,7 +207,7 @@ def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
     )
 
 
-def _ends(table: Table) -> Ints:
+def known_ends(table: Table) -> Ints:
     """Return where the rows of ``gaps`` or ``coverage`` end; one of unknown length, or a negative one, at its begin."""
     ts = table["ts"]
     ends: Ints = ts + np.minimum(np.maximum(table["dur"], 0), INT64_MAX - np.maximum(ts, 0))

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, close, print_json, read, say
+from lanescope.cli.common import add_input, batches, close, is_in_order, print_json, read, say
 from lanescope.devices import Family
 from lanescope.view.tables import is_terminal, show
 from lanescope.view.text import count_text, escape
 
 if TYPE_CHECKING:
-    from lanescope.analysis.check import Finding
+    from lanescope.analysis.check import Finding, Rule
+    from lanescope.trace import Trace
 
 EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
 
@@ -50,21 +51,50 @@ def run(args: argparse.Namespace) -> int:
         return 0
     select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
     check.rules(select, ignore)  # an unknown code is said before an hour of decoding
-    trace = read(args.input, args)
-    findings = check.run(trace, select=select, ignore=ignore)
     if args.json:
+        trace = read(args.input, args)
+        findings = check.run(trace, select=select, ignore=ignore)
         print_json(
             "lanescope.check/1",
             findings=[finding.to_dict() for finding in findings],
             totals={"all": asdict(check.totals(trace)), "without_affected": asdict(check.totals(trace, findings))},
             rules=[rule.code for rule in check.rules(select, ignore)],
         )
-    elif args.sarif:
+    else:
+        findings, trace = _watched(args, select, ignore)
+        _print(args, findings, check.rules(select, ignore))
+    if not findings:
+        say(f"{count_text(len(check.rules(select, ignore)), 'rule')}, no findings")
+    is_failure = any(
+        args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
+        for finding in findings
+    )
+    return close(trace, args, 1 if is_failure else 0)
+
+
+def _watched(args: argparse.Namespace, select: Sequence[str], ignore: Sequence[str]) -> tuple[list[Finding], Trace]:
+    """Return the findings and the last batch of a capture, which need not fit into memory where it comes in order."""
+    from lanescope.analysis import check
+
+    watch = check.Watch()
+    kept: list[Trace] = []
+    count = 0
+    for count, batch in enumerate(batches(args.input, args), 1):  # noqa: B007
+        watch.add(batch)
+        keeps_all = args.input == "-" or not is_in_order(batch)
+        kept[:] = [*kept, batch] if keeps_all else [batch]
+    again = (lambda: kept) if len(kept) == count else (lambda: batches(args.input, args))
+    return watch.findings(again, select=select, ignore=ignore), kept[-1]
+
+
+def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequence[Rule]) -> None:
+    """Print the findings as SARIF, or as a table for people and pipes."""
+    if args.sarif:
         import json
 
         from lanescope.exchange import sarif
 
-        print(json.dumps(sarif.document(findings, check.rules(select, ignore), args.input), indent=2))
+        print(json.dumps(sarif.document(findings, rules, args.input), indent=2))
     elif findings:
         shown = folded(findings) if is_terminal(sys.stdout) else findings
         columns = ("severity", "code", "place", "ts", "count", "share_affected", "title", "detail")
@@ -88,13 +118,6 @@ def run(args: argparse.Namespace) -> int:
         for code, advice in dict.fromkeys((finding.code, finding.advice) for finding in findings):
             more = f" ({hidden[code]} more places: --json lists all)" if hidden[code] else ""
             say(f"{code}: {escape(advice)}{more}")
-    if not findings:
-        say(f"{count_text(len(check.rules(select, ignore)), 'rule')}, no findings")
-    is_failure = any(
-        args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
-        for finding in findings
-    )
-    return close(trace, args, 1 if is_failure else 0)
 
 
 def folded(findings: Sequence[Finding]) -> list[Finding]:

@@ -149,6 +149,12 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
         yield from session.read(path, args.family, given_options(args), progress=shown)
 
 
+def is_in_order(batch: Trace) -> bool:
+    """Tell from any batch of a decode whether its rows come in order of time over all batches."""
+    families = batch.inputs["family"].tolist()
+    return bool(families) and all(devices.family(name).in_order for name in families)
+
+
 def read(path: str, args: argparse.Namespace) -> Trace:
     """Decode a capture into one trace."""
     from lanescope.trace import Trace

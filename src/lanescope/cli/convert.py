@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, batches, close, read, read_all, row_counts, rows_text, say
+from lanescope.cli.common import add_input, batches, close, is_in_order, read, read_all, row_counts, rows_text, say
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.text import escape
@@ -143,29 +143,33 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
 
 def _perfetto(args: argparse.Namespace) -> int:
     """Write one capture: batch by batch, while the next one is decoded, where its family allows it."""
-    from lanescope import devices
     from lanescope.analysis import check
     from lanescope.exchange import perfetto
-    from lanescope.trace import Trace
     from lanescope.trace.trace import SHARED
 
-    decoded = batches(args.inputs[0], args)
+    path = args.inputs[0]
+    decoded = batches(path, args)
     first = next(decoded)
-    families = first.inputs["family"].tolist()
-    in_parts = bool(families) and all(devices.family(name).in_order for name in families)
+    in_parts = is_in_order(first)
+    # What is not written batch by batch is in memory anyway, and standard input cannot be read again.
+    keeps_all = args.findings and (not in_parts or path == "-")
     rows: Counter[str] = Counter()
+    watch = check.Watch()
     kept: list[Trace] = []
+    count = 0
 
     def passing() -> Iterator[Trace]:
-        for batch in chain([first], decoded):
-            for name, count in row_counts(batch).items():
-                rows[name] = count if name in SHARED else rows[name] + count
-            # What is checked is looked at as a whole.
-            kept[:] = [*kept, batch] if args.findings else [batch]
+        nonlocal count
+        for count, batch in enumerate(chain([first], decoded), 1):  # noqa: B007
+            for name, length in row_counts(batch).items():
+                rows[name] = length if name in SHARED else rows[name] + length
+            if args.findings:
+                watch.add(batch)
+            kept[:] = [*kept, batch] if keeps_all else [batch]
             yield batch
 
     def findings() -> Table:
-        return check.to_table(check.run(Trace.concat(kept)))
+        return check.to_table(watch.findings(lambda: kept if len(kept) == count else batches(path, args)))
 
     report = perfetto.write(
         passing(),

@@ -292,7 +292,7 @@ class TraceBuilder:
             elif name not in tables:
                 parts, self._pending[name] = self._pending[name], []
                 if parts:
-                    tables[name] = Table(spec, {c: Column.concat([part[c] for part in parts]) for c in spec.names})
+                    tables[name] = Table(spec, _joined(spec, parts))
                 else:
                     tables[name] = self._empty(spec)
         return Trace(self.time, tables, {name: tables[name] for name in self._details}, Records(self._records))
@@ -320,6 +320,19 @@ class TraceBuilder:
                 for column in spec.columns
             },
         )
+
+
+def _joined(spec: TableSpec, parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
+    """Join the columns of the parts of a table; what is one column in all parts (times that are ticks) stays one."""
+    made: dict[tuple[int, ...], Column] = {}
+    found = {}
+    for name in spec.names:
+        columns = [part[name] for part in parts]
+        same = tuple(map(id, columns))
+        if same not in made:
+            made[same] = Column.concat(columns)
+        found[name] = made[same]
+    return found
 
 
 def _from_rows(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.analysis.check import attribution, causality, clock, file, lane
+from lanescope.analysis.check.batches import Watch
+from lanescope.analysis.check.examine import RULES, examine, rules
 from lanescope.analysis.check.model import SAMPLE, SEVERITIES, Evidence, Finding, Hit, Place, Rule, Subject
-from lanescope.analysis.intervals import Intervals, Ints, covered, extents, union
-from lanescope.errors import UsageError
+from lanescope.analysis.intervals import extents, union
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
-
-#: All rules, by code.
-RULES: tuple[Rule, ...] = (*file.RULES, *lane.RULES, *causality.RULES, *clock.RULES, *attribution.RULES)
 
 FINDINGS = TableSpec(
     "findings",
@@ -51,28 +48,6 @@ FINDINGS = TableSpec(
 )
 
 
-def rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
-    """Return the rules that codes, or beginnings of codes (``LS1``), choose.
-
-    Args:
-        select: what to take; empty: all.
-        ignore: what to leave out of that.
-
-    Raises:
-        UsageError: a choice fits no rule.
-    """
-    wanted, unwanted = tuple(select), tuple(ignore)
-    for choice in (*wanted, *unwanted):
-        if not any(rule.code.startswith(choice) for rule in RULES):
-            known = ", ".join(rule.code for rule in RULES)
-            raise UsageError(f"there is no rule {choice!r}", hint=f"there are {known}, and beginnings such as LS1")
-    return tuple(
-        rule
-        for rule in RULES
-        if (not wanted or rule.code.startswith(wanted)) and not (unwanted and rule.code.startswith(unwanted))
-    )
-
-
 def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
     """Examine a trace.
 
@@ -87,55 +62,7 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     Raises:
         UsageError: a choice fits no rule.
     """
-    subject = Subject(trace)
-    found = [finding for rule in rules(select, ignore) for finding in _examine(subject, rule)]
-    return sorted(found, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.code))
-
-
-def _examine(subject: Subject, rule: Rule) -> list[Finding]:
-    hits = list(rule.function(subject))
-    inputs = subject.trace.inputs["path"]
-    times = _affected(subject, hits)
-    lanes = subject.covered
-    total = int(lanes.sum())
-    found = []
-    for hit, time in zip(hits, times.tolist(), strict=True):
-        is_time = hit.table == "slices"
-        lane_time = int(lanes[hit.track_id]) if hit.track_id is not None and 0 <= hit.track_id < len(lanes) else 0
-        share_of_lane = time / lane_time if is_time and lane_time else None
-        found.append(
-            Finding(
-                code=rule.code,
-                severity=hit.severity or rule.severity,
-                title=rule.title,
-                detail=hit.detail,
-                place=Place(
-                    track_id=hit.track_id,
-                    track="" if hit.track_id is None else subject.tree.path(hit.track_id),
-                    ts=hit.ts,
-                    input_id=hit.input_id,
-                    input=str(inputs[hit.input_id]) if hit.input_id is not None and hit.input_id < len(inputs) else "",
-                    offset=hit.offset,
-                ),
-                count=len(hit.rows) if hit.count is None else hit.count,
-                share_affected=time / total if is_time and total else None,
-                share_of_lane=share_of_lane,
-                evidence=Evidence(hit.table, hit.rows),
-                advice=rule.advice,
-            )
-        )
-    return found
-
-
-def _affected(subject: Subject, hits: Sequence[Hit]) -> Ints:
-    """Return the time that each hit's slices cover, int64 [hits]; 0 without slices."""
-    mine = [(number, hit.rows) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
-    if not mine:
-        return np.zeros(len(hits), np.int64)
-    rows = np.concatenate([rows for _, rows in mine])
-    _, begin, end = subject.extents.take(rows)
-    number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
-    return covered(Intervals(number, begin, end), len(hits))
+    return examine(Subject(trace), rules(select, ignore))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +144,7 @@ __all__ = [
     "Rule",
     "Subject",
     "Totals",
+    "Watch",
     "rules",
     "run",
     "to_table",

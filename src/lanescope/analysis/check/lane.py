@@ -11,6 +11,8 @@ import numpy as np
 
 from lanescope.analysis.check.model import Hit, Rule, Subject
 from lanescope.analysis.intervals import INT64_MAX, Ints, bounds, crossing, order, sharing
+from lanescope.analysis.lanes import known_ends
+from lanescope.analysis.tree import Tree
 from lanescope.trace import Flag, Table
 
 
@@ -72,16 +74,21 @@ def _recorded(subject: Subject) -> Ints:
     slices, coverage = subject.trace.slices, subject.trace.coverage
     if not len(coverage):
         return np.broadcast_to(np.int64(INT64_MAX), (len(slices),))
-    rows, tracks = subject.tree.spread(coverage["track_id"])
-    first = np.full(len(subject.tree) + 1, INT64_MAX, np.int64)
-    last = np.full(len(subject.tree) + 1, -INT64_MAX, np.int64)
-    ts = coverage["ts"][rows]
-    np.minimum.at(first, tracks, ts)
-    np.maximum.at(last, tracks, ts + np.minimum(np.maximum(coverage["dur"][rows], 0), INT64_MAX - np.maximum(ts, 0)))
-    length = np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
     group = slices["track_id"]
-    longest: Ints = length[np.where((group >= 0) & (group < len(subject.tree)), group, len(subject.tree))]
+    tracks = len(subject.tree)
+    length = np.append(recorded(subject.tree, coverage), INT64_MAX)
+    longest: Ints = length[np.where((group >= 0) & (group < tracks), group, tracks)]
     return longest
+
+
+def recorded(tree: Tree, coverage: Table) -> Ints:
+    """Return how long each track was recorded at most, int64 [tracks]; the largest number if nobody says."""
+    rows, tracks = tree.spread(coverage["track_id"])
+    first = np.full(len(tree), INT64_MAX, np.int64)
+    last = np.full(len(tree), -INT64_MAX, np.int64)
+    np.minimum.at(first, tracks, coverage["ts"][rows])
+    np.maximum.at(last, tracks, known_ends(coverage)[rows])
+    return np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
 
 
 def _unfinished(subject: Subject) -> Iterator[Hit]:

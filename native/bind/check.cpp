@@ -1,0 +1,119 @@
+// Sweeps for checks: numpy arrays in, numpy arrays out.
+#include <nanobind/nanobind.h>
+
+#include "arrays.hpp"
+#include "core/check/sweep.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+namespace check = lanescope::check;
+
+using lanescope::bind::Array;
+using lanescope::bind::span_of;
+
+namespace {
+
+check::Nullable nullable(const Array<const int64_t>& values, const Array<const uint8_t>& known, size_t n) {
+    if ((values.size() != 0 && values.size() != n) || (known.size() != 0 && known.size() != n)) {
+        throw nb::value_error("columns of different lengths");
+    }
+    return {span_of(values), span_of(known)};
+}
+
+using NumpyInt64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+NumpyInt64 to_numpy(std::vector<int64_t> values) {
+    auto* kept = new std::vector<int64_t>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+    return NumpyInt64(kept->data(), {kept->size()}, owner);
+}
+
+}  // namespace
+
+void lanescope::bind::check(nb::module_& m) {
+    using Ints = Array<const int64_t>;
+    using Bytes = Array<const uint8_t>;
+    nb::class_<::check::Sweep>(m, "CheckSweep", "Goes over the slices or instants of a trace, batch by batch.")
+        .def(nb::init<bool, uint32_t>(), "points"_a, "judged"_a)
+        .def(
+            "add_lanes",
+            [](::check::Sweep& self, const Bytes& disciplines) {
+                std::vector<::check::Discipline> all(disciplines.size());
+                for (size_t i = 0; i < all.size(); ++i) {
+                    if (disciplines.data()[i] > 2) throw nb::value_error("no such discipline");
+                    all[i] = static_cast<::check::Discipline>(disciplines.data()[i]);
+                }
+                self.add_lanes(all);
+            },
+            "disciplines"_a.noconvert(), "Say what all tracks so far promise: 0 nothing, 1 disjoint, 2 nested.")
+        .def(
+            "add_gaps",
+            [](::check::Sweep& self, const Ints& track, const Ints& end) {
+                if (track.size() != end.size()) throw nb::value_error("columns of different lengths");
+                self.add_gaps(span_of(track), span_of(end));
+            },
+            "track"_a.noconvert(), "end"_a.noconvert(), "Say where gaps end, before the rows that came with them.")
+        .def(
+            "sweep",
+            [](::check::Sweep& self, const Ints& track, const Ints& begin, const Ints& length, const Bytes& length_known,
+               const Ints& last_seen, const Bytes& last_seen_known, const Ints& ticks, const Bytes& ticks_known,
+               const Ints& length_ticks, const Bytes& length_ticks_known, const Array<const uint32_t>& flags,
+               const Array<uint8_t>& keep) {
+                const size_t n = track.size();
+                if (begin.size() != n || keep.size() != n || (flags.size() != 0 && flags.size() != n)) {
+                    throw nb::value_error("columns of different lengths");
+                }
+                const ::check::Rows rows{span_of(track),
+                                         span_of(begin),
+                                         nullable(length, length_known, n),
+                                         nullable(last_seen, last_seen_known, n),
+                                         nullable(ticks, ticks_known, n),
+                                         nullable(length_ticks, length_ticks_known, n),
+                                         span_of(flags)};
+                nb::gil_scoped_release release;
+                return self.pass(rows, span_of(keep));
+            },
+            "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(), "length_known"_a.noconvert(),
+            "last_seen"_a.noconvert(), "last_seen_known"_a.noconvert(), "ticks"_a.noconvert(),
+            "ticks_known"_a.noconvert(), "length_ticks"_a.noconvert(), "length_ticks_known"_a.noconvert(),
+            "flags"_a.noconvert(), "keep"_a.noconvert(),
+            "Set keep for the rows to look at, and return how many there are. Empty values: none is known; an empty "
+            "mask: all are; empty flags: none is set.")
+        .def(
+            "earlier",
+            [](const ::check::Sweep& self) {
+                const auto rows = self.earlier();
+                return to_numpy({rows.begin(), rows.end()});
+            },
+            "Return the rows of earlier batches that the last one showed to be worth keeping.")
+        .def(
+            "open",
+            [](const ::check::Sweep& self) {
+                std::vector<int64_t> rows;
+                self.open(rows);
+                return to_numpy(std::move(rows));
+            },
+            "Return the rows that were not kept so far and that a row to come may clash with.")
+        .def(
+            "sums",
+            [](const ::check::Sweep& self, const Array<int64_t>& covered, const Array<int64_t>& longest,
+               const Array<uint8_t>& whole) {
+                const size_t n = self.lanes();
+                if (covered.size() != n || longest.size() != n || whole.size() != n) {
+                    throw nb::value_error("outputs of wrong length");
+                }
+                for (size_t lane = 0; lane < n; ++lane) {
+                    const auto sums = self.sums(lane);
+                    covered.data()[lane] = sums.covered;
+                    longest.data()[lane] = sums.longest;
+                    whole.data()[lane] = self.is_whole(lane) ? 1 : 0;
+                }
+            },
+            "covered"_a.noconvert(), "longest"_a.noconvert(), "whole"_a.noconvert(),
+            "Fill, by track: time covered, the longest slice not kept, whether its rows must be looked at as a whole.")
+        .def_prop_ro("lanes", &::check::Sweep::lanes, "Tracks so far.")
+        .def_prop_ro("rows", &::check::Sweep::rows, "Rows so far.")
+        .def_prop_ro("first", &::check::Sweep::first, "The first begin; beyond the last end when there is none.")
+        .def_prop_ro("last", &::check::Sweep::last, "The last end.");
+}

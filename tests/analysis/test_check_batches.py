@@ -1,0 +1,309 @@
+"""Findings by batch are those of the whole trace, and sound rows are let go."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanescope import InputError, LanescopeError, devices, session, testing
+from lanescope.analysis import check
+from lanescope.testing.strategies import intervals
+from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
+from lanescope.trace.trace import SHARED
+
+
+def watched(batches, again=None, **chosen):
+    """What a watch finds in the batches, and whether it had to look again."""
+    watch, looks = check.Watch(), []
+    for batch in batches:
+        watch.add(batch)
+    found = watch.findings(lambda: looks.append(1) or (batches if again is None else again), **chosen)
+    assert len(looks) <= 1
+    return found, bool(looks)
+
+
+def same(found, expected):
+    """Compare field by field, and all evidence rows."""
+    assert [finding.to_dict() for finding in found] == [finding.to_dict() for finding in expected]
+    for finding, other in zip(found, expected, strict=True):
+        assert finding.evidence.ids.tolist() == other.evidence.ids.tolist()
+
+
+def cut(trace, cuts):
+    """The rows of a trace in batches: each of its row tables cut at the same shares of its length."""
+    tables = trace.tables()
+    found = []
+    edges = [0.0, *sorted(cuts), 1.0]
+    for number in range(len(edges) - 1):
+        is_last = number == len(edges) - 2
+        part = {}
+        for name, table in tables.items():
+            if name in SHARED:
+                part[name] = table
+            elif name in ("stats", "accounting"):
+                part[name] = table if is_last else table.take(np.arange(0))
+            else:
+                first, last = (int(edge * len(table)) for edge in edges[number : number + 2])
+                part[name] = table.take(np.arange(first, last))
+        found.append(Trace(trace.time, part, {name: part[name] for name in trace.details}))
+    return found
+
+
+# --- the same findings ------------------------------------------------------------------------------------------------
+
+
+@given(testing.traces(), st.lists(st.floats(0, 1), max_size=4))
+def test_any_trace_cut_anywhere(trace, cuts):
+    same(watched(cut(trace, cuts))[0], check.run(trace))
+
+
+@given(testing.batches())
+def test_any_batches_of_a_decode(batches):
+    same(watched(batches)[0], check.run(Trace.concat(batches)))
+
+
+@st.composite
+def _ordered(draw):
+    """Batches whose lanes come in order, mostly sound, with what goes wrong now and then."""
+    builder = TraceBuilder(TimeBase())
+    clock = builder.clock(name="c", device="d", frequency=None)
+    groups = [builder.track("device", kind="group", role="device")]
+    groups.append(builder.track("tile", kind="group", role="tile", parent=groups[0]))
+    rows = []
+    lanes = []
+
+    def lane():
+        discipline = draw(st.sampled_from(("disjoint", "nested", "free")))
+        parent = draw(st.sampled_from((None, *groups)))
+        track = builder.track(
+            f"lane {len(lanes)}", kind="lane", role="core", parent=parent, discipline=discipline, clock_id=clock
+        )
+        lanes.append((track, discipline))
+        return track, discipline
+
+    for _ in range(draw(st.integers(1, 3))):
+        track, discipline = lane()
+        lengths = list(draw(intervals(draw(st.sampled_from((discipline, discipline, "free"))), max_size=9)))
+        shuffled = draw(st.integers(0, 9)) == 0
+        for ts, dur in draw(st.permutations(lengths)) if shuffled else lengths:
+            rows.append((ts, "slices", track, dur))
+        rows += [(ts, "instants", track, 0) for ts in sorted(draw(st.lists(st.integers(0, 90), max_size=3)))]
+    for _ in range(draw(st.integers(0, 3))):
+        track = draw(st.sampled_from((*groups, *(track for track, _ in lanes))))
+        ts, dur = draw(st.integers(0, 90)), draw(st.none() | st.integers(0, 30))
+        rows.append((ts if dur is None else ts + dur, "gaps", track, dur))
+    if draw(st.booleans()):
+        rows.append((draw(st.integers(0, 200)), "coverage", draw(st.sampled_from(groups)), draw(st.integers(0, 200))))
+    steps = draw(st.sampled_from((1, 3)))
+    if draw(st.booleans()):  # as time goes by; else lane by lane
+        rows.sort(key=lambda row: row[0])
+    found = []
+    for ts, table, track, dur in rows:
+        odd = draw(st.integers(0, 12))
+        flags = int(draw(st.sampled_from(list(Flag)))) if odd == 0 else 0
+        ticks = draw(st.integers(0, 300)) if odd == 1 else None if odd == 2 else ts // steps
+        if table == "slices":
+            is_open = odd == 3
+            builder.append(
+                "slices",
+                track_id=99 if odd == 4 else track,
+                ts=ts,
+                dur=None if is_open else -1 if odd == 5 else dur,
+                ts_ticks=ticks,
+                dur_ticks=-2 if odd == 6 else dur // steps,
+                name=draw(st.sampled_from("ab")),
+                flags=flags,
+                last_seen_ts=ts + draw(st.integers(-1, 9)) if is_open and draw(st.booleans()) else None,
+            )
+        elif table == "instants":
+            builder.append("instants", track_id=track, ts=ts, ts_ticks=ticks, name="i", flags=flags)
+        elif table == "gaps":
+            builder.append("gaps", track_id=track, ts=ts - (dur or 0), dur=dur, cause="overrun")
+        else:
+            builder.append("coverage", track_id=track, ts=0, dur=ts)
+        if draw(st.integers(0, 4)) == 0:
+            if draw(st.booleans()):
+                lane()
+            found.append(builder.batch())
+    count = sum(table == "slices" for _, table, _, _ in rows)
+    for _ in range(draw(st.integers(0, 3))):
+        ids = draw(st.none() | st.tuples(*[st.integers(0, max(count - 1, 0))] * 2))
+        builder.append(
+            "flows",
+            kind="signal",
+            src_track=lanes[0][0],
+            src_ts=draw(st.integers(0, 90)),
+            dst_track=lanes[-1][0],
+            dst_ts=draw(st.integers(0, 90)),
+            src_slice=ids and ids[0],
+            dst_slice=ids and ids[1],
+        )
+    if draw(st.booleans()):
+        builder.append("counters", track_id=groups[0], ts=draw(st.integers(-300, 300)), value=1.0)
+    return [*found, builder.finish()]
+
+
+@settings(max_examples=300)
+@given(_ordered())
+def test_batches_whose_lanes_come_in_order(batches):
+    same(watched(batches)[0], check.run(Trace.concat(batches)))
+
+
+@given(_ordered(), st.sampled_from(("LS1", "LS104", "LS301", "LS3")))
+def test_a_choice_of_rules(batches, choice):
+    whole = Trace.concat(batches)
+    same(watched(batches, select=[choice])[0], check.run(whole, select=[choice]))
+    same(watched(batches, ignore=[choice])[0], check.run(whole, ignore=[choice]))
+
+
+@pytest.mark.parametrize("family", [family.name for family in devices.in_tree()])
+def test_what_every_simulator_makes(family, tmp_path):
+    chosen = devices.family(family)
+    for seed in (1, 2):
+        simulated = chosen.simulate(devices.settle(chosen.sim_options, {}, what="sim"), seed)
+        for name, data in simulated.files.items():
+            (tmp_path / name).write_bytes(data)
+        path = tmp_path / next(iter(simulated.files))
+        _same_in_pieces(path)
+
+
+def _same_in_pieces(path):
+    batches = list(session.batches(path))
+    whole = Trace.concat(batches)
+    expected = check.run(whole)
+    same(watched(batches)[0], expected)
+    same(watched(cut(whole, (0.2, 0.21, 0.7)))[0], expected)
+
+
+def test_what_devices_recorded(corpus):
+    known = 0
+    for path in sorted(corpus.rglob("*")):
+        if path.is_file() and path.suffix in (".bin", ".npy", ".json", ".bt_text_pretty", ".thapi_text_pretty"):
+            try:
+                session.open(path)
+            except LanescopeError:
+                continue
+            _same_in_pieces(path)
+            known += 1
+    assert known >= 12
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def _kept(watch):
+    """How many rows of each table a watch has kept."""
+    return {name: len(swept.rows.joined()[0]) for name, swept in watch._swept.items()}
+
+
+@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+def test_sound_rows_are_let_go(discipline):
+    builder, watch = TraceBuilder(TimeBase()), check.Watch()
+    tracks = [builder.track(f"lane {n}", kind="lane", role="core", discipline=discipline) for n in range(3)]
+    # In a nest every other slice lies at the end of the one before, and the first holds all batches.
+    lengths = {"disjoint": (10, 10), "nested": (20, 10), "free": (15, 900)}[discipline]
+    for number in range(8):
+        ts = np.arange(1000 * number, 1000 * (number + 1), 10)
+        dur = np.resize(lengths, len(ts))
+        if discipline == "nested" and number == 0:
+            dur[0] = 8000
+        for track in tracks:
+            builder.append("slices", track_id=track, ts=ts, dur=dur, ts_ticks=ts // 30, name="a")
+            builder.append("instants", track_id=track, ts=ts, ts_ticks=ts // 30, name="i")
+        watch.add(builder.batch())
+    watch.add(builder.finish())
+    assert _kept(watch) == {"slices": 0, "instants": 0}
+    assert watch.findings(list) == []  # and no second look
+
+
+@given(_ordered())
+def test_a_kept_row_is_evidence_flagged_or_beside_a_gap(batches):
+    watch = check.Watch()
+    for batch in batches:
+        watch.add(batch)
+    kept = {name: set(swept.rows.joined()[0].tolist()) for name, swept in watch._swept.items()}
+    whole = Trace.concat(batches)
+    found = watched(batches)[0]
+    for table in ("slices", "instants"):
+        rows = whole.tables()[table]
+        mine = [set(f.evidence.ids.tolist()) for f in found if f.evidence.table == table]
+        ends = {row["ts"] + row["dur"] for row in whole.gaps.rows() if row["dur"]}
+        for row in sorted(kept[table] - set().union(*mine)):
+            own = next(rows.take(np.array([row])).rows())
+            known = 0 <= own["track_id"] < len(whole.tracks)
+            assert not known or any(end <= own["ts"] for end in ends), own
+
+
+def _one_lane(rows, *, discipline="disjoint", cuts=(), **columns):
+    builder = TraceBuilder(TimeBase())
+    builder.track("lane", kind="lane", role="core", discipline=discipline)
+    found = []
+    for first, last in zip((0, *cuts), (*cuts, len(rows)), strict=True):
+        ts, dur = zip(*rows[first:last], strict=True)
+        builder.append("slices", track_id=0, ts=ts, dur=dur, name="a", **{n: v[first:last] for n, v in columns.items()})
+        found.append(builder.batch())
+    return [*found, builder.finish()]
+
+
+def test_pairs_that_clash_across_batches_need_no_second_look():
+    for discipline, rows in (
+        ("disjoint", [(0, 10), (10, 25), (30, 1), (36, 4), (40, 5)]),
+        ("nested", [(0, 100), (1, 40), (2, 5), (30, 30), (41, 2), (99, 2)]),
+    ):
+        expected = check.run(Trace.concat(_one_lane(rows, discipline=discipline)))
+        assert expected
+        for cut_at in range(1, len(rows)):
+            found, looked = watched(_one_lane(rows, discipline=discipline, cuts=(cut_at,)))
+            same(found, expected)
+            assert not looked
+
+
+def test_what_cannot_be_told_in_passing_is_looked_at_again():
+    rows = [(0, 10), (20, 10), (40, 10)]
+    late, early = TraceBuilder(TimeBase()), TraceBuilder(TimeBase())
+    for builder in (late, early):
+        builder.track("lane", kind="lane", role="core")
+        builder.append("slices", track_id=0, ts=[0, 40], dur=10, name="a")
+    recorded = [late.batch()]
+    late.append("gaps", track_id=0, ts=15, dur=5, cause="overrun")
+    late.append("instants", track_id=0, ts=60, name="i")
+    recorded.append(late.finish())
+    too_long = [early.batch()]
+    early.append("coverage", track_id=0, ts=0, dur=9)
+    too_long.append(early.finish())
+    for batches, code in (
+        (_one_lane([rows[1], rows[0], rows[2], (45, 1)], cuts=(1, 2)), "LS101"),
+        (_one_lane(rows, cuts=(1,), ts_ticks=[5, 9, 7]), "LS301"),
+        (recorded, "LS104"),
+        (too_long, "LS102"),
+    ):
+        found, looked = watched(batches)
+        same(found, check.run(Trace.concat(batches)))
+        assert code in {finding.code for finding in found}
+        assert looked
+
+
+def test_many_open_slices_are_looked_at_again():
+    stair = [(n, 1000) for n in range(200)]  # each crosses all before it
+    tower = [(n, 20_000 - 2 * n) for n in range(5000)] + [(5000, 20_000)]
+    for rows in (stair, tower):
+        batches = _one_lane(rows, discipline="nested", cuts=(150,))
+        found, looked = watched(batches)
+        same(found, check.run(Trace.concat(batches)))
+        assert found[0].count == len(rows)
+        assert looked
+
+
+def test_other_rows_at_the_second_look_are_refused():
+    batches = _one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
+    for other in (batches[:1], [*batches, *batches]):
+        with pytest.raises(InputError, match="other rows"):
+            watched(batches, again=other)
+
+
+def test_one_batch_is_judged_as_it_is():
+    batches = _one_lane([(20, 10), (0, 10), (5, 10)])[:1]
+    found, looked = watched(batches)
+    same(found, check.run(batches[0]))
+    assert found
+    assert looked
