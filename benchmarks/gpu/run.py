@@ -160,6 +160,23 @@ def check_planted(bench: Bench) -> None:
     bench.report.figures["planted_over_ns"] = worst
 
 
+def check_refused(bench: Bench) -> None:
+    """Blocks that the buffer has no room for must be counted, every one, however many are at it at a time."""
+    room = max(1, bench.gpu.multiprocessors // 2)
+    grid = 64 * room
+    plan = Plan.of(events=["0 ns"], blocks=room, records_per_lane=2)
+    probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.zeros(1, np.uint64))
+    bench.gpu.kernel("planted", grid, 1, wanted, np.int32(1), probes)()
+    bench.gpu.wait()
+    words = probes.get()
+    bench.save("refused", words, plan)
+    (row,) = plan.decode(words).details["cuda_buffers"].rows()
+    seen = [row["refused_lanes"], row["wanted_blocks"], row["wanted_groups"]]
+    bench.report.check(
+        "refused: every lane without room is counted", holds=seen == [grid - room, grid, None], seen=seen
+    )
+
+
 def measure_cost(bench: Bench) -> None:
     """Measure cycles and ns of one marker by variant: a loop of instants, less the same loop without them."""
     markers = 2000 if bench.rounds > 5 else 500
@@ -362,7 +379,10 @@ def main(arguments: list[str] | None = None) -> int:
     report = Report()
     sizes = {"tiles": 4, "work": 8, "rounds": 2} if given.quick else {"tiles": 16, "work": 256, "rounds": 30}
     bench = Bench(gpu, report, given.output, **sizes)
-    for section in (measure_timer, check_planted, measure_cost, check_stages, check_pipeline, check_triton):
+    for section in (
+        *(measure_timer, check_planted, check_refused, measure_cost),
+        *(check_stages, check_pipeline, check_triton),
+    ):
         try:
             section(bench)
         except (DriverError, LanescopeError) as error:

@@ -532,6 +532,12 @@ def _strange():
     return words
 
 
+def _refusing():
+    words = ls2([LANE[:4]])
+    words[12:14] = 3, 4
+    return words
+
+
 def _stale():
     words = ls2([LANE[:4]])
     words[-1] = 5
@@ -604,6 +610,7 @@ REACHED = {
     "cuda_bad_names": lambda: decode(buffer([LANE]), beside={"run.events.json": b"{"}),
     "cuda_trailing_bytes": lambda: decode(encode.to_npy(buffer([LANE])) + b"1"),
     "cuda_lost": lambda: decode(ls2([LANE[:4]], capacity=2)),
+    "cuda_refused_lane": lambda: decode(_refusing()),
     "cuda_tail_missing": lambda: decode(_tail()),
     "cuda_stale_words": lambda: decode(_stale()),
     "cuda_bad_lane_header": lambda: decode(_strange()),

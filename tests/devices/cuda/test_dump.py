@@ -91,6 +91,13 @@ def test_ls2(tmp_path):
     assert len(dumped(tmp_path, data, "packet")) > 20
 
 
+def test_ls2_shows_what_it_had_no_room_for(tmp_path):
+    data = simulate(1, layout="ls2", blocks=3, groups=2, tiles=1, refused=1).files["attention.npy"]
+    assert dumped(tmp_path, data, "record")[0].endswith(" refused=2 wanted_blocks=3")
+    assert "stat cuda_refused_lane 2 (data_loss)" in dumped(tmp_path, data, "row")
+    assert "0x000000e0  02 00 00 00 00 00 00 00  slot 12 record" in dumped(tmp_path, data, "packet")
+
+
 def test_proton(tmp_path):
     simulation = simulate(layout="proton", blocks=2, groups=1, tiles=1)
     data = simulation.files["attention.bin"]

@@ -235,6 +235,13 @@ def check_ls2(simulation, trace):
     if not damaged:
         assert accounts(trace)["slot"]["lost"] == 0
     assert {(row["block"], row["sm"]) for row in lanes(trace).values()} == set(enumerate(truth["sm"]))
+    # Lanes that the buffer had no room for, exactly.
+    refused, grid = truth["refused_lanes"], truth["grid_blocks"]
+    assert (described["refused_lanes"], described["wanted_blocks"]) == (refused, grid if refused else None)
+    assert described["wanted_groups"] is None
+    account = accounts(trace)["lane"]
+    assert (account["scope"], account["lost"], account["decoded"]) == ("producer", refused, len(lanes(trace)))
+    assert stats(trace).get("cuda_refused_lane", 0) == refused
     unix = int(np.flatnonzero(trace.clocks["name"] == "unix")[0])
     readings = [row for row in trace.anchors.rows() if row["clock_id"] == unix]
     assert len(readings) == 2
@@ -261,8 +268,11 @@ def test_ls2(seed):
         "unfinished": (seed // 6) % 2,
         "holes": seed % 8 == 5,
         "corrupt": seed % 8 == 6,
+        "refused": (0, 1, 0, 2, 5)[seed % 5],
     }
+    options["blocks"] += options["refused"]
     simulation = simulate(seed, **options)
+    assert simulation.truth["num_blocks"] == options["blocks"] - options["refused"]
     trace = decode_simulation(simulation)
     check_ls2(simulation, trace)
 

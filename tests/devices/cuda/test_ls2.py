@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 import lanescope
 from devices.cuda import reference
 from devices.cuda.helpers import accounts, decode, decode_simulation, gaps, instants, lanes, ls2, simulate, spans, stats
+from lanescope.analysis import check
+from lanescope.cuda import advice as cuda_advice
 from lanescope.devices.cuda import encode_ls2
 from lanescope.devices.cuda.lanes import STEP_BACK
-from lanescope.devices.cuda.layout import LS2_FILE_WORDS, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
+from lanescope.devices.cuda.layout import LS2_FILE_WORDS, LS2_HEADER, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
 from lanescope.devices.cuda.ls2 import Ls2Buffer
 from lanescope.errors import InputError
 from lanescope.trace import Flag
@@ -178,6 +180,110 @@ def _plain(trace, name):
         }
 
 
+# --- lanes without room -------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    blocks=st.integers(2, 9),
+    share=st.integers(0, 8),
+    groups=st.integers(1, 4),
+    flags=st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_any_plan_counts_what_it_refuses(seed, blocks, share, groups, flags):
+    """The blocks that are there are those of the kernel, unchanged; of the others the number is known."""
+    refused = share % blocks
+    options = dict(zip(("ring", "overflow", "payload", "clock64"), flags, strict=True))
+    options |= {"layout": "ls2", "blocks": blocks, "groups": groups, "tiles": 2, "sms": 3}
+    truth = simulate(seed, **options).truth
+    simulation = simulate(seed, **options, refused=refused)
+    assert simulation.truth["spans"] == [row for row in truth["spans"] if row[0] < blocks - refused]
+    trace = decode_simulation(simulation)
+    lost = refused * groups
+    assert simulation.truth["refused_lanes"] == lost
+    assert (simulation.truth["grid_blocks"], simulation.truth["num_blocks"]) == (blocks, blocks - refused)
+    (row,) = trace.details["cuda_buffers"].rows()
+    assert (row["num_blocks"], row["refused_lanes"]) == (blocks - refused, lost)
+    assert (row["wanted_blocks"], row["wanted_groups"]) == (blocks if refused else None, None)
+    assert (row["suggested_slots"] is not None) == bool(lost or simulation.truth["lost_by_lane"])
+    assert stats(trace).get("cuda_refused_lane", 0) == lost
+    account = accounts(trace)["lane"]
+    assert (account["scope"], account["decoded"], account["lost"]) == ("producer", len(lanes(trace)), lost)
+    found = [finding for finding in check.run(trace, select=["LS002"]) if "lane" in finding.detail and refused]
+    assert [finding.count for finding in found] == [lost] * (2 * bool(refused))
+    assert any("refused" in line or "left no record" in line for line in cuda_advice(trace)) == bool(refused)
+
+
+def _refusing(**words):
+    """Return a buffer of one block of two groups whose header has these words."""
+    buffer = ls2([[("B", 0, 5), ("E", 0, 9)]] * 2, groups=2)
+    for name, value in words.items():
+        buffer[LS2_HEADER[name].lsb // 64] = value
+    return buffer
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            {"refused": 6, "wanted_blocks": 4},
+            "the grid has 4 blocks and the buffer room for 1: 6 lanes left no record at all; blocks=4 would have held"
+            " them",
+        ),
+        (
+            {"refused": 1, "wanted_groups": 3},
+            "the kernel has 3 groups and the buffer room for 2: 1 lanes left no record at all; groups=3 would have held"
+            " them",
+        ),
+        (
+            {"refused": 10, "wanted_blocks": 4, "wanted_groups": 3},
+            "the grid has 4 blocks and the buffer room for 1; the kernel has 3 groups and the buffer room for 2: 10 "
+            "lanes left no record at all; blocks=4, groups=3 would have held them",
+        ),
+        ({"refused": 2}, "the kernel got a part of the buffer only: 2 lanes left no record at all"),
+    ],
+)
+def test_what_would_have_held_them_is_said(words, text):
+    trace = lanescope.cuda.decode(_refusing(**words))
+    assert cuda_advice(trace) == [f"buffer: {text}"]
+    assert stats(trace) == {"cuda_refused_lane": words["refused"]}
+    (stat,) = trace.stats.rows()
+    assert (stat["severity"], stat["first_offset"]) == ("data_loss", 12 * 8)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
+def test_any_counts_are_read(counts):
+    trace = decode(
+        _refusing(**dict(zip(("refused", "wanted_blocks", "wanted_groups", "reserved"), counts, strict=True)))
+    )
+    assert accounts(trace)["lane"]["lost"] == min(counts[0], 1 << 62)
+    assert len(spans(trace)) == 2
+
+
+@given(offered(), st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
+def test_buffers_of_the_first_version_are_what_they_were(given_buffer, behind):
+    """All tables but what newer buffers say besides; and words that nobody wrote then say nothing now."""
+    newer = given_buffer[0]
+    older = newer.copy()
+    older[1] = older[1] & ~np.uint64(0xFF) | np.uint64(1)
+    older[12:16] = behind
+    new, old = lanescope.cuda.decode(newer).tables(), lanescope.cuda.decode(older).tables()
+    for name in new:
+        rows = [[row for row in trace[name].rows() if row.get("scope") != "producer"] for trace in (new, old)]
+        if name == "cuda_buffers":
+            assert rows[1][0]["refused_lanes"] is None
+            rows[1][0]["refused_lanes"] = 0
+        if name != "inputs":
+            assert rows[0] == rows[1], name
+    assert {row["scope"] for row in old["accounting"].rows()} == {"input"}
+
+
+def test_the_count_of_a_file_that_was_cut_is_there():
+    words = _refusing(refused=7, wanted_blocks=8)
+    assert accounts(decode(words[:20]))["lane"]["lost"] == 7
+
+
 # --- the header ---------------------------------------------------------------------------------------------------
 
 
@@ -185,10 +291,11 @@ def _plain(trace, name):
     ("word", "value", "message"),
     [
         (0, 0, "does not begin"),
-        (1, 2 | 1 << 8, "version 2"),
-        (1, 1 | 3 << 8, "contradicts itself"),
-        (1, 1 | 1 << 8 | 2 << 16, "contradicts itself"),
-        (1, 1 | 1 << 8 | 2 << 24, "contradicts itself"),
+        (1, 3 | 1 << 8, "version 3"),
+        (1, 1 << 8, "version 0"),
+        (1, 2 | 3 << 8, "contradicts itself"),
+        (1, 2 | 1 << 8 | 2 << 16, "contradicts itself"),
+        (1, 2 | 1 << 8 | 2 << 24, "contradicts itself"),
         (2, 0, "contradicts itself"),
         (2, 1 << 20 | 2 << 32, "contradicts itself"),
         (3, 3, "contradicts itself"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Ls2Records:
 
 @dataclass(frozen=True, slots=True)
 class Ls2Setup:
-    """What the host decides before the launch; fields as ``layout.LS2_HEADER`` names them."""
+    """The file header; fields as ``layout.LS2_HEADER`` names them. The last three are the kernel's."""
 
     num_blocks: int
     num_groups: int
@@ -61,6 +61,10 @@ class Ls2Setup:
     launch: int = 0
     ordinal: int = 0
     anchors: tuple[tuple[int, int, int], ...] = ()
+    version: int = layout.LS2_VERSION
+    refused: int = 0
+    wanted_blocks: int = 0
+    wanted_groups: int = 0
 
     @property
     def lanes(self) -> int:
@@ -71,6 +75,24 @@ class Ls2Setup:
     def lane_words(self) -> int:
         """Words of a lane."""
         return layout.LS2_LANE_WORDS + self.capacity * self.record_words
+
+
+def refuse(setup: Ls2Setup, blocks: int, block: I64, group: I64) -> Ls2Setup:
+    """Return the file header after lanes were begun, as probes leave it: those beyond the buffer are counted.
+
+    Args:
+        setup: the header before.
+        blocks: of the grid.
+        block: int64 [n], of each lane that was begun.
+        group: int64 [n], likewise.
+    """
+    no_block, no_group = block >= setup.num_blocks, group >= setup.num_groups
+    return replace(
+        setup,
+        refused=setup.refused + int(np.count_nonzero(no_block | no_group)),
+        wanted_blocks=max(setup.wanted_blocks, blocks if no_block.any() else 0),
+        wanted_groups=max(setup.wanted_groups, int(group[no_group].max(initial=-1)) + 1),
+    )
 
 
 def pack(records: Ls2Records) -> Words:
@@ -154,7 +176,7 @@ def header_words(setup: Ls2Setup) -> Words:
     anchors = [*setup.anchors, (0, 0, 0), (0, 0, 0)]
     fields = {
         "magic": layout.LS2_MAGIC,
-        "version": layout.LS2_VERSION,
+        "version": setup.version,
         "record_words": setup.record_words,
         "clock": setup.clock,
         "policy": layout.RING if setup.is_ring else layout.DROP,
@@ -164,6 +186,9 @@ def header_words(setup: Ls2Setup) -> Words:
         "capacity": setup.capacity,
         "launch": setup.launch,
         "ordinal": setup.ordinal,
+        "refused": setup.refused,
+        "wanted_blocks": setup.wanted_blocks,
+        "wanted_groups": setup.wanted_groups,
         "reserved": 0,
     }
     for name, anchor in zip(("anchor", "anchor2"), anchors, strict=False):

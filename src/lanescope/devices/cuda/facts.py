@@ -178,6 +178,7 @@ def _describe(maker: Maker) -> None:
     described.pop("device", None)
     room = described.pop("room", None)
     full = bool(maker.summary["full"].any()) or (maker.grid.lost is not None and bool(maker.grid.lost.any()))
+    full |= bool(maker.grid.refused)
     maker.builder.append(
         BUFFERS.name,
         input_id=maker.input_id,
@@ -215,6 +216,19 @@ def _account(maker: Maker) -> None:
         filler=slots - understood - lost,
         lost=lost,
     )
+    refused = maker.grid.refused
+    if refused is not None:
+        begun = int(np.count_nonzero(maker.known))
+        maker.builder.account(
+            input_id=maker.input_id,
+            layer=0,
+            scope="producer",
+            unit="lane",
+            unit_bytes=1,
+            total=begun + refused,
+            decoded=begun,
+            lost=refused,
+        )
     end = maker.before + slots * unit
     maker.stat("cuda_trailing_bytes", behind, offset=end)
     maker.stat("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)

@@ -99,6 +99,7 @@ class Cuda(Family):
         Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
         Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
         Option("payload", bool, "ls2: a payload with each record", default=False),
+        Option("refused", natural, "ls2: blocks at the end of the grid that the buffer has no room for", 0),
         Option("gpu", natural, "ls2: which of several GPUs, each with a timer of its own", 0),
         Option("unfinished", natural, "lanes that stop inside a region", 0),
         Option("no_finalize", natural, "lanes that leave without finalize", 0),

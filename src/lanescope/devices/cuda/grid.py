@@ -30,6 +30,7 @@ class Grid:
         offered: int64 [lanes], records that the kernel wanted to store.
         lost: int64 [lanes], those of them that had no room.
         counted: bool [lanes], where ``offered`` and ``lost`` are exact; elsewhere they are the least that it was.
+        refused: lanes that the kernel began and that found no room in the buffer.
     """
 
     num_blocks: int
@@ -44,6 +45,7 @@ class Grid:
     offered: I64 | None = None
     lost: I64 | None = None
     counted: npt.NDArray[np.bool_] | None = None
+    refused: int | None = None
 
     def __len__(self) -> int:
         return len(self.block)

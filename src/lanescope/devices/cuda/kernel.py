@@ -8,7 +8,7 @@ Times come from raw PCG64 output, so a seed gives the same bytes with every vers
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -196,6 +196,11 @@ class Kernel:
             self.times[group] = self.times[group][mask]
             self.events[group] = self.events[group][mask]
             self.kinds[group] = self.kinds[group][mask]
+
+    def first(self, blocks: int) -> Kernel:
+        """Return what the first blocks did."""
+        times = [times[:, :blocks] for times in self.times]
+        return Kernel(replace(self.setup, blocks=blocks), times, list(self.events), list(self.kinds))
 
     def records(self, without: list[int]) -> tuple[I64, encode.Records]:
         """Return all records and their positions, but for some lanes."""

@@ -68,10 +68,12 @@ FLASHINFER_V2_RECORD = Record(
 WARPSCOPE = "warpscope"
 
 LS2 = "ls2"
-_ADR = "docs/adr/0004"
+_ADR = "docs/adr/0004 and 0007"
 #: The bytes ``LSPROBE2``.
 LS2_MAGIC = int.from_bytes(b"LSPROBE2", "little")
-LS2_VERSION = 1
+#: What hosts write now; since this version probes count the lanes that found no room.
+LS2_VERSION = 2
+LS2_VERSIONS = (1, LS2_VERSION)
 LS2_FILE_WORDS = 16
 LS2_LANE_WORDS = 8
 LS2_MAX_CAPACITY = 1 << 30
@@ -96,7 +98,7 @@ LS2_HEADER = Record(
     bits=64 * LS2_FILE_WORDS,
     fields=(
         Field("magic", lsb=0, width=64, doc="LSPROBE2"),
-        Field("version", lsb=64, width=8, doc="1"),
+        Field("version", lsb=64, width=8, doc="2; 1: probes did not count what is in the words 12 to 14."),
         Field("record_words", lsb=72, width=8, doc="1, or 2 with a payload."),
         Field(
             "clock",
@@ -120,9 +122,19 @@ LS2_HEADER = Record(
         Field("anchor2_ticks", lsb=576, width=64, doc="Second host anchor.", unit="ns"),
         Field("anchor2_unix", lsb=640, width=64, doc="Likewise.", unit="ns"),
         Field("anchor2_error", lsb=704, width=64, doc="Likewise.", unit="ns"),
-        Field("reserved", lsb=768, width=256, doc="0"),
+        Field(
+            "refused", lsb=768, width=64, doc="Lanes that found no room in the buffer; each adds 1 when it is begun."
+        ),
+        Field("wanted_blocks", lsb=832, width=64, doc="Blocks of a grid that had more than num_blocks; 0: none had."),
+        Field(
+            "wanted_groups",
+            lsb=896,
+            width=64,
+            doc="One more than the largest group that was not below num_groups; 0: all were.",
+        ),
+        Field("reserved", lsb=960, width=64, doc="0"),
     ),
-    doc="Written by the host before the launch, the second anchor after it.",
+    doc="Written by the host before the launch, the second anchor after it; words 12 to 14 by the kernel.",
     source=_ADR,
 )
 LS2_LANE = Record(

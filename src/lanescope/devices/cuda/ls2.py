@@ -1,4 +1,4 @@
-"""Reader of LS2, our own layout (docs/adr/0004): checks the header, then hands all lanes to the common rules."""
+"""Reader of LS2, our own layout (docs/adr/0004, 0007): checks the header, then hands all lanes to the common rules."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ SCANNED = ("state", "offered", "stored", "present", "first", "lost", "stale", "b
 _SPARSE = 4
 #: A reading beyond this is none.
 _LATEST = np.uint64(1 << 62)
+#: A count beyond this is damage; sums of lower ones fit into their columns.
+_MOST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Ls2Header:
         capacity: positions of a lane.
         launch, ordinal: the host's numbers of the launch and of the GPU.
         anchors: (globaltimer, Unix time, bound of the error), all in ns.
+        refused: lanes that found no room; None: the probes did not count them.
+        wanted_blocks, wanted_groups: the grid where it is known to be larger than the buffer's, else the buffer's.
     """
 
     num_blocks: int
@@ -52,6 +56,9 @@ class Ls2Header:
     launch: int
     ordinal: int
     anchors: tuple[tuple[int, int, int], ...]
+    refused: int | None
+    wanted_blocks: int
+    wanted_groups: int
 
     @property
     def lanes(self) -> int:
@@ -78,7 +85,7 @@ class Ls2Header:
         if len(words) < _FILE or int(words[0]) != layout.LS2_MAGIC:
             raise InputError("the buffer does not begin with the header of an LS2 buffer", hint="was it copied whole?")
         fields = layout.LS2_HEADER.decode(int.from_bytes(words[:_FILE].tobytes(), "little"))
-        if fields["version"] != layout.LS2_VERSION:
+        if fields["version"] not in layout.LS2_VERSIONS:
             raise InputError(f"LS2 version {fields['version']} is not known", hint="a newer lanescope may know it")
         capacity, lanes = fields["capacity"], fields["num_blocks"] * fields["num_groups"]
         sound = (
@@ -91,6 +98,11 @@ class Ls2Header:
         )
         if not sound:
             raise InputError("the header of the LS2 buffer contradicts itself", hint="docs/adr/0004 says what it holds")
+        # Of an older buffer the words say nothing; in a newer one nothing that large was ever counted.
+        counts = fields["version"] != 1
+        refused, blocks, groups = (
+            min(fields[name], _MOST) if counts else 0 for name in ("refused", "wanted_blocks", "wanted_groups")
+        )
         rows = [[fields[f"{name}_{part}"] for part in ("ticks", "unix", "error")] for name in ("anchor", "anchor2")]
         return cls(
             num_blocks=fields["num_blocks"],
@@ -102,6 +114,9 @@ class Ls2Header:
             launch=fields["launch"],
             ordinal=fields["ordinal"],
             anchors=tuple((t, u, e) for t, u, e in rows if u and max(t, u, e) < _LATEST),
+            refused=refused if counts else None,
+            wanted_blocks=max(fields["num_blocks"], blocks),
+            wanted_groups=max(fields["num_groups"], groups),
         )
 
 
@@ -207,6 +222,7 @@ class Ls2Buffer:
             counted=(self.scanned["state"] == layout.FINALIZED)
             | self.header.is_ring
             | (self.scanned["stored"] < self.header.capacity),
+            refused=self.header.refused,
         )
 
     @cached_property
@@ -353,7 +369,9 @@ class Ls2Buffer:
         def room(times: float) -> int:
             needed = max(1, int(self.scanned["offered"].max(initial=0)))
             capacity = 1 << (min(needed, layout.LS2_MAX_CAPACITY) - 1).bit_length()
-            return _FILE + header.lanes * (_LANE + capacity * header.record_words)
+            wanted = header.wanted_blocks * header.wanted_groups
+            lanes = wanted if wanted <= layout.TIRX_MAX_LANES else header.lanes
+            return _FILE + lanes * (_LANE + capacity * header.record_words)
 
         return {
             "stride_source": "lanes",
@@ -361,6 +379,9 @@ class Ls2Buffer:
             "launch_id": header.launch,
             "ordinal": min(header.ordinal, (1 << 63) - 1),
             "anchors": header.anchors,
+            "refused_lanes": header.refused,
+            "wanted_blocks": header.wanted_blocks if header.wanted_blocks > header.num_blocks else None,
+            "wanted_groups": header.wanted_groups if header.wanted_groups > header.num_groups else None,
             "device": f"GPU {header.ordinal}",
             "room": room,
         }
@@ -394,6 +415,7 @@ class Ls2Buffer:
             return int(starts[mask.argmax()]) if mask.any() else None
 
         strange = ~np.isin(scanned["state"], (layout.UNUSED, layout.RUNNING, layout.FINALIZED))
+        yield "cuda_refused_lane", header.refused or 0, layout.LS2_HEADER["refused"].lsb // 64
         yield "cuda_bad_lane_header", int(np.count_nonzero(strange)), first(strange)
         bad = summary["bad"] > 0
         yield "cuda_corrupt_record", int(summary["bad"].sum()), first(bad)

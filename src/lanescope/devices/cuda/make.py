@@ -107,7 +107,9 @@ class Maker:
         summary["finalize"] = np.where(self.extent.ended, self.extent.end, 0)
         mhz = options["clock_mhz"]
         self.timeline: Timeline | None = buffer.timeline(summary, self.extent, step=self.step, mhz=mhz)
-        self.is_unplaced = buffer.in_cycles and self.timeline is None
+        self.placed: Mask = used | self.extent.begun
+        # Without a lane there is nothing to place, and nothing that keeps the buffer from being merged with others.
+        self.is_unplaced = buffer.in_cycles and self.timeline is None and bool(self.placed.any())
         unit = "cycles" if self.is_unplaced else "ns"
         self.builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit), details=TABLES, stats=STATS)
         if self.is_unplaced:
@@ -118,8 +120,9 @@ class Maker:
         self.end = self.lane_ns(lanes, np.where(self.extent.ended, self.extent.end, summary["max"]))
         self.end = np.where(used, np.maximum(self.end, self.lane_ns(lanes, summary["max"])), self.end)
         self.known: Mask = used | (summary["missing"] > 0) | self.extent.begun
-        self.placed: Mask = used | self.extent.begun
-        self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else 0
+        # A buffer that lanes left nothing in begins when the host read the timer.
+        read = [ticks for ticks, *_ in buffer.describe().get("anchors", ())[:1]]
+        self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else read[0] if read else 0
         self.relaunched = bool((summary["launches"] > 1).any())
         self.input_id = facts.inputs(self)
         self.tree = Tree(

@@ -98,6 +98,24 @@ BUFFERS = TableSpec(
         ColumnSpec("launch_id", "uint64", "the host's number of the launch; NULL where none is stored", nullable=True),
         ColumnSpec("ordinal", "int64", "the host's number of the GPU; NULL likewise", nullable=True),
         ColumnSpec(
+            "refused_lanes",
+            "int64",
+            "lanes that found no room in the buffer, whose records are in none; NULL: not counted",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "wanted_blocks",
+            "int64",
+            "blocks of the grid, where it is known to have more than num_blocks",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "wanted_groups",
+            "int64",
+            "groups of a block, where there are known to be more than num_groups",
+            nullable=True,
+        ),
+        ColumnSpec(
             "suggested_slots", "int64", "a buffer of so many slots would have half as much room again", nullable=True
         ),
     ),
@@ -240,6 +258,12 @@ STATS = (
     StatSpec("cuda_bad_names", "notice", "the neighbouring file of event names is not readable as such; not used"),
     StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
     StatSpec("cuda_lost", "data_loss", "records that had no room, as the probe itself counted them"),
+    StatSpec(
+        "cuda_refused_lane",
+        "data_loss",
+        "lanes of blocks or groups that the buffer has no room for, as the probes counted them: none of their records "
+        "is there, and how many there were nobody knows",
+    ),
     StatSpec("cuda_tail_missing", "data_loss", "records that a lane counted and that are not at its end"),
     StatSpec("cuda_stale_words", "notice", "words behind the records of their lane: left by an earlier launch"),
     StatSpec("cuda_bad_lane_header", "error", "lanes whose state is none; read like lanes that were never finalized"),

@@ -98,7 +98,7 @@ def files(content: bytes, truth: Mapping[str, Any], suffix: str = ".npy") -> dic
 
 def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
     """Refuse options that the layout has no way to show."""
-    for name in ("ring", "clock64", "payload"):
+    for name in ("ring", "clock64", "payload", "refused"):
         if options[name]:
             raise UsageError(f"option {name} is for the ls2 layout", hint="say --layout ls2 too")
     if options["cap"] and setup.layout != WARPSCOPE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,8 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     _refuse(options)
     clocked = options["clock64"]
     kernel = run(Setup.of({**options, "tick": 1}) if clocked else setup, Random(seed))
+    grid_blocks, blocks = setup.blocks, setup.blocks - options["refused"]
+    kernel, setup = kernel.first(blocks), replace(setup, blocks=blocks)
     random = Random(seed + (1 << 64))
     flat = _flatten(kernel, random, payload=options["payload"])
     killed, flat = _kill(flat, kernel, options["unfinished"], random)
@@ -129,6 +131,8 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     )
     old = flat.records
     packed = Ls2Records(old.lane, old.event, old.kind, times, old.token, old.payload)
+    block, group = np.divmod(np.arange(grid_blocks * setup.groups), setup.groups)
+    host = encode_ls2.refuse(host, grid_blocks, block, group)
     words, stored, offered = encode_ls2.encode(packed, host, heads)
     damage = _damage(words, host, options, random, flat, stored)
     truth = {
@@ -143,6 +147,8 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         "groups": groups_of(setup),
         "sm": setup.sm.tolist(),
         "records": int(np.count_nonzero(stored)),
+        "grid_blocks": grid_blocks,
+        "refused_lanes": options["refused"] * setup.groups,
         "lost_by_lane": _lost(offered, capacity, setup.groups),
         "killed_lanes": [list(divmod(n, setup.groups)) for n in np.flatnonzero(killed).tolist()],
         "extent": _listed(setup, np.arange(setup.lanes), begin, end),
@@ -157,6 +163,8 @@ def _refuse(options: Mapping[str, Any]) -> None:
     for name in ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns", "slots", "cap"):
         if options[name]:
             raise UsageError(f"option {name} is not for the ls2 layout", hint="leave it out")
+    if options["refused"] >= options["blocks"]:
+        raise UsageError("option refused: the buffer has room for a block at least", hint="simulate more blocks")
     if options["clock64"] and options["wrap"]:
         raise UsageError("the counters of the SMs wrap by themselves", hint="leave wrap out")
 

@@ -129,16 +129,22 @@ def counter(kind: int, bits: int, width: int) -> tuple[int, int]:
     return 1, int(np.array([value], np.float64).view(np.uint64)[0])
 
 
-def records(program: Program, width: int):
-    """Return the records that the programs ask for as ``Ls2Records``, and the lane headers they must leave."""
+def expected_ls2(program: Program, setup: encode_ls2.Ls2Setup) -> np.ndarray:
+    """Return the buffer as our own encoder makes it from the same programs, those that have no room counted."""
+    width = setup.record_words
     columns: list[tuple[int, ...]] = []
-    heads = encode_ls2.lane_heads(len(program.lanes))
+    heads = encode_ls2.lane_heads(setup.lanes)
+    begun = []
     threads = int(np.prod(program.block)) // program.groups
-    for lane, ops in enumerate(program.lanes):
-        block, group = divmod(lane, program.groups)
+    for number, ops in enumerate(program.lanes):
+        block, group = divmod(number, program.groups)
         if not ops or block % program.every:
             continue
-        begun, state, ended = ops[0][4], RUNNING, 0
+        begun.append((block, group))
+        if block >= setup.num_blocks or group >= setup.num_groups:
+            continue
+        lane = block * setup.num_groups + group
+        start, state, ended = ops[0][4], RUNNING, 0
         for verb, event, token, kind, time, bits in ops[1:]:
             if verb == FINALIZE:
                 state, ended = FINALIZED, time
@@ -150,19 +156,15 @@ def records(program: Program, width: int):
                 token, payload = counter(kind, bits, width)
             columns.append((lane, event & 0xFFFF, verb, time, token & 0xFFF, payload & (1 << 64) - 1))
         x = block % program.grid[0]
-        fields = {"state": state, "begin_ns": begun, "begin_cycles": begun, "end_ns": ended, "end_cycles": ended}
+        fields = {"state": state, "begin_ns": start, "begin_cycles": start, "end_ns": ended, "end_cycles": ended}
         warp = (group * threads + program.leader) // 32
         fields |= {"sm": block % SMS, "warp": warp, "cluster_rank": x % 2, "grid_id": GRID_ID}
         heads[lane] = encode_ls2.lane_heads(1, **fields)[0]
     columns_ = list(zip(*columns, strict=True)) if columns else [()] * 6
     arrays = [np.array(column, np.int64) for column in columns_[:5]]
-    return encode_ls2.Ls2Records(*arrays, np.array(columns_[5], np.uint64)), heads
-
-
-def expected_ls2(program: Program, setup: encode_ls2.Ls2Setup) -> np.ndarray:
-    """Return the buffer as our own encoder makes it from the same programs."""
-    found, heads = records(program, setup.record_words)
-    return encode_ls2.encode(found, setup, heads)[0]
+    found = encode_ls2.Ls2Records(*arrays, np.array(columns_[5], np.uint64))
+    after = encode_ls2.refuse(setup, program.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
+    return encode_ls2.encode(found, after, heads)[0]
 
 
 def expected_tirx(program: Program, slots: int) -> np.ndarray:

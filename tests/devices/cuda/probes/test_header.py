@@ -59,6 +59,9 @@ def programs(draw, *, verbs=host.VERBS[:-1], most=40, events=(0, 1, 65535, 65536
     return Program(lanes, grid, block, groups, leader, every)
 
 
+REFUSED = layout.LS2_HEADER["refused"].lsb // 64
+
+
 def setup_of(program, capacity, **rules):
     return encode_ls2.Ls2Setup(program.blocks, program.groups, capacity, **rules)
 
@@ -71,9 +74,14 @@ def new(setup):
 
 
 @settings(max_examples=300)
-@given(programs(), st.sampled_from([1, 2, 8, 64]), st.integers(1, 2), st.booleans(), st.integers(0, 1))
-def test_any_program_leaves_what_the_encoder_stores(program, capacity, width, ring, clock):
-    setup = setup_of(program, capacity, record_words=width, is_ring=ring, clock=clock)
+@given(
+    *(programs(), st.sampled_from([1, 2, 8, 64]), st.integers(1, 2), st.booleans(), st.integers(0, 1)),
+    *(st.one_of(st.none(), st.integers(1, most)) for most in (9, 3)),
+)
+def test_any_program_leaves_what_the_encoder_stores(program, capacity, width, ring, clock, blocks, groups):
+    """Also where the buffer has room for fewer blocks or groups than the kernel, or for more."""
+    room = (blocks or program.blocks, groups or program.groups)
+    setup = encode_ls2.Ls2Setup(*room, capacity, record_words=width, is_ring=ring, clock=clock)
     words = host.run_ls2(program, new(setup), record_words=width, clock=clock)
     assert words.tolist() == host.expected_ls2(program, setup).tolist()
 
@@ -210,7 +218,9 @@ def test_a_damaged_header_moves_no_store_outside(program, word, bit, width):
     assume(size < 1 << 20)
     words = np.concatenate([words, np.zeros(max(0, size - len(words)), np.uint64)])
     after = host.run_ls2(program, words, record_words=width)
-    assert (after[: layout.LS2_FILE_WORDS] == words[: layout.LS2_FILE_WORDS]).all()
+    # A grid that the header makes smaller has lanes without room; they are counted, nothing else is written there.
+    assert (after[:REFUSED] == words[:REFUSED]).all()
+    assert after[layout.LS2_FILE_WORDS - 1] == 0
 
 
 @pytest.mark.parametrize(("width", "clock"), [(2, 0), (1, 1)])
@@ -251,13 +261,40 @@ def test_two_leaders_of_a_lane_are_reported():
     assert [span[2] for span in helpers.spans(trace)] == [0]
 
 
-def test_blocks_beyond_the_buffer_are_left_out():
+def test_lanes_beyond_the_buffer_are_counted():
     ops = [(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 2, 0), (1, 0, 0, 0, 3, 0), (FINALIZE, 0, 0, 0, 4, 0)]
     program = Program([ops] * 6, (3, 2, 1))
     setup = encode_ls2.Ls2Setup(4, 1, 8)
     words = host.run_ls2(program, new(setup), record_words=1)
     assert sorted(helpers.lanes(helpers.decode(words))) == [(block, 0) for block in range(4)]
     assert len(helpers.spans(helpers.decode(words))) == 4
+    assert words[REFUSED : REFUSED + 3].tolist() == [2, 6, 0]
+    # A second launch goes on counting, and the larger grid is kept.
+    again = replace(program, lanes=[ops] * 18, grid=(9, 1, 1), block=(2, 1, 1), groups=2)
+    words = host.run_ls2(again, words, record_words=1)
+    assert words[REFUSED : REFUSED + 3].tolist() == [2 + 5 * 2 + 4, 9, 2]
+
+
+def test_blocks_that_are_not_sampled_and_threads_that_do_not_lead_are_not_counted():
+    program = Program([[(0, 0, 0, 0, 1, 0)]] * 9, (9, 1, 1), (64, 1, 1), every=3)
+    words = host.run_ls2(program, new(encode_ls2.Ls2Setup(2, 1, 8)), record_words=1)
+    assert words[REFUSED : REFUSED + 3].tolist() == [2, 9, 0]
+
+
+def test_a_count_of_64_bits_goes_on_beyond_32():
+    words = new(encode_ls2.Ls2Setup(1, 1, 8))
+    words[REFUSED] = (1 << 32) - 1
+    program = Program([[(0, 0, 0, 0, 1, 0)]] * 3, (3, 1, 1))
+    words = host.run_ls2(program, words, record_words=1)
+    assert words[REFUSED] == (1 << 32) + 1
+    assert helpers.stats(helpers.decode(words))["cuda_refused_lane"] == (1 << 32) + 1
+
+
+def test_a_buffer_of_the_first_version_is_left_alone():
+    """A kernel that counts may not write into words whose readers know nothing of counts."""
+    program = Program([[(0, 0, 0, 0, 1, 0)]] * 3, (3, 1, 1))
+    words = new(encode_ls2.Ls2Setup(2, 1, 8, version=1))
+    assert (host.run_ls2(program, words, record_words=1) == words).all()
 
 
 def test_the_program_in_the_docs_runs(tmp_path):

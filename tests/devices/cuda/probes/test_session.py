@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lanescope
-from devices.cuda.helpers import lanes
+from devices.cuda.helpers import accounts, lanes
 from lanescope import cuda
 from lanescope.devices.cuda import encode_ls2, layout
 from lanescope.devices.cuda.ls2 import Ls2Header
@@ -155,6 +155,55 @@ def test_losses_of_all_launches_of_a_kernel_are_one_line():
         "large launch 2: 2 of 2 lanes were full, 48 records were lost; records_per_lane=64 would have held them",
     ]
     assert [lane["offered"] for lane in lanes(session.trace()).values()] == [40, 40]
+
+
+def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
+    gpu = Gpu(0, 5_000_000_000_000)
+    session, plan = pretended(gpu)
+
+    def kernel(words, blocks, records):
+        """Run with that many blocks."""
+        if records:
+            gpu.kernel(records, plan)(words)
+        block = np.arange(blocks)
+        after = encode_ls2.refuse(plan._setup(0, 0, ()), blocks, block, 0 * block)
+        words[12:15] = encode_ls2.header_words(after)[12:15]
+
+    def run():
+        with session as s:
+            for blocks, records, name in ((2, 6, "small"), (5, 6, "large"), (3, 40, "large"), (4, 0, "lost")):
+                kernel(s.launch(name), blocks, records)
+
+    with pytest.warns(LostRecordsWarning) as warned:
+        run()
+    has = "blocks and the buffer room for 2:"
+    assert [str(w.message) for w in warned] == session.advice() == [
+        "large: 2 of 2 lanes were full, 48 records were lost; records_per_lane=64 would have held them",
+        f"large: the grid has 5 {has} 4 lanes left no record at all; blocks=5 would have held them",
+        f"lost: the grid has 4 {has} 2 lanes left no record at all; blocks=4 would have held them",
+    ]  # fmt: skip
+    trace = session.trace()
+    assert cuda.advice(trace)[1:] == [
+        f"large launch 1: the grid has 5 {has} 3 lanes left no record at all; blocks=5 would have held them",
+        f"large launch 2: the grid has 3 {has} 1 lanes left no record at all; blocks=3 would have held them",
+        f"lost launch 3: the grid has 4 {has} 2 lanes left no record at all; blocks=4 would have held them",
+    ]
+    assert trace.details["cuda_buffers"]["refused_lanes"].tolist() == [0, 3, 1, 2]
+    # The launch of which nothing is left but its count stands where the host read the clocks, and moves no other.
+    alone = [lanescope.open(path) for path in session.save(tmp_path)]
+    assert len(alone[3].slices) == 0
+    moved = trace.slices["ts"] - lanescope.merge(alone[:3]).slices["ts"]
+    assert 0 <= moved.min() == moved.max() < 10**10
+
+
+@pytest.mark.parametrize("clock", ["globaltimer", "clock64"])
+def test_a_launch_of_which_only_the_count_is_left(clock):
+    session, _ = pretended(Gpu(0, 0), clock=clock)
+    with pytest.warns(LostRecordsWarning, match="3 lanes left no record at all"), session as s:
+        s.launch()[12:14] = 3, 5
+    trace = session.trace()
+    assert (trace.time.time_unit, len(trace.tracks)) == ("ns", 1)
+    assert accounts(trace)["lane"]["lost"] == 3
 
 
 def test_an_error_in_the_kernel_comes_through_and_nothing_else():

@@ -1,4 +1,4 @@
-"""How much room the lanes of a probe buffer would have needed."""
+"""How much room the lanes of a probe buffer would have needed, and how many lanes."""
 
 from __future__ import annotations
 
@@ -47,6 +47,65 @@ class Loss:
         return f"{text}, {self.lost:,} records were lost; records_per_lane={self.room} would have held them"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Lanes that found no room in a buffer, of one launch or of several.
+
+    Attributes:
+        lanes: how many.
+        blocks, groups: what the buffer has room for.
+        wanted_blocks, wanted_groups: what would have held them; no more than the buffer's where nothing says.
+    """
+
+    lanes: int
+    blocks: int
+    groups: int
+    wanted_blocks: int
+    wanted_groups: int
+
+    def __add__(self, other: Refusal) -> Refusal:
+        return Refusal(
+            self.lanes + other.lanes,
+            self.blocks,
+            self.groups,
+            max(self.wanted_blocks, other.wanted_blocks),
+            max(self.wanted_groups, other.wanted_groups),
+        )
+
+    def __str__(self) -> str:
+        """Return it in words, with what to do."""
+        found, room = [], []
+        if self.wanted_blocks > self.blocks:
+            found.append(f"the grid has {self.wanted_blocks} blocks and the buffer room for {self.blocks}")
+            room.append(f"blocks={self.wanted_blocks}")
+        if self.wanted_groups > self.groups:
+            found.append(f"the kernel has {self.wanted_groups} groups and the buffer room for {self.groups}")
+            room.append(f"groups={self.wanted_groups}")
+        why = "; ".join(found) or "the kernel got a part of the buffer only"
+        text = f"{why}: {self.lanes} lanes left no record at all"
+        return f"{text}; {', '.join(room)} would have held them" if room else text
+
+
+def refusals(trace: Trace) -> dict[str, Refusal]:
+    """Return the lanes that found no room in each launch of a trace, by the name of its capture.
+
+    Args:
+        trace: a trace of the CUDA family, of one launch or of several.
+    """
+    names = dict(zip(trace.inputs["id"].tolist(), trace.inputs["capture"].tolist(), strict=True))
+    return {
+        names[row["input_id"]]: Refusal(
+            row["refused_lanes"],
+            row["num_blocks"],
+            row["num_groups"],
+            row["wanted_blocks"] or row["num_blocks"],
+            row["wanted_groups"] or row["num_groups"],
+        )
+        for row in trace.details["cuda_buffers"].rows()
+        if row["refused_lanes"]
+    }
+
+
 def losses(trace: Trace) -> dict[str, Loss]:
     """Return what each launch of a trace lost, by the name of its capture; launches that lost nothing are not there.
 
@@ -72,5 +131,8 @@ def losses(trace: Trace) -> dict[str, Loss]:
 
 
 def advice(trace: Trace) -> list[str]:
-    """Say of each launch that lost records how many, and what would have held them; a line each, [] if none did."""
-    return [f"{name}: {loss}" for name, loss in losses(trace).items()]
+    """Say of each launch that lost records how many, and what would have held them; [] if none did.
+
+    A line for full lanes, and one for lanes that the buffer had no room for.
+    """
+    return [f"{name}: {loss}" for found in (losses(trace), refusals(trace)) for name, loss in found.items()]

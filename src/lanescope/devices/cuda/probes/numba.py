@@ -57,8 +57,11 @@ __all__ = [
     "value_float",
 ]
 
-_MAGIC = layout.LS2_MAGIC
+_MAGIC, _VERSION = layout.LS2_MAGIC, layout.LS2_VERSION
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
+_REFUSED, _WANTED_BLOCKS, _WANTED_GROUPS = (
+    layout.LS2_HEADER[name].lsb // 64 for name in ("refused", "wanted_blocks", "wanted_groups")
+)
 _RUNNING, _FINALIZED = layout.RUNNING, layout.FINALIZED
 _BEGIN, _END, _INSTANT, _COUNTER = layout.BEGIN, layout.END, layout.INSTANT, layout.COUNTER
 _ASYNC_BEGIN, _ASYNC_END, _FLOW_OUT, _FLOW_IN = (
@@ -121,13 +124,16 @@ def init(probes, group=0, leader=None, every=1, fence=True):
     shift = (setup >> 9) & 1
     is_first = cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0
     is_leader = is_first if leader is None else leader
-    is_known = block < (grid & 0xFFFFFFFF) and group >= 0 and group < groups
-    is_sound = u64(probes[0]) == u64(_MAGIC) and room > 0 and room & (room - 1) == 0
+    blocks = grid & 0xFFFFFFFF
+    is_known = block < blocks and group >= 0 and group < groups
+    is_ours = u64(probes[0]) == u64(_MAGIC) and setup & 0xFF == _VERSION
+    is_sound = is_ours and room > 0 and room & (room - 1) == 0
+    is_meant = is_leader and is_sound and block % every == 0
     base = _FILE
     limit = 0
     size = _LANE + (room << shift)
     lane = block * groups + group
-    if is_leader and is_known and is_sound and block % every == 0 and _FILE + (lane + 1) * size <= probes.size:
+    if is_meant and is_known and _FILE + (lane + 1) * size <= probes.size:
         base = _FILE + lane * size
         limit = _NO_LIMIT if (setup >> 24) & 1 else room
         probes[base + 6] = place()
@@ -135,6 +141,13 @@ def init(probes, group=0, leader=None, every=1, fence=True):
         probes[base + 3] = clock64()
         probes[base + 2] = globaltimer()
         probes[base] = u64(_RUNNING)
+    elif is_meant and probes.size >= _FILE:
+        # Nothing of this lane will be there. The header says so: how many such lanes, and what would have held them.
+        cuda.atomic.add(probes, _REFUSED, u64(1))
+        if block >= blocks:
+            cuda.atomic.max(probes, _WANTED_BLOCKS, u64(cuda.gridDim.x * cuda.gridDim.y * cuda.gridDim.z))
+        if group >= groups:
+            cuda.atomic.max(probes, _WANTED_GROUPS, u64(group + 1))
     return (probes, base, 0, limit, room - 1, shift, (setup >> 16) & 1, fence)
 
 

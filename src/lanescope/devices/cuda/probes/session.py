@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.probes.advice import Loss, losses
+from lanescope.devices.cuda.ls2 import Ls2Header
+from lanescope.devices.cuda.probes.advice import Loss, Refusal, losses
 from lanescope.devices.cuda.probes.backends import Backend, choose
 from lanescope.devices.cuda.probes.buffer import Anchor, Events, Plan, Words
 from lanescope.devices.cuda.probes.cost import Overhead, smallest_gap, with_overhead
@@ -36,7 +37,7 @@ _READINGS = 5
 
 
 class LostRecordsWarning(UserWarning):
-    """A lane was full; the text says how much was lost and how large the buffer would have had to be."""
+    """A lane was full, or there was none; the text says what was lost and how large the buffer would have had to be."""
 
 
 class _Probes:
@@ -125,7 +126,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Fetch all buffers and read the clocks again; warn where a lane was full."""
+        """Fetch all buffers and read the clocks again; warn where a lane was full, or where there was none."""
         try:
             if kind is None:
                 self._finish()
@@ -238,18 +239,26 @@ class Session:
         return trace if launch.overhead is None else with_overhead(trace, launch.overhead)
 
     def advice(self) -> list[str]:
-        """Return what to do about full lanes and silent launches, a line for each kernel; [] if all is well."""
+        """Return what to do about full lanes, lanes without room and silent launches; [] if all is well.
+
+        A line for each kernel and each of the three.
+        """
         self.fetch()
         lost: dict[str, Loss] = {}
+        refused: dict[str, Refusal] = {}
         silent: dict[str, int] = {}
         for launch in self._launches:
+            refusal = _refusal(launch, self.plan)
+            if refusal is not None:
+                refused[launch.kernel] = refused[launch.kernel] + refusal if launch.kernel in refused else refusal
             if _is_used(launch, self.plan):
                 for loss in losses(self._decode(launch)).values():
                     lost[launch.kernel] = lost[launch.kernel] + loss if launch.kernel in lost else loss
             else:
                 silent[launch.kernel] = silent.get(launch.kernel, 0) + 1
         grid = f"{self.plan.blocks} blocks of {len(self.plan.groups)} groups"
-        return [f"{kernel}: {loss}" for kernel, loss in lost.items()] + [
+        known = [f"{kernel}: {loss}" for found in (lost, refused) for kernel, loss in found.items()]
+        return known + [
             f"{kernel}: {count} launches left no record; does the kernel get the buffer and call init, within {grid}?"
             for kernel, count in silent.items()
         ]
@@ -406,10 +415,21 @@ def _anchor(backend: Backend) -> list[Anchor]:
     return [] if best is None else [best]
 
 
+def _refusal(launch: _Launch, plan: Plan) -> Refusal | None:
+    """Return the lanes that found no room in a launch's buffer, as its header counts them; None: none, or unknown."""
+    assert launch.words is not None
+    if plan.layout != layout.LS2:
+        return None
+    header = Ls2Header.read(launch.words)
+    if not header.refused:
+        return None
+    return Refusal(header.refused, header.num_blocks, header.num_groups, header.wanted_blocks, header.wanted_groups)
+
+
 def _is_used(launch: _Launch, plan: Plan) -> bool:
-    """Tell whether a kernel wrote anything into the buffer of a launch."""
+    """Tell whether a kernel wrote anything into the buffer of a launch, if only that it found no room."""
     assert launch.words is not None
     if not launch.is_ours:
         return True
-    headers = layout.LS2_FILE_WORDS if plan.layout == layout.LS2 else 0
-    return bool(launch.words[headers:].any())
+    written = layout.LS2_HEADER["refused"].lsb // 64 if plan.layout == layout.LS2 else 0
+    return bool(launch.words[written:].any())

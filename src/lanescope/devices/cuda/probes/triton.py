@@ -45,8 +45,12 @@ __all__ = [
 ]
 
 _MAGIC = tl.constexpr(layout.LS2_MAGIC)
+_VERSION = tl.constexpr(layout.LS2_VERSION)
 _FILE = tl.constexpr(layout.LS2_FILE_WORDS)
 _LANE = tl.constexpr(layout.LS2_LANE_WORDS)
+_REFUSED = tl.constexpr(layout.LS2_HEADER["refused"].lsb // 64)
+_WANTED_BLOCKS = tl.constexpr(layout.LS2_HEADER["wanted_blocks"].lsb // 64)
+_WANTED_GROUPS = tl.constexpr(layout.LS2_HEADER["wanted_groups"].lsb // 64)
 _RUNNING = tl.constexpr(layout.RUNNING)
 _FINALIZED = tl.constexpr(layout.FINALIZED)
 _BEGIN = tl.constexpr(layout.BEGIN)
@@ -139,8 +143,20 @@ def init(probes, group=0, leader=True, every=1, FENCE: tl.constexpr = "cta"):
         clock = ((setup >> 16) & 1).to(tl.uint32 if FENCE == "cta" else tl.int32)
         is_ring = ((setup >> 24) & 1) != 0
         is_known = (block.to(tl.uint64) < (grid & 0xFFFFFFFF)) & (group < groups)
-        is_sound = (tl.load(words) == _MAGIC) & (room != 0) & ((room & (room - 1)) == 0)
-        on = is_sound & is_known & (block % every == 0) & leader
+        is_ours = (tl.load(words) == _MAGIC) & ((setup & 0xFF) == _VERSION)
+        is_sound = is_ours & (room != 0) & ((room & (room - 1)) == 0)
+        is_meant = is_sound & (block % every == 0) & leader
+        on = is_meant & is_known
+        # Nothing of a lane without room will be there. The header says how many there were, and what would have held
+        # them; orders nothing, and the old value is not wanted.
+        is_refused = is_meant & (is_known == 0)
+        no_block = is_refused & (block.to(tl.uint64) >= (grid & 0xFFFFFFFF))
+        blocks = tl.num_programs(2).to(tl.uint64) * tl.num_programs(1) * tl.num_programs(0)
+        tl.atomic_add(words + _REFUSED, 1, mask=is_refused, sem="relaxed")
+        tl.atomic_max(words + _WANTED_BLOCKS, blocks, mask=no_block, sem="relaxed")
+        tl.atomic_max(
+            words + _WANTED_GROUPS, groups * 0 + group + 1, mask=is_refused & (group >= groups), sem="relaxed"
+        )
         lane = tl.where(on, block.to(tl.uint64) * groups + group, 0)
         base = words + _FILE + lane * (_LANE + (room << shift.to(tl.uint64)))
         limit = tl.where(on, tl.where(is_ring, _NO_LIMIT, room), 0).to(tl.uint32)

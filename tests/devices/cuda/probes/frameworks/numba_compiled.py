@@ -100,6 +100,12 @@ def test_arguments_have_names_and_words_may_be_signed(compiled):
         assert not [line for line in lines if ".f64" in line]
 
 
+def test_lanes_without_room_are_counted(compiled):
+    for words, sign in ((uint64[::1], "u"), (int64[::1], "s")):
+        atomics = [line.split()[0].split(".") for line in compiled(marked, words) if re.match(r"(@%p\d+ )?atom", line)]
+        assert [atomic[-2:] for atomic in atomics] == [["add", "u64"], *[["max", f"{sign}64"]] * 2]
+
+
 def test_of_disabled_probes_nothing_is_left(compiled):
     without, never = compiled(marked, types.none), compiled(plain, types.none)
     assert without == never

@@ -59,7 +59,7 @@ class LaneClocks:
     """A clock for each thread of the simulated grid, which shows what it is told."""
 
     def __init__(self, program):
-        readings = [program.readings(lane) for lane in range(program.plan.lanes)]
+        readings = [program.readings(lane) for lane in range(len(program.ops))]
         self.groups = program.groups
         self.left = [iter(times) for times in readings]
 
@@ -74,7 +74,7 @@ def test_a_kernel_writes_what_the_encoder_writes(program):
     words = program.plan.new()
     values = program.ops[:, :, 3].copy().view(np.float64)
     with simclock.using(LaneClocks(program)):
-        play[program.plan.blocks, WIDTH * program.groups](
+        play[program.blocks, WIDTH * program.groups](
             program.ops, values, program.counts, program.finished, words, program.every, program.fence
         )
     expected = program.expected()
@@ -89,12 +89,17 @@ def test_nothing_is_written_beyond_what_the_header_says(program):
     plan = program.plan
     guard = np.uint64(0xDEAD)
     words = np.concatenate([plan.new(), np.full(1000, guard)])
+    kernel_blocks = 2 * plan.blocks
     ops, values, counts, finished = (
-        np.repeat(a, 6, axis=0)
+        np.resize(a, (kernel_blocks * 6, *a.shape[1:]))
         for a in (program.ops, program.ops[:, :, 3].copy().view(np.float64), program.counts, program.finished)
     )
-    play[2 * plan.blocks, 3 * WIDTH * 2](ops, values, counts, finished, words, program.every, program.fence)
+    play[kernel_blocks, 3 * WIDTH * 2](ops, values, counts, finished, words, program.every, program.fence)
     assert (words[plan.words :] == guard).all()
+    sampled = -(-kernel_blocks // program.every)
+    inside = -(-plan.blocks // program.every)
+    wanted_blocks = kernel_blocks if sampled > inside else 0
+    assert words[12:16].tolist() == [sampled * 6 - inside * 2, wanted_blocks, 6, 0]
     used = words[16 : plan.words].reshape(plan.lanes, -1)[:, 0] > 0
     blocks = np.arange(plan.lanes) // 2
     assert used.tolist() == (blocks % program.every == 0).tolist()
@@ -106,26 +111,29 @@ def one_region(group, probes):
     ls.finalize(ls.end(lane, 0))
 
 
-#: Words of the header that no host writes, the group, and how many words the array lacks.
+#: Words of the header that no host writes, the group, how many words the array lacks, and what is counted.
 BROKEN = {
-    "no header": ({0: 0}, 0, 0),
-    "not ours": ({0: 1}, 0, 0),
-    "no room": ({3: 0}, 0, 0),
-    "no room in a ring": ({1: 1 | 1 << 8 | 1 << 24, 3: 0}, 0, 0),
-    "no power of two": ({3: 3}, 0, 0),
-    "cut": ({}, 0, 1),
-    "group too large": ({}, 1, 0),
-    "group below 0": ({}, -1, 0),
+    "no header": ({0: 0}, 0, 0, [0, 0, 0]),
+    "not ours": ({0: 1}, 0, 0, [0, 0, 0]),
+    "first version": ({1: 1 | 1 << 8}, 1, 0, [0, 0, 0]),
+    "no room": ({3: 0}, 0, 0, [0, 0, 0]),
+    "no room in a ring": ({1: 2 | 1 << 8 | 1 << 24, 3: 0}, 0, 0, [0, 0, 0]),
+    "no power of two": ({3: 3}, 0, 0, [0, 0, 0]),
+    "cut": ({}, 0, 1, [1, 0, 0]),
+    "cut in the header": ({}, 0, 64 + 8 + 1, [0, 0, 0]),
+    "group too large": ({}, 1, 0, [1, 0, 2]),
+    "group below 0": ({}, -1, 0, [1, 0, 0]),
 }
 
 
-@pytest.mark.parametrize(("header", "group", "lacks"), BROKEN.values(), ids=BROKEN)
-def test_a_buffer_that_cannot_be_is_left_alone(header, group, lacks):
+@pytest.mark.parametrize(("header", "group", "lacks", "counted"), BROKEN.values(), ids=BROKEN)
+def test_a_buffer_that_cannot_be_is_left_alone(header, group, lacks, counted):
     words = ls_cuda.session(events=["a"], blocks=1).plan.new()
     words = words[: len(words) - lacks]
     for at, word in header.items():
         words[at] = word
     before = words.copy()
+    before[12:15] += np.array(counted, np.uint64)[: len(words) - 12]
     one_region[1, 1](group, words)
     assert (words == before).all()
 
@@ -267,6 +275,31 @@ def test_a_session_counts_launches_and_says_what_was_lost(tmp_path):
     again = lanescope.merge([lanescope.open(path) for path in s.save(tmp_path)[:4]])
     assert again.slices["ts"].tolist() == trace.slices["ts"].tolist()
     assert again.slices["name"].tolist() == ["e"] * len(trace.slices)
+
+
+@cuda.jit
+def brief(probes):
+    lane = ls.init(probes, cuda.threadIdx.x, True)
+    ls.finalize(ls.instant(lane, 0))
+
+
+def test_a_session_says_when_the_grid_or_the_block_was_larger():
+    s = session(events=["e"], blocks=(2, 2), groups=2)
+
+    def run():
+        with s:
+            brief[(4, 2), 3](s.launch("brief"))
+            brief[(2, 2), 2](s.launch("fits"))
+
+    with pytest.warns(LostRecordsWarning) as warned:
+        run()
+    assert [str(w.message) for w in warned] == [
+        # Four blocks of three lanes, and one lane of each of the four blocks that are there.
+        "brief: the grid has 8 blocks and the buffer room for 4; the kernel has 3 groups and the buffer room for 2: "
+        "16 lanes left no record at all; blocks=8, groups=3 would have held them"
+    ]
+    assert stats(s.trace())["cuda_refused_lane"] == 16
+    assert len(s.trace().instants) == 2 * 4 * 2
 
 
 def test_buffers_are_fetched_when_they_take_too_much_of_the_gpu():

@@ -29,6 +29,7 @@ class Program:
         finished: which lanes finalize, int64 [lanes].
         every: of the blocks only every so many-th records.
         fence: whether there are fences.
+        groups: of a block of the kernel; the plan may have more or fewer, and of blocks too.
     """
 
     options: dict
@@ -37,14 +38,15 @@ class Program:
     finished: np.ndarray
     every: int
     fence: bool
+    groups: int
     plan: Plan = field(init=False)
 
     def __post_init__(self):
         self.plan = Plan.of(events=NUMBERS, **self.options)
 
     @property
-    def groups(self):
-        return len(self.plan.groups)
+    def blocks(self):
+        return len(self.ops) // self.groups
 
     def readings(self, lane):
         """Return what the lane's clock shows, reading after reading."""
@@ -56,12 +58,17 @@ class Program:
         """Return the buffer that the encoder makes of it, uint64 [n]."""
         plan = self.plan
         rows, heads = [], np.zeros((plan.lanes, layout.LS2_LANE_WORDS), np.uint64)
-        for lane in range(plan.lanes):
-            block = lane // self.groups
+        begun = []
+        for number in range(len(self.ops)):
+            block, group = divmod(number, self.groups)
             if block % self.every:
                 continue
-            start, *_, end = self.readings(lane)
-            done = bool(self.finished[lane])
+            begun.append((block, group))
+            if block >= plan.blocks or group >= len(plan.groups):
+                continue
+            lane = block * len(plan.groups) + group
+            start, *_, end = self.readings(number)
+            done = bool(self.finished[number])
             heads[lane] = encode_ls2.lane_heads(
                 1,
                 state=3 if done else 1,
@@ -70,23 +77,24 @@ class Program:
                 end_ns=end if done else 0,
                 end_cycles=end * simclock.CYCLES_PER_NS if done else 0,
                 sm=block % sms,
-                warp=warp(lane % self.groups),
+                warp=warp(group),
                 grid_id=1,
             )[0]
             rate = simclock.CYCLES_PER_NS if plan.clock == "clock64" else 1
-            for kind, event, token, payload, time in self.ops[lane, : self.counts[lane]].tolist():
+            for kind, event, token, payload, time in self.ops[number, : self.counts[number]].tolist():
                 if kind in (COUNTER, FLOAT):
                     rows.append((lane, event, COUNTER, time * rate, int(kind == FLOAT), payload))
                 else:
                     rows.append((lane, event, kind, time * rate, token, payload))
         columns = list(np.array(rows, np.int64).reshape(-1, 6).T)
         records = encode_ls2.Ls2Records(*columns[:5], columns[5].view(np.uint64))
-        return encode_ls2.encode(records, plan._setup(0, 0, ()), heads)[0]
+        setup = encode_ls2.refuse(plan._setup(0, 0, ()), self.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
+        return encode_ls2.encode(records, setup, heads)[0]
 
 
 @st.composite
 def programs(draw, *, groups):
-    """Draw programs; ``groups`` is a strategy."""
+    """Draw programs; ``groups`` is a strategy, of the kernel's and of the buffer's."""
     options = {
         "blocks": draw(st.integers(1, 4)),
         "groups": draw(groups),
@@ -95,7 +103,8 @@ def programs(draw, *, groups):
         "ring": draw(st.booleans()),
         "clock": draw(st.sampled_from(["globaltimer", "clock64"])),
     }
-    lanes = options["blocks"] * options["groups"]
+    of_kernel = draw(groups)
+    lanes = draw(st.sampled_from([options["blocks"], options["blocks"], 1, 3, 6])) * of_kernel
     # Beyond 64 positions a running lane's count is written.
     most = draw(st.sampled_from([0, 3, 20, 140]))
     seed = draw(st.integers(0, 2**32 - 1))
@@ -117,4 +126,5 @@ def programs(draw, *, groups):
         random.integers(0, 4, lanes) > 0,
         draw(st.integers(1, 3)),
         draw(st.booleans()),
+        of_kernel,
     )

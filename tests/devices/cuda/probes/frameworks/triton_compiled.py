@@ -140,6 +140,15 @@ def test_every_store_of_a_probe_is_under_a_predicate_and_nothing_spills(chip):
 
 
 @pytest.mark.parametrize("chip", CHIPS)
+def test_lanes_without_room_are_counted_by_atomics_that_nothing_waits_for(chip):
+    lines = code(compiled(marked, chip).asm["ptx"])
+    atomics = [line for line in lines if re.search(r"\b(atom|red)\b", line)]
+    kinds = [re.match(r"@%p\d+ red\.global\.gpu\.relaxed\.(\w+\.u64) ", line)[1] for line in atomics]
+    assert kinds == ["add.u64", "max.u64", "max.u64"]
+    assert not [line for line in lines if "bar.sync" in line or ".shared" in line]
+
+
+@pytest.mark.parametrize("chip", CHIPS)
 def test_fences_are_left_out_when_they_are_not_wanted(chip):
     lines = code(compiled(marked, chip, fence="none").asm["ptx"])
     assert sum("%globaltimer_lo" in line for line in lines) == 4

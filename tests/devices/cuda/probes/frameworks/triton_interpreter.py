@@ -48,18 +48,18 @@ def play(ops, values, counts, finished, probes, n, every, leader, FENCE: tl.cons
         ls.finalize(lane)
 
 
-def run(program, words, *, blocks=None, leader=True, clock=None):
+def run(program, words, *, leader=True, clock=None):
     """Play a program; programs of a grid run one after the other, so their clock is a list."""
-    plan, n = program.plan, program.ops.shape[1]
+    n = program.ops.shape[1]
     readings = []
-    for lane in range(plan.lanes):
+    for lane in range(len(program.ops)):
         times = program.readings(lane)
         readings += times if program.finished[lane] else times[:-2]
     values = program.ops[:, :, 3].copy().view(np.float64)
     arrays = [HostArray(a) for a in (program.ops, values, program.counts, program.finished, words)]
     with ls.interpreted(), simclock.using(clock or iter(readings).__next__):
         fence = "cta" if program.fence else "none"
-        play[(blocks or plan.blocks,)](*arrays, n, program.every, leader, FENCE=fence)
+        play[(program.blocks,)](*arrays, n, program.every, leader, FENCE=fence)
 
 
 @settings(max_examples=12)
@@ -80,11 +80,15 @@ def test_nothing_is_written_beyond_what_the_header_says(program):
     program.ops, program.counts, program.finished = (
         np.repeat(a, 4, axis=0) for a in (program.ops, program.counts, program.finished)
     )
-    run(program, words, blocks=4 * plan.blocks, clock=lambda: 1_000_000)
+    run(program, words, clock=lambda: 1_000_000)
     assert (words[plan.words :] == guard).all()
-    assert (words[16 : plan.words].reshape(plan.lanes, -1)[:, 0] > 0).tolist() == [
-        block % program.every == 0 for block in range(plan.blocks)
-    ]
+    sampled = np.arange(program.blocks) % program.every == 0
+    used = np.zeros(program.blocks, np.bool_)
+    used[: plan.blocks] = words[16 : plan.words].reshape(plan.lanes, -1)[: program.blocks, 0] > 0
+    has_room = np.arange(program.blocks) < plan.blocks
+    assert used.tolist() == (sampled & has_room).tolist()
+    refused = np.count_nonzero(sampled & ~has_room)
+    assert words[12:16].tolist() == [refused, program.blocks if refused else 0, 0, 0]
 
 
 def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone():
@@ -97,13 +101,16 @@ def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone(
         ls.finalize(lane)
 
     ring = plan.new()
-    ring[1], ring[3] = 1 | 1 << 8 | 1 << 24, 0
+    ring[1], ring[3] = 2 | 1 << 8 | 1 << 24, 0
     odd = plan.new()
     odd[3] = 3
-    for words, leader in ((plan.new(), False), (np.zeros(plan.words, np.uint64), True), (ring, True), (odd, True)):
+    first = plan.new()
+    first[1] = 1 | 1 << 8
+    bare = np.zeros(plan.words, np.uint64)
+    for words, leader in ((plan.new(), False), (bare, True), (ring, True), (odd, True), (first, True)):
         before = words.copy()
         with ls.interpreted():
-            kernel[(2,)](HostArray(words), leader)
+            kernel[(3,)](HostArray(words), leader)
         assert (words == before).all()
     with ls.interpreted():
         kernel[(2,)](HostArray(words := plan.new()), True)

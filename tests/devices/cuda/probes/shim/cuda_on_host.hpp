@@ -45,6 +45,12 @@ inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long v
     return before;
 }
 
+inline unsigned long long atomicMax(unsigned long long* at, unsigned long long value) {
+    const unsigned long long before = *at;
+    if (before < value) *at = value;
+    return before;
+}
+
 // Run a kernel's body for every thread of a grid, one after the other: for kernels whose threads do not wait.
 template <class Body>
 void for_each_thread(dim3 grid, dim3 block, Body body) {

@@ -14,8 +14,8 @@
 //
 // A lane is the stream of one thread, its leader; a block has one for each of its groups of threads. Every thread of a
 // group calls the verbs, the leader alone stores. The host lays out and zeroes the buffer (lanescope::Buffer at the end,
-// layout LS2 of docs/adr/0004); a null pointer records nothing. No verb stores outside of its lane, whatever it is called with: what has no room is
-// dropped, or overwrites the oldest, and is counted.
+// layout LS2 of docs/adr/0004 and 0007); a null pointer records nothing. No verb stores outside of its lane, whatever it is called with: what has no room is
+// dropped, or overwrites the oldest, and is counted; so are lanes that have no room at all.
 //
 // -DLANESCOPE_PROBES=0 leaves nothing of it in the generated code.
 
@@ -116,6 +116,11 @@ __device__ __forceinline__ Word block() {
     return (static_cast<Word>(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
 }
 
+// How many blocks there are.
+__device__ __forceinline__ Word blocks_of_grid() {
+    return static_cast<Word>(gridDim.x) * gridDim.y * gridDim.z;
+}
+
 // The number of the thread in its block, likewise.
 __device__ __forceinline__ unsigned thread() {
     return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -131,8 +136,10 @@ enum TirxKind : unsigned { finalize = 3 };  // the first three are the same
 
 enum Magic : Word { magic = 0x3245424F5250534CULL };  // "LSPROBE2"
 enum Size : unsigned {
-    version = 1, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30, max_lanes = 1u << 20
+    version = 2, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30, max_lanes = 1u << 20
 };
+// Words of the file header that kernels write.
+enum Refused : unsigned { refused = 12, wanted_blocks = 13, wanted_groups = 14 };
 enum State : Word { unused = 0, running = 1, spoiled = 2, finalized = 3 };
 
 // All bits of a value in 32, by instructions that need all of them.
@@ -280,7 +287,8 @@ class Ls2Lane : public detail::Lane<Options> {
         const bool is_sound = buffer[0] == detail::magic && (format & 0xFF) == detail::version && words - 1 < 2 &&
                               capacity - 1 < detail::max_capacity && (capacity & (capacity - 1)) == 0 &&
                               blocks * groups - 1 < detail::max_lanes;
-        if (!is_sound || mine >= blocks || group >= groups) return;
+        if (!is_sound) return;
+        if (mine >= blocks || group >= groups) return refuse(buffer, mine >= blocks, group >= groups, group);
         head_ = buffer + detail::file_words + (mine * groups + group) * (detail::lane_words + capacity * words);
         const bool fits = words == width && (format >> 16 & 0xFF) == Word{Options::clock};
         if (!fits || head_[0] != detail::unused) {
@@ -297,6 +305,13 @@ class Ls2Lane : public detail::Lane<Options> {
         head_[2] = machine::globaltimer();
         head_[3] = machine::clock();
         leader_ = true;
+    }
+
+    // Nothing of this lane will be there. The header says so: how many such lanes, and what would have held them.
+    __device__ __forceinline__ static void refuse(Word* buffer, bool no_block, bool no_group, unsigned group) {
+        atomicAdd(buffer + detail::refused, Word{1});
+        if (no_block) atomicMax(buffer + detail::wanted_blocks, blocks_of_grid());
+        if (no_group) atomicMax(buffer + detail::wanted_groups, Word{group} + 1);
     }
 
     template <detail::Kind kind, class Event, class... Payload>
@@ -436,7 +451,7 @@ class TirxLane : public detail::Lane<Options> {
     using Base::on_;
 
     __device__ __forceinline__ void open(Word* buffer, Word slots, unsigned groups, unsigned group) {
-        const Word blocks = static_cast<Word>(gridDim.x) * gridDim.y * gridDim.z;
+        const Word blocks = blocks_of_grid();
         if (blocks > detail::max_lanes || groups > detail::max_lanes || group >= groups || slots == 0) return;
         stride_ = static_cast<unsigned>(blocks * groups);
         if (blocks * groups > detail::max_lanes) return;
@@ -473,7 +488,8 @@ class TirxLane : public detail::Lane<Options> {
 //     group    which lane of the block, below the num_groups of the buffer.
 //     leader   true in the one thread of the group whose stamps are taken.
 //     sampled  the same in all threads of the block: false leaves the block out, fences included. lanescope::every(n)
-//              takes each n-th block. Blocks that the buffer has no lanes for are left out anyway.
+//              takes each n-th block. A lane that the buffer has no room for, of a block that is not left out, is
+//              counted in the header.
 template <class Options = lanescope::Options>
 __device__ __forceinline__ Ls2Lane<Options> init(
     void* buffer, unsigned group = 0, bool leader = thread() == 0, bool sampled = true) {
@@ -493,7 +509,7 @@ __device__ __forceinline__ TirxLane<Options> init_tirx(
 //     lanescope::Buffer<> buffer{blocks, groups, capacity};
 template <class Options = lanescope::Options>
 struct Buffer {
-    unsigned blocks;        // of the grid, or as many of them as shall be recorded
+    unsigned blocks;        // of the grid; lanes of further ones are lost, and counted as such
     unsigned groups = 1;    // lanes of a block; blocks * groups is at most 2^20
     Word capacity = 64;     // records of a lane, a power of two, at most 2^30
     bool is_ring = false;   // a full lane keeps the newest records, not the oldest
