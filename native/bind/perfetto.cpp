@@ -110,8 +110,9 @@ void lanescope::bind::perfetto(nb::module_& m) {
             "lane_ranges"_a.noconvert(), "first_sequence"_a = pf::Encoder::kFirstSequence, "is_part"_a = false,
             "Lanes are written in the given order; a row of lane_ranges is where its slices, instants and samples begin and "
             "end in their orders.")
-        .def_prop_ro("next_sequence", [](const Writer& self) { return self.encoder->next_sequence(); },
-                     "The first sequence that this encoder leaves to others.")
+        .def_static("sequences", &pf::Encoder::sequences, "lanes"_a, "is_part"_a,
+                    "Return how many sequences an encoder of so many lanes uses, from its first one on.")
+        .def_ro_static("FIRST_SEQUENCE", &pf::Encoder::kFirstSequence)
         .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes, valid until the next call; empty at the end.");
 }

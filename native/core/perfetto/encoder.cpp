@@ -129,9 +129,13 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     }
     find_word();
     tails_.resize(names.size() * tails_a_name_);
-    const size_t shared = (lanes_.size() + kShortSequences - 1) / kShortSequences;
-    lanes_a_sequence_ = is_part ? kClocks : static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
+    lanes_a_sequence_ = lanes_a_sequence(lanes_.size(), is_part);
     first_sequence_ = first_sequence;
+}
+
+uint32_t Encoder::lanes_a_sequence(size_t lanes, bool is_part) {
+    const size_t shared = (lanes + kShortSequences - 1) / kShortSequences;
+    return is_part ? kClocks : static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
 }
 
 std::span<const uint8_t> Encoder::fill(size_t target) {

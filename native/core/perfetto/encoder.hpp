@@ -94,12 +94,14 @@ public:
     std::span<const uint8_t> fill(size_t target);
 
     Status status() const { return status_; }
-    // The first number that no lane of this encoder uses.
-    uint32_t next_sequence() const {
-        return first_sequence_ + static_cast<uint32_t>((lanes_.size() + lanes_a_sequence_ - 1) / lanes_a_sequence_);
+    // How many sequences so many lanes use.
+    static uint32_t sequences(size_t lanes, bool is_part) {
+        const uint32_t each = lanes_a_sequence(lanes, is_part);
+        return static_cast<uint32_t>((lanes + each - 1) / each);
     }
 
 private:
+    static uint32_t lanes_a_sequence(size_t lanes, bool is_part);
     using Bytes = std::vector<uint8_t>;
 
     // A text as the sequence `owner` interned it last.

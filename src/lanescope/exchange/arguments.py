@@ -45,7 +45,7 @@ def drawn_events(
         _Arguments(drawing.instants, drawing.findings, columns).attach(instants)
     for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
         for detail in trace.details.values():
-            if detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
+            if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
                 _detail(detail, table["id"]).attach(events)
     return slices, instants
 

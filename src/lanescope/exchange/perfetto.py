@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ _LEVEL = 1
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Blocks are compressed by at most so many threads, and so many blocks wait to be written.
 _MOST_WORKERS, _MOST_WAITING = 4, 16
+#: Of a file in parts so many may be encoded, or wait to be written.
+_MOST_PARTS = 2
 
 #: Rows that are no tracks of the trace are called from here on, in a file of parts.
 _FURTHER_ROWS = 1 << 31
@@ -62,6 +64,8 @@ _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
 
 _NO_ROWS = np.empty(0, np.int64)
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,8 @@ def write(
     """
     with opened(out) as file, _Sink(file, compress=compress) as sink:
         if in_parts and not isinstance(trace, Trace):
-            return _write_parts(trace, sink, findings)
+            with _Parts(sink) as parts:
+                return parts.write(trace, findings)
         whole = trace if isinstance(trace, Trace) else Trace.concat(trace)
         table = findings() if callable(findings) else findings
         salt = _salt(whole)
@@ -138,7 +143,8 @@ def write(
         descriptors = _descriptors(whole, _Rows(lanes.track, lanes.row, uuids, drawing.extra_track), salt)
         for packets in _blocks(descriptors, lost):
             sink.write(packets)
-        _encode(_encoder(whole, drawing, table, uuids), sink)
+        for block in _filled(_encoder(whole, drawing, table, uuids)):
+            sink.write(block)
         return _report(
             sink,
             slices=len(whole.slices),
@@ -164,12 +170,25 @@ def _lost(trace: Trace) -> int:
     return int(stats["count"][stats["severity"] == "data_loss"].sum())
 
 
-def _encode(encoder: core.PerfettoEncoder, sink: _Sink) -> None:
+def _filled(encoder: core.PerfettoEncoder) -> Iterator[memoryview]:
+    """Yield blocks of whole packets; each is valid until the next one is asked for."""
     try:
         while block := encoder.fill(BLOCK):
-            sink.write(block)
+            yield block
     except ValueError as error:
         raise InternalError(f"the trace cannot be drawn: {error}") from error
+
+
+class _Compressed(NamedTuple):
+    """A block on its way to the file.
+
+    Attributes:
+        stream: it compressed.
+        raw_bytes: its size before.
+    """
+
+    stream: bytes
+    raw_bytes: int
 
 
 class _Sink:
@@ -177,7 +196,7 @@ class _Sink:
 
     def __init__(self, file: BinaryIO, *, compress: bool) -> None:
         self._file = file
-        self._compress = compress
+        self.compress = compress
         self._workers: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[bytes]] = deque()
         self.bytes = 0
@@ -194,7 +213,7 @@ class _Sink:
 
     def write(self, block: bytes | memoryview) -> None:
         self.raw_bytes += len(block)
-        if not self._compress:
+        if not self.compress:
             self._put(block)
             return
         if self._workers is None and _CORES > 1 and len(block) >= BLOCK:
@@ -206,6 +225,11 @@ class _Sink:
         self._waiting.append(self._workers.submit(_compressed, bytes(block)))
         while len(self._waiting) > _MOST_WAITING or (self._waiting and self._waiting[0].done()):
             self._put_compressed(self._waiting.popleft().result())
+
+    def put(self, compressed: _Compressed) -> None:
+        """Write a block that is compressed already."""
+        self.raw_bytes += compressed.raw_bytes
+        self._put_compressed(compressed.stream)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -228,6 +252,10 @@ def _compressed(block: bytes | memoryview) -> bytes:
 
     stream: bytes = isal_zlib.compress(block, _LEVEL)
     return stream
+
+
+def _compressed_blocks(encoder: core.PerfettoEncoder) -> list[_Compressed]:
+    return [_Compressed(_compressed(block), len(block)) for block in _filled(encoder)]
 
 
 # --- parts: each batch as it comes ---------------------------------------------------------------------------------
@@ -295,27 +323,91 @@ class _Places:
         return _Rows(track, row, np.array([uuid for _, uuid in known], np.int64), extra_track)
 
 
-def _write_parts(batches: Iterable[Trace], sink: _Sink, findings: Table | Callable[[], Table] | None) -> WriteReport:
-    """Write every batch on packet sequences of its own, then the descriptors of all tracks."""
-    counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
-    places: _Places | None = None
-    salt, sequence, start = 0, None, None
-    last: Trace | None = None
+class _Parts:
+    """Writes every batch on packet sequences of its own, then the descriptors of all tracks.
 
-    def draw(part: Trace, table: Table | None) -> Drawing:
-        nonlocal places, salt, sequence, start
-        if places is None:
-            salt = _salt(part)
-            places = _Places(salt)
-        drawing = Drawing(part, table, salt, start)
-        if len(drawing.spans):
-            first = int(drawing.spans.begin.min())
-            start = first if start is None else min(start, first)
-        uuids = places.of(drawing)
-        options: dict[str, int] = {} if sequence is None else {"first_sequence": sequence}
-        encoder = _encoder(part, drawing, table, uuids, is_part=True, **options)
-        sequence = encoder.next_sequence
-        _encode(encoder, sink)
+    Batches are laid out and encoded side by side, also while the next ones are decoded, and written in their order. The
+    bytes do not depend on the number of threads.
+    """
+
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
+        self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") if _CORES > 1 else None
+        self._drawn: deque[tuple[Trace, Table | None, Future[Drawing]]] = deque()
+        self._encoded: deque[Future[list[_Compressed]]] = deque()
+        self._places: _Places | None = None
+        self._salt = 0
+        self._sequence: int | None = None
+        self._start: int | None = None
+        self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._workers is not None:
+            self._workers.shutdown(cancel_futures=True)
+
+    def write(self, batches: Iterable[Trace], findings: Table | Callable[[], Table] | None) -> WriteReport:
+        """Write all batches; then the findings, which may be known only by then; then what the tracks are."""
+        last: Trace | None = None
+        for batch in batches:
+            last = batch
+            self._draw(batch, None)
+            del batch  # the decoder writes the next one where it lies
+        if last is None:
+            raise ValueError("a decode has at least one batch")
+        self._encode(keep=0)
+        table = findings() if callable(findings) else findings
+        extra_track = False
+        if table is not None and len(table):
+            bare = Trace(last.time, {name: getattr(last, name) for name in SHARED})
+            self._draw(bare, table)
+            extra_track = self._drawn[-1][2].result().extra_track
+            self._encode(keep=0)
+        while self._encoded:
+            self._put()
+        assert self._places is not None
+        rows = self._places.rows(extra_track=extra_track)
+        lost = _lost(last)
+        for packets in _blocks(_descriptors(last, rows, self._salt), lost):
+            self._sink.write(packets)
+        return _report(
+            self._sink, **self._counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost
+        )
+
+    def _draw(self, part: Trace, table: Table | None) -> None:
+        """Begin to lay a part out; go on with those before it."""
+        if self._places is None:
+            self._salt = _salt(part)
+            self._places = _Places(self._salt)
+        self._drawn.append((part, table, self._submit(Drawing, part, table, self._salt, self._start)))
+        self._encode(keep=1)
+
+    def _encode(self, *, keep: int) -> None:
+        """Begin to encode what is laid out, all but the last few; write what is done."""
+        while len(self._drawn) > keep:
+            part, table, drawn = self._drawn.popleft()
+            drawing = drawn.result()
+            assert self._places is not None
+            if len(drawing.spans):
+                first = int(drawing.spans.begin.min())
+                self._start = first if self._start is None else min(self._start, first)
+            first_sequence = core.PerfettoEncoder.FIRST_SEQUENCE if self._sequence is None else self._sequence
+            self._sequence = first_sequence + core.PerfettoEncoder.sequences(len(drawing.lanes.track), is_part=True)
+            encoder = _encoder(
+                part, drawing, table, self._places.of(drawing), is_part=True, first_sequence=first_sequence
+            )
+            self._count(part, drawing)
+            if self._sink.compress:
+                self._encoded.append(self._submit(_compressed_blocks, encoder))
+            else:  # what is written at once is still in the processor's caches
+                for block in _filled(encoder):
+                    self._sink.write(block)
+            while len(self._encoded) > _MOST_PARTS or (self._encoded and self._encoded[0].done()):
+                self._put()
+
+    def _count(self, part: Trace, drawing: Drawing) -> None:
         for name, count in (
             ("slices", len(part.slices)),
             ("gaps", len(part.gaps)),
@@ -325,26 +417,18 @@ def _write_parts(batches: Iterable[Trace], sink: _Sink, findings: Table | Callab
             ("flows", drawing.flows_drawn),
             ("flows_undrawn", len(part.flows) - drawing.flows_drawn),
         ):
-            counts[name] += count
-        return drawing
+            self._counts[name] += count
 
-    for batch in batches:
-        last = batch
-        draw(batch, None)
-        del batch  # the decoder writes the next one where it lies
-    if last is None:
-        raise ValueError("a decode has at least one batch")
-    table = findings() if callable(findings) else findings
-    extra_track = False
-    if table is not None and len(table):
-        bare = Trace(last.time, {name: getattr(last, name) for name in SHARED})
-        extra_track = draw(bare, table).extra_track
-    assert places is not None
-    rows = places.rows(extra_track=extra_track)
-    lost = _lost(last)
-    for packets in _blocks(_descriptors(last, rows, salt), lost):
-        sink.write(packets)
-    return _report(sink, **counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost)
+    def _put(self) -> None:
+        for block in self._encoded.popleft().result():
+            self._sink.put(block)
+
+    def _submit(self, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
+        if self._workers is not None:
+            return self._workers.submit(function, *arguments)
+        done: Future[_T] = Future()
+        done.set_result(function(*arguments))
+        return done
 
 
 # --- descriptors: a few packets a track, so Python writes them ---------------------------------------------------
