@@ -14,7 +14,7 @@ import lanescope
 import peers
 from lanescope import devices
 from lanescope.devices.cuda.family import FAMILY
-from lanescope.devices.cuda.simulate import EVENTS
+from lanescope.devices.cuda.kernel import EVENTS
 from lanescope.source import Capture
 from lanescope.trace import Trace
 from lanescope.trace.schema import CORE_TABLES

@@ -16,7 +16,7 @@ from lanescope.devices.cuda import encode_ls2
 from lanescope.devices.cuda.lanes import STEP_BACK
 from lanescope.devices.cuda.layout import LS2_FILE_WORDS, LS2_HEADER, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
 from lanescope.devices.cuda.ls2 import Ls2Buffer
-from lanescope.errors import InputError
+from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
 from lanescope.wire.strategies import values
 
@@ -78,9 +78,12 @@ def test_any_words_are_accounted_for(given_buffer, cut):
 
 
 @settings(max_examples=200)
-@given(st.binary(max_size=1500), st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 8, 32]))
-def test_any_bytes_behind_a_header(body, second, blocks, capacity):
-    setup = encode_ls2.Ls2Setup(blocks, 2, capacity)
+@given(
+    *(st.binary(max_size=1500), st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 8, 32])),
+    st.sampled_from([(), ((5000, 10**18, 5),), (((1 << 62) - 1, 1, 0), (7, 9, 11))]),
+)
+def test_any_bytes_behind_a_header(body, second, blocks, capacity, anchors):
+    setup = encode_ls2.Ls2Setup(blocks, 2, capacity, anchors=anchors)
     head = encode_ls2.header_words(setup).copy()
     head[1] = np.uint64((int(head[1]) & 0xFF) | (second & 0xFFFFFF00))
     try:
@@ -277,6 +280,19 @@ def test_buffers_of_the_first_version_are_what_they_were(given_buffer, behind):
         if name != "inputs":
             assert rows[0] == rows[1], name
     assert {row["scope"] for row in old["accounting"].rows()} == {"input"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "tirx-v1"}, "option refused is for the ls2 layout"),
+        ({"layout": "proton"}, "option refused is not for the proton layout"),
+        ({"layout": "ls2", "blocks": 2}, "room for a block at least"),
+    ],
+)
+def test_what_cannot_be_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        simulate(1, refused=2, **options)
 
 
 def test_the_count_of_a_file_that_was_cut_is_there():

@@ -10,8 +10,8 @@ import pytest
 
 from devices.cuda.helpers import accounts, decode_simulation, gaps, instants, lanes, simulate, spans, stats
 from lanescope.devices.base import Simulation
+from lanescope.devices.cuda.kernel import EVENTS
 from lanescope.devices.cuda.layout import STAMP_WRAP
-from lanescope.devices.cuda.simulate import EVENTS
 from lanescope.errors import UsageError
 from lanescope.trace import Flag
 

@@ -15,10 +15,12 @@ from lanescope.devices.cuda import clocks, layout
 from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs
+from lanescope.devices.cuda.records import table_of
+from lanescope.devices.cuda.schema import LS2_RECORDS
 from lanescope.devices.cuda.store import PIECE_WORDS, Store, Words, store_of
 from lanescope.devices.cuda.tirx import MAX_SLOTS
 from lanescope.errors import InputError
-from lanescope.trace import Table
+from lanescope.trace import Column, Dictionary, Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.
@@ -427,6 +429,36 @@ class Ls2Buffer:
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of words."""
-        from lanescope.devices.cuda.records import LS2_RECORDS, ls2_records
-
         return LS2_RECORDS.name, lambda before: ls2_records(self, before)
+
+
+def ls2_records(buffer: Ls2Buffer, before: int) -> Table:
+    """Return the words in the lanes of an LS2 buffer that are not zero, lane headers left out."""
+    header = buffer.header
+    start, width = layout.LS2_FILE_WORDS, header.lane_words
+    words = buffer.words.whole()
+    slots = np.flatnonzero(words[start:]) + start
+    at = (slots - start) % width - layout.LS2_LANE_WORDS
+    slots = slots[(at >= 0) & (at % header.record_words == 0)]
+    raw = words[slots]
+    is_record = raw & np.uint64(1) == 1
+    payload, has_payload = np.zeros(len(slots), np.uint64), np.full(len(slots), header.record_words == 2)
+    if header.record_words == 2:
+        payload = words[np.minimum(slots + 1, len(words) - 1)]
+    kinds = Dictionary([*(layout.LS2_KINDS[kind] for kind in sorted(layout.LS2_KINDS)), "value"])
+    kind = np.where(is_record, layout.LS2_RECORD["kind"].of(raw).astype(np.int64), len(layout.LS2_KINDS))
+    values: dict[str, Any] = {
+        "slot": slots,
+        "offset": before + slots * 8,
+        "word": raw,
+        "lane": ((slots - start) // width).astype(np.uint32),
+        "time": layout.LS2_RECORD["time"].of(raw).astype(np.uint32),
+        "event_id": layout.LS2_RECORD["event"].of(raw).astype(np.uint32),
+        "token": layout.LS2_RECORD["token"].of(raw).astype(np.uint32),
+    }
+    return table_of(
+        LS2_RECORDS,
+        values,
+        kind=Column.array(kind.astype(np.int32), dictionary=kinds),
+        payload=Column.array(payload, valid=has_payload),
+    )

@@ -16,8 +16,10 @@ from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.grid import Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, Outputs, turns_of
 from lanescope.devices.cuda.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
+from lanescope.devices.cuda.records import table_of
+from lanescope.devices.cuda.schema import PROTON_ENTRIES
 from lanescope.errors import InputError
-from lanescope.trace import Table
+from lanescope.trace import Column, Dictionary, Table
 
 Words32 = npt.NDArray[np.uint32]
 
@@ -318,6 +320,23 @@ class ProtonBuffer:
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of entries."""
-        from lanescope.devices.cuda.records import PROTON_ENTRIES, proton_entries
-
         return PROTON_ENTRIES.name, lambda before: proton_entries(self, before)
+
+
+def proton_entries(buffer: ProtonBuffer, before: int) -> Table:
+    """Return the entries of all rings of a Proton file, in the order in which they were written."""
+    stored, ring = buffer.stored()
+    slots = buffer.slots_of(ring, stored)
+    tag, low = buffer.words[slots].astype(np.uint64), buffer.words[slots + 1]
+    names = Dictionary(["scope", "async", "mark", "metric", "unknown"])
+    values: dict[str, Any] = {
+        "slot": slots,
+        "offset": before + slots * 4,
+        "lane": ring.astype(np.uint32),
+        "time": PROTON_ENTRY["time_high"].of(tag) << np.uint64(32) | low,
+        "scope": PROTON_ENTRY["scope"].of(tag).astype(np.uint32),
+        "is_end": PROTON_ENTRY["is_end"].of(tag) == 1,
+        "value_type": PROTON_ENTRY["value_type"].of(tag).astype(np.uint32),
+    }
+    kind = np.minimum(PROTON_ENTRY["type"].of(tag), 4).astype(np.int32)
+    return table_of(PROTON_ENTRIES, values, type=Column.array(kind, dictionary=names))

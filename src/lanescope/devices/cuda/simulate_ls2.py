@@ -49,7 +49,7 @@ from lanescope.devices.cuda.layout import (
     LS2_FLOAT,
 )
 from lanescope.devices.cuda.planted import planted
-from lanescope.devices.cuda.simulate import files, groups_of
+from lanescope.devices.cuda.simulated import files, groups_of
 from lanescope.errors import UsageError
 
 _TOKENS = layout.LS2_RECORD["token"].mask

@@ -13,7 +13,7 @@ from lanescope.devices.cuda import encode_proton
 from lanescope.devices.cuda.encode_proton import Entries, ProtonSetup
 from lanescope.devices.cuda.kernel import EVENTS, I64, LOAD_K, LOAD_V, STORE, Kernel, Random, Setup, run
 from lanescope.devices.cuda.layout import ASYNC, BEGIN, END, FINALIZE, INSTANT, MARK, METRIC, PROTON, SCOPE
-from lanescope.devices.cuda.simulate import files, groups_of
+from lanescope.devices.cuda.simulated import files, groups_of
 from lanescope.errors import UsageError
 
 #: Cycles a microsecond of the simulated SMs, and how far their counters lie apart.
@@ -26,7 +26,7 @@ _ENTRY_NS, _EXIT_NS, _COPY_NS = 400, 600, 2000
 def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     """Make a file of Proton and its truth; ``simulate.simulate`` describes both. A group is one warp here."""
     refused = ("unfinished", "no_finalize", "two_writers", "clock_step", "holes", "corrupt", "crossing", "stray_ends")
-    for name in (*refused, "reruns", "slots", "cap", "ring", "clock64", "payload"):
+    for name in (*refused, "reruns", "slots", "cap", "ring", "clock64", "payload", "refused"):
         if options[name]:
             raise UsageError(f"option {name} is not for the proton layout", hint="leave it out")
     kernel = run(Setup.of({**options, "tick": 1, "wrap": False}), Random(seed))

@@ -14,6 +14,8 @@ from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.clocks import Timeline
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
 from lanescope.devices.cuda.lanes import I64, U32, Decoded, turns_of
+from lanescope.devices.cuda.records import strided_records
+from lanescope.devices.cuda.schema import RECORDS
 from lanescope.devices.cuda.store import Store, Words, store_of
 from lanescope.devices.cuda.tirx import TirxBuffer, find_stride, header
 from lanescope.errors import UsageError
@@ -183,6 +185,4 @@ class StridedBuffer:
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of words."""
-        from lanescope.devices.cuda.records import RECORDS, strided_records
-
         return RECORDS.name, lambda before: strided_records(self.words.whole(), self.tirx, self.format, before)
