@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.cuda import formats, names
+from lanescope.devices.cuda import formats, make, names
 from lanescope.devices.cuda.content import content_in, content_of
-from lanescope.devices.cuda.family import MAX_MHZ
-from lanescope.devices.cuda.layout import SHORT_NAMES
-from lanescope.devices.cuda.make import Maker
+from lanescope.devices.cuda.layout import MAX_MHZ, SHORT_NAMES
 from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Trace
@@ -97,7 +95,7 @@ class CudaDecoder:
         else:
             content = content_in(main.reader(), main.size)
         buffer = formats.read(content, self._options)
-        return Maker(self._capture, self._options, self._names, buffer, content).batches()
+        return make.batches(self._capture, self._options, self._names, buffer, content)
 
 
 def _is_count(value: Any) -> bool:

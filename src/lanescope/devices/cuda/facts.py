@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda import names
+from lanescope.devices.cuda.making import Making
 from lanescope.devices.cuda.schema import BUFFERS
-
-if TYPE_CHECKING:
-    from lanescope.devices.cuda.make import Maker
 
 I64 = npt.NDArray[np.int64]
 
@@ -23,18 +19,18 @@ TWO_WRITERS_SHARE = 0.01
 _MORE_ROOM = 1.5
 
 
-def inputs(maker: Maker) -> int:
+def inputs(making: Making) -> int:
     """Add the files of the capture; return the id of the buffer's."""
-    builder, capture = maker.builder, maker.capture
+    builder, capture = making.builder, making.capture
     main = capture.main
     input_id = builder.input(
         capture=capture.name,
         path=main.path,
-        size=maker.content.size,
+        size=making.content.size,
         sha256=main.sha256,
         family="cuda",
-        format=maker.buffer.format,
-        options={name: value for name, value in maker.options.items() if value is not None},
+        format=making.buffer.format,
+        options={name: value for name, value in making.options.items() if value is not None},
     )
     beside = capture.parts.get(names.PART)
     if beside is not None:
@@ -47,7 +43,7 @@ def inputs(maker: Maker) -> int:
             family="cuda",
             format="event-names",
         )
-        lost = 0 if maker.names.usable else beside.size
+        lost = 0 if making.names.usable else beside.size
         builder.account(
             input_id=part,
             layer=0,
@@ -57,33 +53,33 @@ def inputs(maker: Maker) -> int:
             decoded=beside.size - lost,
             lost=lost,
         )
-        builder.stat("cuda_bad_names", int(not maker.names.usable), input_id=part)
+        builder.stat("cuda_bad_names", int(not making.names.usable), input_id=part)
     return input_id
 
 
-def clocks(maker: Maker) -> I64:
+def clocks(making: Making) -> I64:
     """Add the clocks and their anchors; return the clock of each lane, int64 [lanes]."""
-    builder, buffer, device = maker.builder, maker.buffer, maker.device
-    _host(maker)
+    builder, buffer, device = making.builder, making.buffer, making.device
+    _host(making)
     if not buffer.in_cycles:
         bits = 64 if buffer.is_full_clock else buffer.stamp_bits
         clock = builder.clock(
-            name=buffer.clock, device=device, frequency=_TIMER_HZ, counter_bits=bits, tick_step=maker.step
+            name=buffer.clock, device=device, frequency=_TIMER_HZ, counter_bits=bits, tick_step=making.step
         )
         if buffer.is_full_clock:
-            builder.anchor(clock_id=clock, ticks=maker.t0, ts=0, error_ns=maker.step)
-        elif maker.options["anchor"] is not None or maker.options["host_anchor"] is not None:
+            builder.anchor(clock_id=clock, ticks=making.t0, ts=0, error_ns=making.step)
+        elif making.options["anchor"] is not None or making.options["host_anchor"] is not None:
             # Only the full counter is the same in two captures: 32 bits of it name a moment every 4.29 s.
             full = builder.clock(name="globaltimer", device=device, frequency=_TIMER_HZ, counter_bits=64)
-            builder.anchor(clock_id=full, ticks=maker.t0, ts=0, error_ns=maker.step)
-        return np.full(len(maker.grid), clock, np.int64)
-    timeline = maker.timeline
+            builder.anchor(clock_id=full, ticks=making.t0, ts=0, error_ns=making.step)
+        return np.full(len(making.grid), clock, np.int64)
+    timeline = making.timeline
     if timeline is not None:
         full = builder.clock(name="globaltimer", device=device, frequency=_TIMER_HZ, counter_bits=64)
-        errors = timeline.error_ns[maker.placed]
+        errors = timeline.error_ns[making.placed]
         error = int(errors.max()) if len(errors) and (errors >= 0).all() else None
-        builder.anchor(clock_id=full, ticks=maker.t0, ts=0, error_ns=error)
-    sm = np.zeros(len(maker.grid), np.int64) if maker.grid.sm is None else maker.grid.sm
+        builder.anchor(clock_id=full, ticks=making.t0, ts=0, error_ns=error)
+    sm = np.zeros(len(making.grid), np.int64) if making.grid.sm is None else making.grid.sm
     units, first, row = np.unique(sm, return_index=True, return_inverse=True)
     ids = []
     for unit, lane in zip(units.tolist(), first.tolist(), strict=True):
@@ -92,122 +88,122 @@ def clocks(maker: Maker) -> I64:
             device=f"{device} SM {unit}" if unit >= 0 else device,
             frequency=None if timeline is None else timeline.frequency_hz,
             counter_bits=64 if buffer.is_full_clock else buffer.stamp_bits,
-            tick_step=maker.step,
+            tick_step=making.step,
         )
         if timeline is not None and timeline.error_ns[lane] >= 0:
             builder.anchor(
                 clock_id=clock,
                 ticks=int(timeline.origin[lane]),
-                ts=int(timeline.zero[lane]) - maker.t0,
+                ts=int(timeline.zero[lane]) - making.t0,
                 error_ns=int(timeline.error_ns[lane]),
             )
         ids.append(clock)
     return np.array(ids, np.int64)[row]
 
 
-def _host(maker: Maker) -> None:
+def _host(making: Making) -> None:
     """Add the host's readings of its own clock and the GPU's timer."""
-    given = maker.options["host_anchor"]
-    anchors = [given] if given is not None else list(maker.buffer.describe().get("anchors", ()))
-    if not anchors or maker.is_unplaced:
+    given = making.options["host_anchor"]
+    anchors = [given] if given is not None else list(making.buffer.describe().get("anchors", ()))
+    if not anchors or making.is_unplaced:
         return
     # Hosts agree on the Unix time; how well, the error says. Traces that count from its epoch are joined to it too.
-    clock = maker.builder.clock(name="unix", device="", frequency=_TIMER_HZ)
+    clock = making.builder.clock(name="unix", device="", frequency=_TIMER_HZ)
     for ticks, unix, error in anchors:
-        stated = None if error is None else int(error) + (maker.step or 0)
-        maker.builder.anchor(clock_id=clock, ticks=unix, ts=ticks - maker.t0, error_ns=stated)
+        stated = None if error is None else int(error) + (making.step or 0)
+        making.builder.anchor(clock_id=clock, ticks=unix, ts=ticks - making.t0, error_ns=stated)
 
 
-def add(maker: Maker) -> None:
+def add(making: Making) -> None:
     """Add the stats of the whole buffer, its row of details and its accounting."""
-    _lane_stats(maker)
-    _clock_stats(maker)
-    _describe(maker)
-    _account(maker)
+    _lane_stats(making)
+    _clock_stats(making)
+    _describe(making)
+    _account(making)
 
 
-def _lane_stats(maker: Maker) -> None:
-    summary, options = maker.summary, maker.options
-    maker.stat("cuda_empty_lane", int(np.count_nonzero(~maker.known)))
+def _lane_stats(making: Making) -> None:
+    summary, options = making.summary, making.options
+    making.stat("cuda_empty_lane", int(np.count_nonzero(~making.known)))
     after = int(summary["after_finalize"].sum())
-    maker.stat("cuda_after_finalize", after)
+    making.stat("cuda_after_finalize", after)
     if options["multi"] == "ignore":
-        maker.stat("cuda_ignored", after)
+        making.stat("cuda_ignored", after)
     # Holes and a second launch bring stray ends and steps back of their own, and so does a ring.
     alone = (summary["launches"] == 1) & (summary["missing"] == 0)
     pairs = summary["slices"] - summary["open"]
     strays = np.maximum(summary["backward"], summary["unmatched"])
     many = strays > np.maximum(1, TWO_WRITERS_SHARE * pairs)
-    maker.stat("cuda_two_writers", int(np.count_nonzero(alone & many)))
+    making.stat("cuda_two_writers", int(np.count_nonzero(alone & many)))
     finalized = summary["finalizes"] > 0
     if finalized.any():
         left = (summary["records"] > 0) & ~finalized & (summary["full"] == 0)
-        maker.stat("cuda_unfinalized_lane", int(np.count_nonzero(left)))
-    if maker.grid.lost is not None:
-        maker.stat("cuda_lost", int(maker.grid.lost.sum()))
+        making.stat("cuda_unfinalized_lane", int(np.count_nonzero(left)))
+    if making.grid.lost is not None:
+        making.stat("cuda_lost", int(making.grid.lost.sum()))
 
 
-def _clock_stats(maker: Maker) -> None:
-    summary, options, buffer = maker.summary, maker.options, maker.buffer
+def _clock_stats(making: Making) -> None:
+    summary, options, buffer = making.summary, making.options, making.buffer
     wraps, wrap = int(summary["wraps"].sum()), 1 << buffer.stamp_bits
-    maker.stat("cuda_wrap", wraps)
-    maker.stat("cuda_backward", int(summary["backward"].sum()))
-    jumps = np.where(maker.turns.sure, 0, summary["jumps"]) if maker.turns.sure is not None else summary["jumps"]
-    doubtful = 0 if maker.turns.doubtful is None else int(np.count_nonzero(maker.turns.doubtful))
+    making.stat("cuda_wrap", wraps)
+    making.stat("cuda_backward", int(summary["backward"].sum()))
+    jumps = np.where(making.turns.sure, 0, summary["jumps"]) if making.turns.sure is not None else summary["jumps"]
+    doubtful = 0 if making.turns.doubtful is None else int(np.count_nonzero(making.turns.doubtful))
     # Without readings of the whole counter all lanes share one doubt.
-    maker.stat("cuda_epoch_ambiguous", int(jumps.sum()) + (doubtful if buffer.is_full_clock else min(doubtful, 1)))
-    if maker.timeline is not None:
-        maker.stat("cuda_clock_contradicts", int(np.count_nonzero(maker.timeline.contradicts)))
-        maker.stat("cuda_rate_estimated", int(maker.timeline.is_estimated))
-    maker.stat("cuda_unplaced_sms", int(maker.is_unplaced))
+    making.stat("cuda_epoch_ambiguous", int(jumps.sum()) + (doubtful if buffer.is_full_clock else min(doubtful, 1)))
+    if making.timeline is not None:
+        making.stat("cuda_clock_contradicts", int(np.count_nonzero(making.timeline.contradicts)))
+        making.stat("cuda_rate_estimated", int(making.timeline.is_estimated))
+    making.stat("cuda_unplaced_sms", int(making.is_unplaced))
     launch_ns = options["launch_ns"]
     if buffer.is_full_clock or buffer.in_cycles:
         return
     used = summary["records"] > 0
     if launch_ns is not None and used.any():
         extent = int(summary["max"][used].max() - summary["min"][used].min())
-        maker.stat("cuda_wrap_undecidable", int(launch_ns >= wrap))
-        maker.stat("cuda_launch_disagrees", int(abs(launch_ns - extent) > wrap // 2))
+        making.stat("cuda_wrap_undecidable", int(launch_ns >= wrap))
+        making.stat("cuda_launch_disagrees", int(abs(launch_ns - extent) > wrap // 2))
     elif launch_ns is None:
-        maker.stat("cuda_wrap_unproven", wraps)
+        making.stat("cuda_wrap_unproven", wraps)
 
 
-def _describe(maker: Maker) -> None:
-    described = dict(maker.buffer.describe())
+def _describe(making: Making) -> None:
+    described = dict(making.buffer.describe())
     described.pop("anchors", None)
     described.pop("device", None)
     room = described.pop("room", None)
-    full = bool(maker.summary["full"].any()) or (maker.grid.lost is not None and bool(maker.grid.lost.any()))
-    full |= bool(maker.grid.refused)
-    maker.builder.append(
+    full = bool(making.summary["full"].any()) or (making.grid.lost is not None and bool(making.grid.lost.any()))
+    full |= bool(making.grid.refused)
+    making.builder.append(
         BUFFERS.name,
-        input_id=maker.input_id,
-        num_blocks=maker.grid.num_blocks,
-        num_groups=maker.grid.num_groups,
-        slots=maker.buffer.slots,
-        t0_ticks=maker.t0,
+        input_id=making.input_id,
+        num_blocks=making.grid.num_blocks,
+        num_groups=making.grid.num_groups,
+        slots=making.buffer.slots,
+        t0_ticks=making.t0,
         suggested_slots=room(_MORE_ROOM) if full and room is not None else None,
         **described,
     )
 
 
-def _account(maker: Maker) -> None:
-    content, buffer = maker.content, maker.buffer
+def _account(making: Making) -> None:
+    content, buffer = making.content, making.buffer
     slots, unit = buffer.slots, buffer.unit_bytes
-    behind = content.size - maker.before - slots * unit
-    understood, lost = buffer.account(maker.summary)
-    maker.builder.account(
-        input_id=maker.input_id,
+    behind = content.size - making.before - slots * unit
+    understood, lost = buffer.account(making.summary)
+    making.builder.account(
+        input_id=making.input_id,
         layer=0,
         unit="byte",
         unit_bytes=1,
         total=content.size,
         decoded=slots * unit,
-        filler=maker.before,
+        filler=making.before,
         lost=behind,
     )
-    maker.builder.account(
-        input_id=maker.input_id,
+    making.builder.account(
+        input_id=making.input_id,
         layer=1,
         unit="slot",
         unit_bytes=unit,
@@ -216,11 +212,11 @@ def _account(maker: Maker) -> None:
         filler=slots - understood - lost,
         lost=lost,
     )
-    refused = maker.grid.refused
+    refused = making.grid.refused
     if refused is not None:
-        begun = int(np.count_nonzero(maker.known))
-        maker.builder.account(
-            input_id=maker.input_id,
+        begun = int(np.count_nonzero(making.known))
+        making.builder.account(
+            input_id=making.input_id,
             layer=0,
             scope="producer",
             unit="lane",
@@ -229,8 +225,8 @@ def _account(maker: Maker) -> None:
             decoded=begun,
             lost=refused,
         )
-    end = maker.before + slots * unit
-    maker.stat("cuda_trailing_bytes", behind, offset=end)
-    maker.stat("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)
-    for name, count, slot in buffer.stats(maker.summary):
-        maker.stat(name, count, offset=None if slot is None else maker.before + slot * unit)
+    end = making.before + slots * unit
+    making.stat("cuda_trailing_bytes", behind, offset=end)
+    making.stat("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)
+    for name, count, slot in buffer.stats(making.summary):
+        making.stat(name, count, offset=None if slot is None else making.before + slot * unit)

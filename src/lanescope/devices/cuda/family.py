@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _NPY = b"\x93NUMPY"
 _LS2 = b"LSPROBE2"
-#: No counter is faster.
-MAX_MHZ = 100_000
 
 
 def _threads(text: str) -> tuple[int, ...]:
@@ -41,6 +39,8 @@ def _anchor(text: str) -> tuple[int, int, int | None]:
 
 
 def _frequency(text: str) -> float:
+    from lanescope.devices.cuda.layout import MAX_MHZ
+
     value = float(text)
     if not 1 <= value <= MAX_MHZ:
         raise ValueError(f"it is not between 1 and {MAX_MHZ}")

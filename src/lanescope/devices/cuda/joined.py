@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda import layout, links
+from lanescope.devices.cuda.buffer import Special
 from lanescope.devices.cuda.lanes import I64, Decoded
-from lanescope.devices.cuda.schema import LINKS, REGIONS
+from lanescope.devices.cuda.making import Making
+from lanescope.devices.cuda.schema import LINKS, MARKS, REGIONS
 from lanescope.trace import Column, Flag
-
-if TYPE_CHECKING:
-    from lanescope.devices.cuda.buffer import Special
-    from lanescope.devices.cuda.make import Maker
 
 Mask = npt.NDArray[np.bool_]
 
@@ -26,11 +22,11 @@ class Joined:
     """Adds the rows of lanes that the core knows only as instants.
 
     Args:
-        maker: whose trace it is.
+        making: whose trace it is.
     """
 
-    def __init__(self, maker: Maker) -> None:
-        self._maker = maker
+    def __init__(self, making: Making) -> None:
+        self._making = making
 
     def add(self, decoded: Decoded, first_slice: int) -> Mask:
         """Add rows for everything that is no instant; return what is one, bool [instants].
@@ -41,7 +37,7 @@ class Joined:
         """
         rows = decoded.instants
         stray = rows["is_end"] != 0
-        special = self._maker.buffer.special(rows.lane, rows["index"])
+        special = self._making.buffer.special(rows.lane, rows["index"])
         kind = np.where(stray, layout.INSTANT, special.kind)
         self._regions(decoded, special, (kind == layout.ASYNC_BEGIN) | (kind == layout.ASYNC_END), kind)
         self._flows(decoded, special, (kind == layout.FLOW_OUT) | (kind == layout.FLOW_IN), kind, first_slice)
@@ -52,36 +48,36 @@ class Joined:
         at = np.flatnonzero(where)
         if not len(at):
             return
-        maker, rows = self._maker, decoded.instants
+        making, rows = self._making, decoded.instants
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         launch, tick, flags = rows["launch"][at].astype(np.int64), rows["tick"][at], rows["flags"][at]
         key = ((lane * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
         pairs = links.pair(key, kind[at] == layout.ASYNC_END)
-        ts = maker.lane_ns(lane, tick) - maker.t0
+        ts = making.lane_ns(lane, tick) - making.t0
         self._strays(at[pairs.unmatched], decoded, special)
         begin, end = pairs.begin, pairs.end
         if not len(begin):
             return
         is_open = end < 0
-        last = maker.end[lane[begin]] - maker.t0
+        last = making.end[lane[begin]] - making.t0
         stop = np.where(is_open, np.maximum(last, ts[begin]), ts[end])
         found = flags[begin] | np.where(is_open, 0, flags[end] & ~np.uint32(Flag.AFTER_GAP)).astype(np.uint32)
-        full = maker.summary["full"][lane[begin]] != 0
+        full = making.summary["full"][lane[begin]] != 0
         negative = ~is_open & (stop < ts[begin])
         found |= np.where(is_open, np.uint32(Flag.OPEN_END), np.uint32(0))
         found |= np.where(is_open & full, np.uint32(Flag.TRUNCATED), np.uint32(0))
         found |= np.where(negative, np.uint32(Flag.NEGATIVE), np.uint32(0))
         found |= np.where(pairs.doubtful, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
         closed = ~is_open & ~negative
-        step = maker.step
-        if step is not None and maker.timeline is None:
+        step = making.step
+        if step is not None and making.timeline is None:
             found |= np.where(closed & (stop - ts[begin] < 2 * step), np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
-        qualities = maker.builder.dictionary("slices", "quality")
-        quality = np.where(pairs.doubtful, qualities.code("inferred"), qualities.code(maker.best_quality))
+        qualities = making.builder.dictionary("slices", "quality")
+        quality = np.where(pairs.doubtful, qualities.code("inferred"), qualities.code(making.best_quality))
         lanes, row = np.unique(lane[begin], return_inverse=True)
-        tracks = np.array([maker.tree.asynchronous(number) for number in lanes.tolist()], np.int64)
+        tracks = np.array([making.tree.asynchronous(number) for number in lanes.tolist()], np.int64)
         dur = np.where(closed, stop - ts[begin], 0)
-        first = maker.builder.append(
+        first = making.builder.append(
             "slices",
             track_id=tracks[row],
             ts=ts[begin],
@@ -100,9 +96,9 @@ class Joined:
         slot = special.slot[at]
         count = len(begin)
         begins, ends = Column.array(slot[begin]), Column.array(np.where(is_open, 0, slot[end]), valid=~is_open)
-        grid, of = maker.grid, lane[begin]
+        grid, of = making.grid, lane[begin]
         sm = {} if grid.sm is None else {"sm": np.maximum(grid.sm[of], 0), "sm_valid": grid.sm[of] >= 0}
-        maker.builder.append(
+        making.builder.append(
             REGIONS.name,
             slice_id=first + np.arange(count),
             launch=launch[begin],
@@ -112,9 +108,9 @@ class Joined:
             token=special.token[at][begin],
             begin_slot=begins,
             end_slot=ends,
-            payload=maker.payload(begins),
-            end_payload=maker.payload(ends),
-            resolution_ns=maker.resolution(dur, closed),
+            payload=making.payload(begins),
+            end_payload=making.payload(ends),
+            resolution_ns=making.resolution(dur, closed),
             **sm,
         )
         for mask, stat in (
@@ -128,33 +124,31 @@ class Joined:
         """Count ends of asynchronous regions that nothing began; they are kept as instants."""
         if not len(at):
             return
-        maker, rows = self._maker, decoded.instants
+        making, rows = self._making, decoded.instants
         lane = rows.lane[at].astype(np.int64)
-        dictionary = maker.builder.names
+        dictionary = making.builder.names
         events = rows["event"][at].astype(np.int64)
-        code = {n: dictionary.code(f"end {maker.event_name(n)}?") for n in np.unique(events).tolist()}
-        first = maker.builder.append(
+        code = {n: dictionary.code(f"end {making.event_name(n)}?") for n in np.unique(events).tolist()}
+        first = making.builder.append(
             "instants",
-            track_id=maker.tree.lane[lane],
-            ts=maker.lane_ns(lane, rows["tick"][at]) - maker.t0,
+            track_id=making.tree.lane[lane],
+            ts=making.lane_ns(lane, rows["tick"][at]) - making.t0,
             ts_ticks=rows["tick"][at],
             name=np.array([code[n] for n in events.tolist()], np.int32),
             category="unmatched_end",
-            quality=maker.best_quality,
+            quality=making.best_quality,
             flags=rows["flags"][at],
         )
-        from lanescope.devices.cuda.schema import MARKS
-
         slot = Column.array(special.slot[at])
-        maker.builder.append(
+        making.builder.append(
             MARKS.name,
             instant_id=first + np.arange(len(at)),
             launch=rows["launch"][at],
-            block=maker.grid.block[lane],
-            group=maker.grid.group[lane],
+            block=making.grid.block[lane],
+            group=making.grid.group[lane],
             event_id=events,
             slot=slot,
-            payload=maker.payload(slot),
+            payload=making.payload(slot),
         )
         self._count("cuda_end_unmatched", np.arange(len(at)), at, decoded, special)
 
@@ -162,11 +156,11 @@ class Joined:
         at = np.flatnonzero(where)
         if not len(at):
             return
-        maker, rows = self._maker, decoded.instants
+        making, rows = self._making, decoded.instants
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         launch = rows["launch"][at].astype(np.int64)
-        ts = maker.lane_ns(lane, rows["tick"][at]) - maker.t0
-        block = maker.grid.block[lane]
+        ts = making.lane_ns(lane, rows["tick"][at]) - making.t0
+        block = making.grid.block[lane]
         # Lanes of one block follow each other, so its number does not have to rise.
         blocks = np.cumsum(np.diff(block, prepend=block[:1]) != 0)
         key = (launch * _EVENTS + event) * _TOKENS + special.token[at]
@@ -177,19 +171,19 @@ class Joined:
             return
         around = links.enclosing(decoded.slices, rows.lane[at], rows["index"][at])
         src, dst = around[cause], around[effect]
-        first = maker.builder.append(
+        first = making.builder.append(
             "flows",
             kind="signal",
-            src_track=maker.tree.lane[lane[cause]],
+            src_track=making.tree.lane[lane[cause]],
             src_ts=ts[cause],
-            dst_track=maker.tree.lane[lane[effect]],
+            dst_track=making.tree.lane[lane[effect]],
             dst_ts=ts[effect],
             src_slice=np.where(src >= 0, first_slice + src, 0),
             src_slice_valid=src >= 0,
             dst_slice=np.where(dst >= 0, first_slice + dst, 0),
             dst_slice_valid=dst >= 0,
         )
-        maker.builder.append(
+        making.builder.append(
             LINKS.name,
             flow_id=first + np.arange(len(effect)),
             block=block[effect],
@@ -203,27 +197,27 @@ class Joined:
         at = np.flatnonzero(where)
         if not len(at):
             return
-        maker, rows = self._maker, decoded.instants
+        making, rows = self._making, decoded.instants
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         owners, row = np.unique(lane * _EVENTS + event, return_inverse=True)
         tracks = np.array(
             [
-                maker.tree.counter(owner // _EVENTS, owner % _EVENTS, maker.event_name(owner % _EVENTS))
+                making.tree.counter(owner // _EVENTS, owner % _EVENTS, making.event_name(owner % _EVENTS))
                 for owner in owners.tolist()
             ],
             np.int64,
         )
-        maker.builder.append(
+        making.builder.append(
             "counters",
             track_id=tracks[row],
-            ts=maker.lane_ns(lane, rows["tick"][at]) - maker.t0,
-            value=maker.buffer.values(special.slot[at], special.token[at]),
+            ts=making.lane_ns(lane, rows["tick"][at]) - making.t0,
+            value=making.buffer.values(special.slot[at], special.token[at]),
         )
 
     def _names(self, events: I64) -> npt.NDArray[np.int32]:
-        maker = self._maker
+        making = self._making
         used, row = np.unique(events, return_inverse=True)
-        codes = np.array([maker.builder.names.code(maker.event_name(n)) for n in used.tolist()], np.int32)
+        codes = np.array([making.builder.names.code(making.event_name(n)) for n in used.tolist()], np.int32)
         found: npt.NDArray[np.int32] = codes[row]
         return found
 
@@ -231,8 +225,8 @@ class Joined:
         """Count records, given as places in ``at``, with the place of the first."""
         if not len(which):
             return
-        maker, row = self._maker, int(at[which].min())
+        making, row = self._making, int(at[which].min())
         lane = decoded.instants.lane[row : row + 1]
-        ts = int(maker.lane_ns(lane, decoded.instants["tick"][row : row + 1])[0]) - maker.t0
-        offset = maker.before + int(special.slot[row]) * maker.buffer.unit_bytes
-        maker.stat(stat, len(which), offset=offset, ts=ts)
+        ts = int(making.lane_ns(lane, decoded.instants["tick"][row : row + 1])[0]) - making.t0
+        offset = making.before + int(special.slot[row]) * making.buffer.unit_bytes
+        making.stat(stat, len(which), offset=offset, ts=ts)

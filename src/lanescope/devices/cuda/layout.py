@@ -16,6 +16,8 @@ KINDS = {BEGIN: "begin", END: "end", INSTANT: "instant", FINALIZE: "finalize"}
 #: Width of the stamps' counter: ``%globaltimer_lo`` counts nanoseconds and wraps every 4.294967296 s.
 STAMP_BITS = 32
 STAMP_WRAP = 1 << STAMP_BITS
+#: No counter is faster.
+MAX_MHZ = 100_000
 
 _TIRX = "apache/tvm at 5d4dc87: python/tvm/tirx/bench.py, python/tvm/backend/cuda/cpp/instrument.py"
 

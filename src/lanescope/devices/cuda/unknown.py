@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.lanes import Decoded
+from lanescope.devices.cuda.making import Making
 from lanescope.devices.cuda.schema import LANES
-
-if TYPE_CHECKING:
-    from lanescope.devices.cuda.make import Maker
 
 I64 = npt.NDArray[np.int64]
 
 
-def overruns(maker: Maker) -> None:
+def overruns(making: Making) -> None:
     """Add a gap behind each lane that had no more room."""
-    summary = maker.summary
+    summary = making.summary
     full = np.flatnonzero(summary["full"])
     if not len(full):
         return
     is_open = summary["open"][full]
-    lost = maker.grid.lost
+    lost = making.grid.lost
     exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
-    last = maker.lane_ns(full, summary["last"][full]) - maker.t0
-    ended = maker.extent.ended[full] & exact
-    maker.builder.append(
+    last = making.lane_ns(full, summary["last"][full]) - making.t0
+    ended = making.extent.ended[full] & exact
+    making.builder.append(
         "gaps",
-        track_id=maker.tree.lane[full],
+        track_id=making.tree.lane[full],
         ts=last,
-        dur=np.where(ended, np.maximum(maker.end[full] - maker.t0 - last, 0), 0),
+        dur=np.where(ended, np.maximum(making.end[full] - making.t0 - last, 0), 0),
         dur_valid=ended,
         cause="overrun",
         lost_count=np.where(exact, lost[full], is_open) if lost is not None else is_open,
         lost_count_valid=exact | (is_open > 0),
-        input_id=maker.input_id,
+        input_id=making.input_id,
     )
     if not exact.all():
         # What a probe counted itself needs no guess.
         first = int(last[exact.argmin()])
-        maker.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
-        maker.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=first)
+        making.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
+        making.stat("cuda_lost_at_least", int(is_open[~exact].sum()), ts=first)
 
 
-def missing(maker: Maker, decoded: Decoded) -> None:
+def missing(making: Making, decoded: Decoded) -> None:
     """Add a gap for each run of positions without a readable record."""
     rows = decoded.gaps
     lane, index = rows["lane"].astype(np.int64) + decoded.base, rows["index"]
@@ -53,61 +51,61 @@ def missing(maker: Maker, decoded: Decoded) -> None:
         return
     tick = rows["tick"]
     resumed = rows["dur"] >= 0
-    has_time = maker.summary["records"][lane] > 0
-    ts = np.where(has_time, maker.lane_ns(lane, tick) - maker.t0, 0)
-    dur = maker.lane_ns(lane, tick + np.maximum(rows["dur"], 0)) - maker.t0 - ts
+    has_time = making.summary["records"][lane] > 0
+    ts = np.where(has_time, making.lane_ns(lane, tick) - making.t0, 0)
+    dur = making.lane_ns(lane, tick + np.maximum(rows["dur"], 0)) - making.t0 - ts
     absent = rows["missing"].astype(np.int64)
     lost, empty = absent, absent - rows["bad"]
     cause = np.where(rows["bad"] > 0, "bad_bytes", "hole")
-    ring = maker.buffer.overwritten
+    ring = making.buffer.overwritten
     if ring is not None:
         # Position 0 stands for all that was overwritten, from the lane's begin on.
         overrun = (index == 0) & (ring[lane] > 0)
-        assert maker.grid.lost is not None
-        lost = np.where(overrun, absent - 1 + maker.grid.lost[lane], absent)
+        assert making.grid.lost is not None
+        lost = np.where(overrun, absent - 1 + making.grid.lost[lane], absent)
         empty = empty - overrun
         cause = np.where(overrun, "overrun", cause)
-        begun = overrun & maker.placed[lane]
-        dur = np.where(begun, dur + np.maximum(ts - (maker.begin[lane] - maker.t0), 0), dur)
-        ts = np.where(begun, np.minimum(maker.begin[lane] - maker.t0, ts), ts)
-    causes = maker.builder.dictionary("gaps", "cause")
+        begun = overrun & making.placed[lane]
+        dur = np.where(begun, dur + np.maximum(ts - (making.begin[lane] - making.t0), 0), dur)
+        ts = np.where(begun, np.minimum(making.begin[lane] - making.t0, ts), ts)
+    causes = making.builder.dictionary("gaps", "cause")
     codes = np.zeros(len(cause), np.int32)
     for text in ("bad_bytes", "hole", "overrun"):
         if (cause == text).any():
             codes[cause == text] = causes.code(text)
-    maker.builder.append(
+    making.builder.append(
         "gaps",
-        track_id=maker.tree.lane[lane],
+        track_id=making.tree.lane[lane],
         ts=ts,
         dur=np.where(resumed, dur, 0),
         dur_valid=resumed,
         cause=codes,
         lost_count=lost,
-        input_id=maker.input_id,
-        first_offset=maker.offsets(lane, index),
+        input_id=making.input_id,
+        first_offset=making.offsets(lane, index),
     )
     if (empty > 0).any():
         at = int((empty > 0).argmax())
-        maker.stat(
+        making.stat(
             "cuda_hole",
             int(empty.sum()),
-            offset=int(maker.offsets(lane[at : at + 1], index[at : at + 1])[0]),
-            ts=int(rows["tick"][at] - maker.t0) if has_time[at] and not maker.buffer.in_cycles else None,
+            offset=int(making.offsets(lane[at : at + 1], index[at : at + 1])[0]),
+            ts=int(rows["tick"][at] - making.t0) if has_time[at] and not making.buffer.in_cycles else None,
         )
 
 
-def lane_details(maker: Maker) -> None:
+def lane_details(making: Making) -> None:
     """Add the coverage and the details of every lane that anything is known of."""
-    summary, grid, tree = maker.summary, maker.grid, maker.tree
-    used = np.flatnonzero(maker.placed)
+    summary, grid, tree = making.summary, making.grid, making.tree
+    used = np.flatnonzero(making.placed)
     if len(used):
-        maker.builder.append(
+        making.builder.append(
             "coverage",
             track_id=tree.lane[used],
-            ts=maker.begin[used] - maker.t0,
-            dur=maker.end[used] - maker.begin[used],
+            ts=making.begin[used] - making.t0,
+            dur=making.end[used] - making.begin[used],
         )
-    known = np.flatnonzero(maker.known)
+    known = np.flatnonzero(making.known)
     if not len(known):
         return
     has_time = summary["records"][known] > 0
@@ -125,10 +123,10 @@ def lane_details(maker: Maker) -> None:
             columns[f"{name}_valid"] = grid.counted[known]
 
     def time(name: str) -> I64:
-        return maker.lane_ns(known, summary[name][known]) - maker.t0
+        return making.lane_ns(known, summary[name][known]) - making.t0
 
     finalized = summary["finalizes"][known] > 0
-    maker.builder.append(
+    making.builder.append(
         LANES.name,
         track_id=tree.lane[known],
         block=grid.block[known],
