@@ -48,6 +48,16 @@ void lanescope::bind::check(nb::module_& m) {
             },
             "disciplines"_a.noconvert(), "Say what all tracks so far promise: 0 nothing, 1 disjoint, 2 nested.")
         .def(
+            "prepare",
+            [](::check::Sweep& self, const Ints& longest, const Bytes& whole) {
+                if (longest.size() != self.lanes() || whole.size() != self.lanes()) {
+                    throw nb::value_error("columns of different lengths");
+                }
+                self.prepare(span_of(longest), span_of(whole));
+            },
+            "longest"_a.noconvert(), "whole"_a.noconvert(),
+            "Say, by track: the longest slice that need not be kept, and whether to leave its rows out.")
+        .def(
             "add_gaps",
             [](::check::Sweep& self, const Ints& track, const Ints& end) {
                 if (track.size() != end.size()) throw nb::value_error("columns of different lengths");
@@ -96,22 +106,24 @@ void lanescope::bind::check(nb::module_& m) {
             },
             "Return the rows that were not kept so far and that a row to come may clash with.")
         .def(
-            "sums",
+            "results",
             [](const ::check::Sweep& self, const Array<int64_t>& covered, const Array<int64_t>& longest,
-               const Array<uint8_t>& whole) {
+               const Array<uint8_t>& late, const Array<uint8_t>& whole) {
                 const size_t n = self.lanes();
-                if (covered.size() != n || longest.size() != n || whole.size() != n) {
+                if (covered.size() != n || longest.size() != n || late.size() != n || whole.size() != n) {
                     throw nb::value_error("outputs of wrong length");
                 }
                 for (size_t lane = 0; lane < n; ++lane) {
-                    const auto sums = self.sums(lane);
-                    covered.data()[lane] = sums.covered;
-                    longest.data()[lane] = sums.longest;
-                    whole.data()[lane] = self.is_whole(lane) ? 1 : 0;
+                    const auto result = self.result(lane);
+                    covered.data()[lane] = result.covered;
+                    longest.data()[lane] = result.longest;
+                    late.data()[lane] = result.is_late ? 1 : 0;
+                    whole.data()[lane] = result.is_whole ? 1 : 0;
                 }
             },
-            "covered"_a.noconvert(), "longest"_a.noconvert(), "whole"_a.noconvert(),
-            "Fill, by track: time covered, the longest slice not kept, whether its rows must be looked at as a whole.")
+            "covered"_a.noconvert(), "longest"_a.noconvert(), "late"_a.noconvert(), "whole"_a.noconvert(),
+            "Fill, by track: time covered, the longest slice not kept, whether a gap came too late, whether its rows "
+            "must be looked at as a whole.")
         .def_prop_ro("lanes", &::check::Sweep::lanes, "Tracks so far.")
         .def_prop_ro("rows", &::check::Sweep::rows, "Rows so far.")
         .def_prop_ro("first", &::check::Sweep::first, "The first begin; beyond the last end when there is none.")

@@ -143,7 +143,7 @@ def _ordered(draw):
     return [*found, builder.finish()]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(_ordered())
 def test_batches_whose_lanes_come_in_order(batches):
     same(watched(batches)[0], check.run(Trace.concat(batches)))
@@ -263,24 +263,29 @@ def test_what_cannot_be_told_in_passing_is_looked_at_again():
     late, early = TraceBuilder(TimeBase()), TraceBuilder(TimeBase())
     for builder in (late, early):
         builder.track("lane", kind="lane", role="core")
-        builder.append("slices", track_id=0, ts=[0, 40], dur=10, name="a")
+        builder.append("slices", track_id=0, ts=[0, 20, 40], dur=[5, 10, 5], name="a")
     recorded = [late.batch()]
-    late.append("gaps", track_id=0, ts=15, dur=5, cause="overrun")
+    late.append("gaps", track_id=0, ts=5, dur=5, cause="overrun")
     late.append("instants", track_id=0, ts=60, name="i")
     recorded.append(late.finish())
     too_long = [early.batch()]
     early.append("coverage", track_id=0, ts=0, dur=9)
     too_long.append(early.finish())
-    for batches, code in (
-        (_one_lane([rows[1], rows[0], rows[2], (45, 1)], cuts=(1, 2)), "LS101"),
-        (_one_lane(rows, cuts=(1,), ts_ticks=[5, 9, 7]), "LS301"),
-        (recorded, "LS104"),
-        (too_long, "LS102"),
+    for batches, code, kept in (
+        (_one_lane([rows[1], rows[0], rows[2], (45, 1)], cuts=(1, 2)), "LS101", 4),
+        (_one_lane(rows, cuts=(1,), ts_ticks=[5, 9, 7]), "LS301", 3),
+        (recorded, "LS104", 1),
+        (too_long, "LS102", 1),
     ):
-        found, looked = watched(batches)
+        watch = check.Watch()
+        for batch in batches:
+            watch.add(batch)
+        found = watch.findings(lambda batches=batches: batches)
         same(found, check.run(Trace.concat(batches)))
         assert code in {finding.code for finding in found}
-        assert looked
+        assert _kept(watch)["slices"] == kept
+        with pytest.raises(InputError):  # it does look again
+            watched(batches, again=[])
 
 
 def test_many_open_slices_are_looked_at_again():

@@ -35,10 +35,12 @@ struct Rows {
     std::span<const uint32_t> flags;  // empty: none is set
 };
 
-// Sums over the slices of one lane. They hold for a lane that need not be looked at as a whole.
-struct Sums {
+// What is known of a lane after a sweep. Sums hold unless the lane must be looked at as a whole.
+struct Result {
     int64_t covered;  // time that slices cover; wraps beyond 63 bits
     int64_t longest;  // the longest of those that were not kept
+    bool is_late;     // a gap came after rows that may be the first after it
+    bool is_whole;    // all rows must be looked at, whatever their order
 };
 
 // Goes once over the rows of one table.
@@ -48,7 +50,8 @@ struct Sums {
 // come in order of begin make that possible in one pass: when a row comes, all rows that it can clash with and that
 // began before it have come, and those that have ended cannot clash any more.
 //
-// What cannot be decided in one pass marks the lane: all of its rows must be looked at, in whatever order they are.
+// Where the order says nothing, the lane must be looked at as a whole. Where only a gap came too late, a second sweep that
+// knows all gaps from the start finds what the first could not.
 class Sweep {
   public:
     // points: the table is one of instants. judged: flags for which a row is kept.
@@ -56,6 +59,10 @@ class Sweep {
 
     // Say what the tracks promise; those that are known already stay what they are.
     void add_lanes(std::span<const Discipline> all);
+
+    // Say, before the first row, from which length on slices of each lane are kept, and which lanes to leave out as
+    // they are looked at as a whole: what a first sweep told.
+    void prepare(std::span<const int64_t> longest, std::span<const uint8_t> whole);
 
     // Say where gaps end, before the rows of the batch with which they came.
     void add_gaps(std::span<const int64_t> track, std::span<const int64_t> end);
@@ -72,8 +79,7 @@ class Sweep {
 
     size_t lanes() const { return lanes_.size(); }
     int64_t rows() const { return rows_; }
-    Sums sums(size_t lane) const { return {static_cast<int64_t>(lanes_[lane].covered), lanes_[lane].longest}; }
-    bool is_whole(size_t lane) const;
+    Result result(size_t lane) const;
 
     // The first begin and the last end of all rows; the first is the larger one when there was none.
     int64_t first() const { return first_; }
@@ -91,27 +97,30 @@ class Sweep {
     };
 
     struct Lane {
+        int64_t begin = kLowest;         // of the latest row
+        int64_t reach = kLowest;         // the furthest end
+        uint64_t covered = 0;
+        int64_t longest = 0;
+        int64_t most = kHighest;         // longer slices are kept
+        int64_t ticks_before = kLowest;  // the highest of the rows that begin before the latest
+        int64_t ticks_here = kLowest;    // and of those that begin with it
+        int64_t gap = kHighest;          // the earliest end of a gap that no row has reached
+        int64_t latest = -1;             // the latest row that takes time
         Discipline discipline;
         bool is_whole = false;
+        bool is_late = false;
         bool is_unordered = false;  // of points: matters only where there are ticks or gaps
         bool has_ticks = false;
         bool has_gaps = false;
+        bool is_after_gap = false;  // the latest row
         bool is_latest_kept = true;
-        int64_t begin = kLowest;         // of the latest row
-        int64_t reach = kLowest;         // the furthest end
-        int64_t latest = -1;             // the latest row that takes time
-        int64_t ticks_before = kLowest;  // the highest of the rows that begin before the latest
-        int64_t ticks_here = kLowest;    // and of those that begin with it
-        int64_t after_gap = kLowest;     // rows that begin here come first after a gap
-        int64_t longest = 0;
-        uint64_t covered = 0;
         std::vector<Open> open;     // of a nested lane, by end, the earliest last
         std::vector<int64_t> gaps;  // ends that no row has reached, a heap with the earliest in front
     };
 
-    bool is_after_gap(Lane& lane, int64_t begin) const;
-    bool falls(Lane& lane, int64_t begin, int64_t ticks) const;
-    bool clashes(Lane& lane, int64_t begin, int64_t end, bool is_kept);
+    bool is_whole(const Lane& lane) const;
+    static bool reaches_gap(Lane& lane, int64_t begin);
+    bool clashes(Lane& lane, int64_t row, int64_t begin, int64_t end, bool is_kept);
     void keep(int64_t row);
 
     bool points_;
@@ -124,7 +133,6 @@ class Sweep {
 
     // The batch at hand.
     int64_t base_ = 0;
-    int64_t row_ = 0;
     size_t kept_ = 0;
     std::span<uint8_t> keep_;
 };

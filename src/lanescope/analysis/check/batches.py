@@ -10,8 +10,9 @@ batch is at hand. The others are kept; rules see a trace of them, with sums in p
 * The first row after a gap is kept when the gap comes before the row does.
 * Shares need the time that slices cover, and gaps need the first and the last time of the trace: those are summed.
 
-Where that does not hold (rows out of order, ticks that fall, a gap that comes late, a slice longer than the coverage
-that comes last), the lane is looked at as a whole: all of its rows are kept, in a second pass over the batches.
+Where a lane is out of order, its ticks fall, or too much is open on it, it is looked at as a whole: all of its rows are
+kept, in a second pass over the batches. A gap that comes late, and coverage that turns out shorter than a slice, take a
+second pass too, but one that keeps no more than the first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from lanescope._native import core
 from lanescope.analysis.check.examine import examine, rules
 from lanescope.analysis.check.lane import recorded
 from lanescope.analysis.check.model import Evidence, Finding, Subject
-from lanescope.analysis.intervals import Ints, measure
+from lanescope.analysis.intervals import INT64_MAX, Ints, measure
 from lanescope.analysis.lanes import known_ends
 from lanescope.analysis.tree import Tree
 from lanescope.errors import InputError
@@ -42,8 +43,6 @@ _OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE | Flag.OPEN_END | Flag.TRUNCA
 
 #: Tables that are small, or that rules read as a whole.
 _SMALL = ("gaps", "coverage", "stats", "accounting")
-
-_DISCIPLINES = ("free", "disjoint", "nested")
 
 _NO_INTS = np.empty(0, np.int64)
 _NO_FLAGS = np.empty(0, np.uint32)
@@ -118,8 +117,7 @@ class Watch:
         """Return what ``run`` finds in the batches joined, once the last one has passed.
 
         Args:
-            again: returns the same rows again, in batches of any size; called only if lanes must be looked at as a
-                whole.
+            again: returns the same rows again, in batches of any size; called only if once was not enough.
             select: codes, or beginnings of codes, of the rules to apply; empty: all.
             ignore: codes to leave out.
 
@@ -131,19 +129,18 @@ class Watch:
         tree = Tree(self._shared["tracks"])
         small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
         slices, instants = self._swept.values()
-        slices.settle(len(tree), longest=recorded(tree, small["coverage"]) if "coverage" in small else None)
-        instants.settle(len(tree))
-        if slices.whole.any() or instants.whole.any():
+        longest = recorded(tree, small["coverage"]) if "coverage" in small else np.full(len(tree), INT64_MAX, np.int64)
+        if slices.settle(longest) | instants.settle(longest):
             if self._batches == 1:
                 return examine(Subject(Trace.concat(again())), chosen)
-            self._look_again(again())
+            self._look_again(again(), longest)
         kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
         kept["flows"] = self._flows.joined()
         rows = {name: positions for name, (positions, _) in kept.items()}
         tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
         tables["flows"] = _renumbered(tables["flows"], rows["slices"])
-        seen = np.array([*slices.window, *instants.window, *self._counters], np.int64)
-        subject = _Kept(Trace(self._time, tables), tree, seen, slices.covered, slices.whole)
+        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
+        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
         return [_placed(finding, rows) for finding in examine(subject, chosen)]
 
     def _add_lanes(self, tracks: Table) -> None:
@@ -152,12 +149,8 @@ class Watch:
         if len(tracks) == known:
             return
         self._tree = None
-        disciplines = np.zeros(len(tracks), np.uint8)
-        is_lane = tracks["kind"] == "lane"
-        for number, word in enumerate(_DISCIPLINES):
-            disciplines[is_lane & (tracks["discipline"] == word)] = number
         for swept in self._swept.values():
-            swept.sweep.add_lanes(disciplines)
+            swept.sweep.add_lanes(_disciplines(tracks))
         if self._gaps:
             tree = self._tree = Tree(tracks)
             above = {step for track in range(known, len(tree)) for step in tree.ancestors(track)}
@@ -182,20 +175,22 @@ class Watch:
         for swept in self._swept.values():
             swept.sweep.add_gaps(np.ascontiguousarray(lanes), np.ascontiguousarray(end))
 
-    def _look_again(self, batches: Iterable[Trace]) -> None:
-        """Keep all rows of the lanes that must be looked at as a whole."""
-        seen = dict.fromkeys(self._swept, 0)
+    def _look_again(self, batches: Iterable[Trace], longest: Ints) -> None:
+        """Keep what a sweep finds that knows from the start what the first one has found out."""
+        first = self._swept
+        tracks = self._shared["tracks"]
+        self._swept = {spec.name: _Swept(spec, whole=first[spec.name].whole) for spec in _SWEPT}
         for swept in self._swept.values():
-            swept.rows.drop(swept.whole)
+            swept.sweep.add_lanes(_disciplines(tracks))
+            swept.sweep.prepare(longest, swept.whole.view(np.uint8))
+        if self._gaps:
+            group, end = map(np.concatenate, zip(*self._gaps, strict=True))
+            rows, lanes = Tree(tracks).spread(group)
+            self._gaps_end(lanes, end[rows])
         for batch in batches:
             for name, swept in self._swept.items():
-                table = batch.tables()[name]
-                if swept.whole.any():
-                    track = table["track_id"]
-                    mine = np.flatnonzero(_among(track, swept.whole))
-                    swept.rows.add(seen[name] + mine, table, mine)
-                seen[name] += len(table)
-        if any(seen[name] != swept.sweep.rows for name, swept in self._swept.items()):
+                swept.add(batch.tables()[name])
+        if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
             raise InputError(
                 "the second reading gave other rows than the first", hint="does something still write to it?"
             )
@@ -214,17 +209,14 @@ class _Rows:
         self._tables: list[Table] = []
 
     def add(self, positions: Ints, table: Table, rows: Ints) -> None:
-        """Keep the ``rows`` of ``table``, which stand at ``positions``."""
-        if len(rows):
-            self._positions.append(positions)
-            self._tables.append(Table(self._spec, {name: table.column(name).take(rows) for name in self._spec.names}))
-
-    def drop(self, whole: Mask) -> None:
-        """Let go of the rows on some tracks (bool [tracks])."""
-        positions, table = self.joined()
-        self._positions, self._tables = [], []
-        rest = np.flatnonzero(~_among(table["track_id"], whole))
-        self.add(positions[rest], table, rest)
+        """Keep the ``rows`` of ``table``, rising, which stand at ``positions``."""
+        if not len(rows):
+            return
+        columns = {name: table.column(name) for name in self._spec.names}
+        if len(rows) < len(table):
+            columns = {name: column.take(rows) for name, column in columns.items()}
+        self._positions.append(positions)
+        self._tables.append(Table(self._spec, columns))
 
     def joined(self) -> tuple[Ints, Table]:
         """Return where the rows stood, rising, and the rows."""
@@ -232,26 +224,32 @@ class _Rows:
             return _NO_INTS, Table.empty(self._spec)
         positions = np.concatenate(self._positions)
         table = Table.concat(self._tables)
-        sort = np.argsort(positions)
+        if (positions[1:] > positions[:-1]).all():
+            return positions, table
+        sort = np.argsort(positions, kind="stable")  # fast where rising runs follow each other
         return positions[sort], table.take(sort)
 
 
 class _Swept:
     """A table of which every row is looked at once.
 
+    Args:
+        spec: its columns that rules read.
+        whole: bool [tracks], the tracks of which all rows are kept, if that is known already.
+
     Attributes:
-        sweep: decides which rows to keep.
-        rows: those.
-        whole: bool [tracks], the tracks to look at as a whole; after ``settle``.
+        sweep: decides which rows of the others to keep.
+        rows: what is kept.
+        whole: the tracks that rules must see as a whole; after ``settle``.
         covered: int64 [tracks], time that the slices of the others cover; after ``settle``.
     """
 
-    def __init__(self, spec: TableSpec) -> None:
+    def __init__(self, spec: TableSpec, whole: Mask | None = None) -> None:
         self._has_lengths = "dur" in spec.names
         self._judged = int(_OF_ALL | _OF_SLICES if self._has_lengths else _OF_ALL)
         self.sweep = core.CheckSweep(points=not self._has_lengths, judged=self._judged)
         self.rows = _Rows(spec)
-        self.whole: Mask = np.empty(0, np.bool_)
+        self.whole: Mask = np.empty(0, np.bool_) if whole is None else whole
         self.covered = _NO_INTS
         self._spec = spec
         self._open = _Rows(spec)  # not kept so far, but a later row may clash with them
@@ -270,7 +268,7 @@ class _Swept:
             length_ticks = _NOTHING  # that has been looked at
         flags = table.column("flags")
         is_judged = flags.constant_value is None or int(flags.constant_value) & self._judged
-        if self.sweep.sweep(
+        count = self.sweep.sweep(
             np.ascontiguousarray(table["track_id"]),
             np.ascontiguousarray(table["ts"]),
             *length,
@@ -279,7 +277,10 @@ class _Swept:
             *length_ticks,
             np.ascontiguousarray(flags.values) if is_judged else _NO_FLAGS,
             keep,
-        ):
+        )
+        if self.whole.any():
+            keep |= _among(table["track_id"], self.whole).view(np.uint8)
+        if count or self.whole.any():
             rows = np.flatnonzero(keep)
             self.rows.add(first + rows, table, rows)
             self._add_strays(table["track_id"][rows])
@@ -294,21 +295,20 @@ class _Swept:
         self._open.add(still[:split], waiting, np.searchsorted(positions, still[:split]))
         self._open.add(still[split:], table, still[split:] - first)
 
-    def settle(self, tracks: int, *, longest: Ints | None = None) -> None:
-        """Find out which tracks must be looked at as a whole.
+    def settle(self, longest: Ints) -> bool:
+        """Find out what cannot be told from the rows kept so far; return whether there is anything.
 
         Args:
-            tracks: how many there are.
-            longest: int64 [tracks], from which length on a slice would have had to be kept.
+            longest: int64 [tracks], slices that are longer have to be kept.
         """
-        whole = np.zeros(tracks, np.uint8)
-        self.covered, lengths = np.zeros(tracks, np.int64), np.zeros(tracks, np.int64)
-        self.sweep.sums(self.covered, lengths, whole)
+        tracks = len(longest)
+        self.covered, lengths = np.zeros((2, tracks), np.int64)
+        late, whole = np.zeros((2, tracks), np.uint8)
+        self.sweep.results(self.covered, lengths, late, whole)
         self.whole = whole.astype(np.bool_)
-        if longest is not None:
-            self.whole |= lengths > longest
         # Rows that came before their track did.
         self.whole[[track for track in self._strays if track < tracks]] = True
+        return bool((self.whole | (late != 0) | (lengths > longest)).any())
 
     @property
     def window(self) -> list[int]:
@@ -356,6 +356,15 @@ def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
     column = table.column(name)
     mask = _NOTHING[1] if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
     return np.ascontiguousarray(column.values), mask
+
+
+def _disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
+    """Return what the tracks promise as the sweep numbers it."""
+    found = np.zeros(len(tracks), np.uint8)
+    is_lane = tracks["kind"] == "lane"
+    for number, word in enumerate(("free", "disjoint", "nested")):
+        found[is_lane & (tracks["discipline"] == word)] = number
+    return found
 
 
 def _among(track: Ints, chosen: Mask) -> Mask:

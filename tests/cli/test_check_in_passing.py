@@ -1,0 +1,111 @@
+"""Captures that are checked while they are decoded: the same findings, whichever way the rows come."""
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lanescope import session
+from lanescope.devices.aie import decode
+from lanescope.exchange import perfetto
+
+CAPTURE = (
+    "--tiles",
+    "2",
+    "--records",
+    "3000",
+    "--overruns",
+    "2",
+    "--bad-headers",
+    "0.01",
+    "--zeros",
+    "40",
+    "--seed",
+    "5",
+)
+
+
+@pytest.fixture
+def capture(call, monkeypatch):
+    """Make a capture that lost packets, and have it decoded in many batches."""
+    assert call("sim", "aie", *CAPTURE, "-o", "run.bin").status == 0
+    monkeypatch.setattr(decode, "BATCH_ROWS", 300)
+    monkeypatch.setattr(decode.AieDecoder.__init__, "__kwdefaults__", {"block_bytes": 1 << 10})
+    assert sum(len(batch.slices) > 0 for batch in session.batches("run.bin")) > 5
+    return "run.bin"
+
+
+@pytest.fixture
+def expected(call, capture):
+    """What is found in the whole trace."""
+    findings = json.loads(call("check", capture, "--json").out)["findings"]
+    assert len({finding["code"] for finding in findings}) > 1
+    return findings
+
+
+@pytest.fixture
+def reading(monkeypatch):
+    """Return a function that gives commands the file as standard input, which they read once."""
+    with ExitStack() as stack:
+
+        def give(path):
+            file = stack.enter_context(Path(path).open("rb"))
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=file, isatty=lambda: False))
+
+        yield give
+
+
+def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
+    table = call("check", capture)
+    lines = [line.split("\t") for line in table.out.splitlines()]
+    assert lines[0] == ["severity", "code", "place", "ts", "count", "share_affected", "title", "detail"]
+    shares = ["" if finding["share_affected"] is None else finding["share_affected"] for finding in expected]
+    assert [line[:2] + line[4:5] + line[6:] for line in lines[1:]] == [
+        [finding["severity"], finding["code"], str(finding["count"]), finding["title"], finding["detail"]]
+        for finding in expected
+    ]
+    assert [float(line[5]) if line[5] else "" for line in lines[1:]] == shares
+    reading(capture)
+    assert call("check", "-").out.replace("\t-\t", "\trun.bin\t") == table.out
+    sarif = json.loads(call("check", capture, "--sarif").out)
+    assert len(sarif["runs"][0]["results"]) == len(expected)
+
+
+@pytest.mark.parametrize("name", ["run.bin", "-"])
+def test_convert_draws_what_is_in_the_whole(call, capture, expected, reading, name, monkeypatch):
+    drawn = []
+    write = perfetto.write
+
+    def seen(batches, out, *, findings, **options):
+        def table():
+            drawn.append(findings())
+            return drawn[0]
+
+        return write(batches, out, findings=table, **options)
+
+    monkeypatch.setattr(perfetto, "write", seen)
+    if name == "-":
+        reading(capture)
+    assert call("convert", name, "-o", "run.pftrace").status == 0
+    (table,) = drawn
+    assert [
+        (row["code"], row["severity"], row["detail"], row["count"], row["ts"], row["track"], row["share_affected"])
+        for row in table.rows()
+    ] == [
+        (
+            finding["code"],
+            finding["severity"],
+            finding["detail"],
+            finding["count"],
+            finding["place"]["ts"],
+            finding["place"]["track"],
+            finding["share_affected"],
+        )
+        for finding in expected
+    ]
+    assert [row["evidence_id"] for row in table.rows()] == [
+        next(iter(finding["evidence"]["sample"]), None) for finding in expected
+    ]
