@@ -1,6 +1,8 @@
 """Decoding a simulated dump gives what really happened, whatever was planted in it."""
 
+import struct
 from collections import Counter, defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import lanescope
 from lanescope.devices import settle
 from lanescope.devices.aie import decode
 from lanescope.devices.aie.family import FAMILY
-from lanescope.trace import Flag
+from lanescope.source import Capture
+from lanescope.trace import Flag, Trace
 
 FAULTS = (
     {},
@@ -172,6 +175,43 @@ def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
     lanes = Counter(many[0].tracks["parent_id"][many[0].slices["track_id"]].tolist())
     told = {s["track_id"]: lanes[s["track_id"]] for s in many[0].details["aie_segments"].rows() if s["mode"] == 0}
     assert sorted(told.values()) == sorted(len(r["slices"]["slot"]) for r in truth["recordings"] if r["mode"] == 0)
+
+
+class AsLateAsPossible:
+    """An executor whose work begins when somebody waits for it: what it reads must still be there."""
+
+    def __init__(self, _: int) -> None:
+        pass
+
+    def submit(self, function):
+        return SimpleNamespace(result=function)
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("blanks", [0, 5000])
+def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch, blanks):
+    """Of text, a block may hold nothing but blank lines: then nothing is begun, and the one before still runs."""
+    options = settle(FAMILY.sim_options, {"tiles": 3, "records": 4000}, what="the simulator")
+    data = next(iter(FAMILY.simulate(options, 4).files.values()))
+    lines = [b"%08x\n" % word for (word,) in struct.iter_unpack("<I", data)]
+    lines.insert(len(lines) // 3, b"\n" * blanks)
+    lines.insert(len(lines) // 2, b"\n" * blanks)
+    path = tmp_path / "run.txt"
+    path.write_bytes(b"".join(lines))
+    monkeypatch.setattr(decode, "_CORES", 2)
+    monkeypatch.setattr(decode, "_LARGE_BLOCK", 1)
+    found = []
+    for executor in (decode.ThreadPoolExecutor, AsLateAsPossible):
+        monkeypatch.setattr(decode, "ThreadPoolExecutor", executor)
+        with Capture(path) as capture:
+            decoder = decode.AieDecoder(capture, {}, block_bytes=2000)
+            batches = [batch for chunk in capture.main.chunks(2000) for batch in decoder.feed(chunk)]
+            found.append(Trace.concat([*batches, *decoder.finish()]))
+    for name, table in found[0].tables().items():
+        for column in table.spec.names:
+            assert np.array_equal(table[column], found[1].tables()[name][column]), (name, column)
 
 
 @pytest.mark.parametrize("is_shared", [True, False])

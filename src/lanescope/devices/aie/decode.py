@@ -316,16 +316,12 @@ class AieDecoder:
         return batches
 
     def _behind_waiting(self, words: U32) -> U32:
-        """Return the words that wait and those behind them, in memory that stays as it is until the next call but one.
-
-        The caller may fill its own buffer again while they are decoded.
-        """
+        """Return the words that wait and those behind them, in memory of our own: the caller fills its buffer again."""
         waiting = len(self._words)
         count = waiting + len(words)
         if len(self._blocks[0]) < count:
             self._blocks[0] = np.empty(count + 4 * core.AieScanner.LOOKAHEAD, np.uint32)
         block = self._blocks[0][:count]
-        self._blocks.reverse()
         block[:waiting], block[waiting:] = self._words, words
         return block
 
@@ -363,6 +359,8 @@ class AieDecoder:
             ]
             batches += self._start(todo, is_large=count >= _LARGE_BLOCK)
             done += taken
+        if done:  # by now nothing but this block is read
+            self._blocks.reverse()
         return batches, done
 
     def _start(self, todo: list[_Decoding], *, is_large: bool) -> list[Trace]:
