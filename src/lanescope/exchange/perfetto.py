@@ -326,8 +326,8 @@ class _Places:
 class _Parts:
     """Writes every batch on packet sequences of its own, then the descriptors of all tracks.
 
-    Batches are laid out and encoded side by side, also while the next ones are decoded, and written in their order. The
-    bytes do not depend on the number of threads.
+    Batches are laid out and compressed side by side, also while the next ones are decoded, and written in their order.
+    The packets do not depend on the number of threads.
     """
 
     def __init__(self, sink: _Sink) -> None:
