@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from lanescope import InputError, LanescopeError, devices, session, testing
 from lanescope.analysis import check
+from lanescope.analysis.check import batches as by_batch
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 from lanescope.trace.trace import SHARED
@@ -144,9 +145,11 @@ def _ordered(draw):
 
 
 @settings(max_examples=300, deadline=None)
-@given(_ordered())
-def test_batches_whose_lanes_come_in_order(batches):
-    same(watched(batches)[0], check.run(Trace.concat(batches)))
+@given(_ordered(), st.sampled_from((0, 3, 1 << 16)))
+def test_batches_whose_lanes_come_in_order(batches, trial):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_batch, "_TRIAL", trial)
+        same(watched(batches)[0], check.run(Trace.concat(batches)))
 
 
 @given(_ordered(), st.sampled_from(("LS1", "LS104", "LS301", "LS3")))
@@ -306,9 +309,18 @@ def test_other_rows_at_the_second_look_are_refused():
             watched(batches, again=other)
 
 
-def test_one_batch_is_judged_as_it_is():
-    batches = _one_lane([(20, 10), (0, 10), (5, 10)])[:1]
-    found, looked = watched(batches)
-    same(found, check.run(batches[0]))
-    assert found
+def test_one_batch_is_judged_as_it_is(monkeypatch):
+    batch = _one_lane([(20, 10), (0, 10), (5, 10)])[:1]
+    for trial, looks in ((1 << 16, False), (1, True)):
+        monkeypatch.setattr(by_batch, "_TRIAL", trial)
+        found, looked = watched(batch)
+        same(found, check.run(batch[0]))
+        assert found
+        assert looked == looks
+
+
+def test_a_first_batch_in_disorder_is_followed_by_others():
+    parts = _one_lane([(20, 10), (0, 10), (5, 10), (6, 50), (60, 1)], cuts=(2, 3))
+    found, looked = watched(parts)
+    same(found, check.run(Trace.concat(parts)))
     assert looked

@@ -44,6 +44,9 @@ _OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE | Flag.OPEN_END | Flag.TRUNCA
 #: Tables that are small, or that rules read as a whole.
 _SMALL = ("gaps", "coverage", "stats", "accounting")
 
+#: From so many slices of the first batch it is judged whether lanes come in order.
+_TRIAL = 1 << 16
+
 _NO_INTS = np.empty(0, np.int64)
 _NO_FLAGS = np.empty(0, np.uint32)
 _NOTHING = _NO_INTS, np.empty(0, np.uint8)
@@ -88,10 +91,20 @@ class Watch:
         self._gaps: list[tuple[Ints, Ints]] = []
         self._tree: Tree | None = None
         self._batches = 0
+        self._held: Trace | None = None  # the first: should it be the only one, passing over it gains nothing
 
     def add(self, batch: Trace) -> None:
-        """Look at the next batch; nothing refers to it afterwards."""
+        """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
+        if self._batches == 1 and _is_disordered(batch):
+            self._held = batch
+            return
+        if self._held is not None:
+            self._take(self._held)
+            self._held = None
+        self._take(batch)
+
+    def _take(self, batch: Trace) -> None:
         self._add_lanes(batch.tracks)
         self._time = batch.time
         self._shared = {name: getattr(batch, name) for name in SHARED}
@@ -126,6 +139,8 @@ class Watch:
             InputError: there were other rows the second time.
         """
         chosen = rules(select, ignore)
+        if self._held is not None:
+            return examine(Subject(self._held), chosen)
         tree = Tree(self._shared["tracks"])
         small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
         slices, instants = self._swept.values()
@@ -347,6 +362,16 @@ class _Kept(Subject):
         if not self._whole.any():
             return self._time_covered
         return np.where(self._whole, measure(self.slice_union, len(self.tree)), self._time_covered)
+
+
+def _is_disordered(batch: Trace) -> bool:
+    """Tell from its first slices whether a batch has lanes that must be looked at as a whole."""
+    trial, first = _Swept(_SWEPT[0]), _Rows(_SWEPT[0])
+    trial.sweep.add_lanes(_disciplines(batch.tracks))
+    rows = np.arange(min(len(batch.slices), _TRIAL))
+    first.add(rows, batch.slices, rows)
+    trial.add(first.joined()[1])
+    return trial.settle(np.full(len(batch.tracks), INT64_MAX, np.int64))
 
 
 def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
