@@ -556,8 +556,9 @@ class AieDecoder:
                 kept = events[events[:, _WHAT] != _SLOT]
                 kept[:, _OF] = shard.segments[kept[:, _OF]]
                 self._noted.append(kept)
-                is_gap = (kept[:, _WHAT] == _GAP) | (kept[:, _WHAT] == _OPEN_GAP)
-                self._derived.add_gaps(kept[is_gap][:, (_OF, _TICK)].tolist())
+                gaps = kept[_is_gap(kept)]
+                self._derived.add_gaps(gaps[:, (_OF, _TICK)].tolist())
+                self._add_gaps(gaps)
 
     def _add_segment(self, source: int, mode: int) -> None:
         """Make the group of a recording, and lanes for the slots that are known to watch something."""
@@ -635,7 +636,7 @@ class AieDecoder:
         events = np.concatenate(self._noted) if self._noted else np.empty((0, core.AIE_EVENT_COLUMNS), np.int64)
         groups = np.array(self._groups, np.int64)
         self._add_instants(events, columns)
-        self._add_gaps(events, columns, groups)
+        self._add_other_modes(columns, groups)
         self._add_coverage(events, columns, groups)
         self._add_segments(columns, notes, groups)
         self._add_stats(events, columns, notes)
@@ -674,34 +675,46 @@ class AieDecoder:
             flags=np.where(is_restart, np.uint32(Flag.AFTER_GAP), np.uint32(0)),
         )
 
-    def _add_gaps(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
-        """Gaps lie on the tile's group: they concern all its lanes."""
-        rows = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
-        others = np.flatnonzero(columns["mode"] == _RESERVED)
-        causes = self._builder.dictionary("gaps", "cause").codes((*schema.CAUSES, _OTHER_MODE))
-        segment = np.concatenate([rows[:, _OF], others])
-        if not len(segment):
+    def _add_gaps(self, gaps: I64) -> None:
+        """Add gaps as they are noted; they go out no later than what follows them.
+
+        They lie on the tile's group, as they concern all its lanes.
+        """
+        if not len(gaps):
             return
-        nothing = np.zeros_like(others)
-        begin = self._ts(np.concatenate([rows[:, _TICK], nothing]))
-        end = self._ts(np.concatenate([rows[:, _VALUE], nothing]))
-        lost = np.concatenate([rows[:, _LOST], nothing])
+        begin, end = self._ts(gaps[:, _TICK]), self._ts(gaps[:, _VALUE])
+        lost = gaps[:, _LOST]
         self._builder.append(
             "gaps",
-            track_id=groups[segment],
+            track_id=np.array(self._groups, np.int64)[gaps[:, _OF]],
             ts=begin,
             dur=end - begin,
-            dur_valid=np.concatenate([rows[:, _WHAT] == _GAP, nothing.astype(bool)]),
-            cause=causes[np.concatenate([rows[:, _DETAIL], np.full_like(others, len(schema.CAUSES))])],
+            dur_valid=gaps[:, _WHAT] == _GAP,
+            cause=self._builder.dictionary("gaps", "cause").codes(schema.CAUSES)[gaps[:, _DETAIL]],
             lost_count=lost,
             lost_count_valid=lost > 0,
             input_id=self._input,
-            first_offset=np.concatenate([rows[:, _OFFSET], columns["offset"][others]]),
+            first_offset=gaps[:, _OFFSET],
         )
+
+    def _add_other_modes(self, columns: Mapping[str, I64], groups: I64) -> None:
+        """A recording in a mode that nobody knows is one gap."""
+        others = np.flatnonzero(columns["mode"] == _RESERVED)
+        if len(others):
+            self._builder.append(
+                "gaps",
+                track_id=groups[others],
+                ts=0,
+                dur=None,
+                cause=_OTHER_MODE,
+                lost_count=None,
+                input_id=self._input,
+                first_offset=columns["offset"][others],
+            )
 
     def _add_coverage(self, events: I64, columns: Mapping[str, I64], groups: I64) -> None:
         """From Start to Stop, or to the last known cycle, without the gaps; only mode 0 tells of every cycle."""
-        gaps = events[(events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)]
+        gaps = events[_is_gap(events)]
         gaps = gaps[columns["mode"][gaps[:, _OF]] == 0]
         recorded = np.flatnonzero(columns["mode"] == 0)
         # In order of recording and time: what is known ends where a gap begins, and begins again where one ends.
@@ -824,6 +837,11 @@ def _tracks_of(events: I64) -> list[list[int]]:
     """Return the rows that begin recordings, or assert a slot for the first time."""
     rows: list[list[int]] = events[events[:, _WHAT] <= _SLOT].tolist()
     return rows
+
+
+def _is_gap(events: I64) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (events[:, _WHAT] == _GAP) | (events[:, _WHAT] == _OPEN_GAP)
+    return found
 
 
 def _counting(first: int, count: int) -> Column:
