@@ -53,15 +53,15 @@ aie::Points points_of(const Array<int64_t>& tick, const Array<int64_t>& count, c
 
 // Entries come from a Scanner, but nothing stops a caller from handing in others.
 void check(std::span<const aie::Entry> entries, size_t words) {
+    bool is_wrong = false;  // no branch in the loop: it is seen for every packet
     for (const aie::Entry& entry : entries) {
         const auto end = static_cast<int64_t>(entry.word) + entry.count;
         const bool is_packet = entry.run == static_cast<int32_t>(aie::Run::packet);
-        if (entry.word < 0 || entry.count < 1 || end > static_cast<int64_t>(words) ||
-            (is_packet && (entry.count != aie::kPacketWords || entry.source < 0)) ||
-            entry.source >= static_cast<int32_t>(aie::Scanner::kMaxSources)) {
-            throw nb::value_error("an entry lies outside the words");
-        }
+        is_wrong |= (entry.word < 0) | (entry.count < 1) | (end > static_cast<int64_t>(words)) |
+                    (is_packet & ((entry.count != aie::kPacketWords) | (entry.source < 0))) |
+                    (entry.source >= static_cast<int32_t>(aie::Scanner::kMaxSources));
     }
+    if (is_wrong) throw nb::value_error("an entry lies outside the words");
 }
 
 std::vector<std::tuple<int64_t, int64_t>> pairs(std::span<const aie::Tally> tallies) {

@@ -176,19 +176,16 @@ class Column:
         if len(columns) == 1:
             return columns[0]
         length = sum(len(column) for column in columns)
-        masks = [column.valid for column in columns]
         valid = None
-        if any(mask is not None for mask in masks):
-            valid = np.concatenate(
-                [np.ones(len(c), np.bool_) if m is None else m for c, m in zip(columns, masks, strict=True)]
-            )
+        if any(column.valid is not None for column in columns):
+            valid = np.concatenate([np.ones(len(c), np.bool_) if c.valid is None else c.valid for c in columns])
         first = columns[0]
         dictionary = first.dictionary
         if dictionary is not None and any(column.dictionary is not dictionary for column in columns):
             return Column._concat_texts(columns, valid)
-        constants = {repr(column.constant_value) for column in columns}
-        if first.constant_value is not None and len(constants) == 1:
-            column = Column.constant(first.constant_value, length, first.values.dtype, dictionary=dictionary)
+        constant = first.constant_value
+        if constant is not None and len({repr(column.constant_value) for column in columns}) == 1:
+            column = Column.constant(constant, length, first.values.dtype, dictionary=dictionary)
             column._valid = valid
             return column
         return Column.derived(
