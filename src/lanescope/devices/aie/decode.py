@@ -8,8 +8,9 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import itemgetter
@@ -54,8 +55,9 @@ BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 20
 #: Sources are dealt out to so many shards, which may be decoded side by side.
 SHARDS = core.AIE_PARTS
-#: Packets of a block that are worth several threads.
+#: Packets of a block that are worth several threads, and those that one of them takes at a time.
 _LARGE_BLOCK = 1 << 12
+_STEP = 1 << 12
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Entries of a scan: more than the packets of a block.
 _ENTRIES = 1 << 16
@@ -107,7 +109,7 @@ class _Lanes:
 
 @dataclass(slots=True, eq=False)
 class _Decoding:
-    """What a shard does, or has done, of a block.
+    """What a shard has to do of a block.
 
     Attributes:
         shard: the sources that it concerns.
@@ -115,6 +117,9 @@ class _Decoding:
         entries: int32 [m, 4], where in it their packets lie.
         base: offset of the block in a binary dump.
         offsets: int64 [n], of each word in text; empty else.
+        done: entries that are decoded.
+        noted: what the core noted of them.
+        is_full: whether there is no room for more.
     """
 
     shard: Shard
@@ -122,29 +127,55 @@ class _Decoding:
     entries: I32
     base: int
     offsets: I64
-    _result: Callable[[], tuple[int, I64]] | None = None
+    done: int = 0
+    noted: list[I64] = field(default_factory=list)
+    is_full: bool = False
 
-    def run(self, workers: ThreadPoolExecutor | None) -> None:
-        """Begin; without workers, also end."""
-        if workers is not None:
-            self._result = workers.submit(self._decode).result
-        else:
-            made = self._decode()
-            self._result = lambda: made
+    @property
+    def is_over(self) -> bool:
+        """Whether all entries are decoded."""
+        return self.done == len(self.entries)
 
-    def result(self) -> tuple[int, I64]:
-        """Return how many entries there was room for, and what the core noted."""
-        assert self._result is not None
-        return self._result()
+    def step(self) -> None:
+        """Decode the next few entries, as long as there is room."""
+        shard, entries = self.shard, self.entries[self.done : self.done + _STEP]
+        used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
+        self.done += used
+        self.noted.append(shard.take(*counts))
+        self.is_full = used < len(entries)
 
-    def rest(self, used: int) -> _Decoding:
-        """Return what is left to do behind that many entries."""
-        return _Decoding(self.shard, self.words, self.entries[used:], self.base, self.offsets)
+    def rest(self) -> _Decoding:
+        """Return what is left to do."""
+        return _Decoding(self.shard, self.words, self.entries[self.done :], self.base, self.offsets)
 
-    def _decode(self) -> tuple[int, I64]:
-        shard = self.shard
-        used, *counts = shard.timeline.decode(self.words, self.entries, self.base, self.offsets, *shard.outputs())
-        return used, shard.take(*counts)
+
+class _Work:
+    """What the shards have to do of a block, by whoever has time: the next steps of a shard wait for its last ones."""
+
+    def __init__(self, decodings: list[_Decoding]) -> None:
+        self.decodings = decodings
+        self._queue = deque(decodings)
+        self._helping: list[Future[None]] = []
+
+    def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
+        """Have others begin with it."""
+        self._helping = [helpers.submit(self._do) for _ in range(min(count, len(self.decodings) - 1))]
+
+    def finish(self) -> None:
+        """Do what is left, and wait for the others."""
+        self._do()
+        for helping in self._helping:
+            helping.result()
+
+    def _do(self) -> None:
+        while self._queue:
+            try:
+                decoding = self._queue.popleft()
+            except IndexError:  # somebody else was faster
+                return
+            decoding.step()
+            if not (decoding.is_over or decoding.is_full):
+                self._queue.append(decoding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,8 +256,8 @@ class AieDecoder:
 
         self._scanner = core.AieScanner()
         self._shards = [Shard(core.AieTimeline(self._tick_limit())) for _ in range(SHARDS)]
-        self._workers: ThreadPoolExecutor | None = None
-        self._running: list[_Decoding] = []
+        self._helpers: ThreadPoolExecutor | None = None
+        self._work = _Work([])
         self._waiting = bytearray()
         self._blocks = [np.empty(0, np.uint32) for _ in range(2)]
         self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
@@ -293,8 +324,8 @@ class AieDecoder:
                     batches.append(self._batch(full))
                 is_done, *counts = shard.timeline.finish(*shard.outputs())
                 self._take([(shard, shard.take(*counts))])
-        if self._workers is not None:
-            self._workers.shutdown()
+        if self._helpers is not None:
+            self._helpers.shutdown()
         self._flush(self._taken())
         self._report()
         return [*batches, self._builder.finish()]
@@ -364,22 +395,22 @@ class AieDecoder:
         return batches, done
 
     def _start(self, todo: list[_Decoding], *, is_large: bool) -> list[Trace]:
-        """Decode what a block holds, in threads if that is worth it; return a batch if one was full."""
+        """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
         full = self._make_room()
-        if is_large and len(todo) > 1 and self._workers is None and _CORES > 1:
-            self._workers = ThreadPoolExecutor(min(_CORES, SHARDS))
-        for decoding in todo:
-            decoding.run(self._workers if is_large else None)
-        self._running = todo
+        self._work = _Work(todo)
+        if is_large and len(todo) > 1 and _CORES > 1:
+            if self._helpers is None:
+                self._helpers = ThreadPoolExecutor(min(_CORES, SHARDS) - 1)
+            self._work.begin(self._helpers, _CORES - 1)
         return [] if full is None else [self._batch(full)]
 
     def _settle(self) -> list[Trace]:
-        """Wait for what runs, and see to what had no room; return the batches that were full."""
+        """End what was begun, and see to what had no room; return the batches that were full."""
         batches: list[Trace] = []
-        while self._running:
-            ran = [(decoding, *decoding.result()) for decoding in self._running]
-            self._take([(decoding.shard, noted) for decoding, _, noted in ran])
-            left = [decoding.rest(used) for decoding, used, _ in ran if used < len(decoding.entries)]
+        while todo := self._work.decodings:
+            self._work.finish()
+            self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
+            left = [decoding.rest() for decoding in todo if not decoding.is_over]
             batches += self._start(left, is_large=True)
         return batches
 
