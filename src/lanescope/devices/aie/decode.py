@@ -273,8 +273,7 @@ class AieDecoder:
         self._lanes = _Lanes()
         self._derived = Derived(self._builder, self._config, self._input, self._ts, self._add_track)
         self._modes: list[int] = []
-        room = core.AieTimeline.SLICE_ROOM
-        self._arena_rows = room + min(BATCH_ROWS // SHARDS, room + 4 * capture.main.size)
+        self._most_rows = core.AieTimeline.SLICE_ROOM + 4 * capture.main.size  # that anything but Repeats may bring
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         # Those of one block are decoded while the next ones are dealt out.
         self._dealt = [np.empty((SHARDS, _ENTRIES, 4), np.int32) for _ in range(2)]
@@ -410,8 +409,10 @@ class AieDecoder:
         while todo := self._work.decodings:
             self._work.finish()
             self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
+            self._work = _Work([])
             left = [decoding.rest() for decoding in todo if not decoding.is_over]
-            batches += self._start(left, is_large=True)
+            if left:
+                batches += self._start(left, is_large=True)
         return batches
 
     # --- slices -----------------------------------------------------------------------------------------------
@@ -421,18 +422,26 @@ class AieDecoder:
         busy = self._shards[: len(self._scanner.headers)]
         for shard in busy:
             if not shard.slices.columns:
-                shard.reserve(self._arena_rows)
+                self._reserve(shard, len(busy))
         return busy
+
+    def _reserve(self, shard: Shard, sharing: int) -> None:
+        """Reserve new arrays for one of so many shards."""
+        shard.reserve(core.AieTimeline.SLICE_ROOM + min(BATCH_ROWS // sharing, self._most_rows))
 
     def _make_room(self) -> list[_Rows] | None:
         """See to it that every shard can write; return the rows so far if they had to make room."""
         busy = self._busy()
-        rows = sum(shard.slices.used + shard.points.used for shard in busy)
-        if rows < BATCH_ROWS and all(shard.has_room for shard in busy):
+        arenas = [arena for shard in busy for arena in (shard.slices, shard.points)]
+        rows = sum(arena.used + arena.recent for arena in arenas)
+        has_room = rows <= BATCH_ROWS and all(shard.has_room for shard in busy)
+        for arena in arenas:
+            arena.recent = 0
+        if has_room:
             return None
         taken = self._taken()
         for shard in busy:
-            shard.reserve(self._arena_rows)
+            self._reserve(shard, len(busy))
         return taken
 
     def _taken(self) -> list[_Rows]:

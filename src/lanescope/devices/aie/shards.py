@@ -50,14 +50,22 @@ def _borrow(size: int) -> U8:
 
 
 class Arena:
-    """Rows as the core writes them, one array a column, filled over several calls."""
+    """Rows as the core writes them, one array a column, filled over several calls.
 
-    __slots__ = ("columns", "given", "used")
+    Attributes:
+        columns: what is left of the arrays since rows were given away.
+        used: rows of them that are written.
+        given: rows that were given away.
+        recent: rows that the last block brought: as many as the next one is likely to bring.
+    """
+
+    __slots__ = ("columns", "given", "recent", "used")
 
     def __init__(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
         self.columns = columns
         self.used = 0
         self.given = 0
+        self.recent = 0
 
     @classmethod
     def of(cls, rows: int, *dtypes: npt.DTypeLike) -> Arena:
@@ -69,6 +77,11 @@ class Arena:
     def room(self) -> int:
         """Rows that may still be written."""
         return len(self.columns[0]) - self.used
+
+    def add(self, rows: int) -> None:
+        """Count rows that were written."""
+        self.used += rows
+        self.recent += rows
 
     def rest(self) -> tuple[npt.NDArray[Any], ...]:
         """Return the free part of each array."""
@@ -108,8 +121,12 @@ class Shard:
 
     @property
     def has_room(self) -> bool:
-        """Whether the core would write anything; else new arrays have to be reserved."""
-        return self.slices.room >= self.timeline.SLICE_ROOM and self.points.room >= self.timeline.POINT_ROOM
+        """Whether a block like the last one fits; else new arrays are better reserved before it than amid it."""
+        slices, points = self.slices, self.points
+        return (
+            slices.room >= self.timeline.SLICE_ROOM + slices.recent
+            and points.room >= self.timeline.POINT_ROOM + points.recent
+        )
 
     def outputs(self) -> tuple[npt.NDArray[Any], ...]:
         """Return what the core writes to, in its order."""
@@ -117,6 +134,6 @@ class Shard:
 
     def take(self, slices: int, points: int, events: int) -> I64:
         """Count what was written; return a copy of what was noted."""
-        self.slices.used += slices
-        self.points.used += points
+        self.slices.add(slices)
+        self.points.add(points)
         return self.events[:events].copy()
