@@ -332,7 +332,9 @@ class _Swept:
 
     def _add_strays(self, tracks: Ints) -> None:
         """Note the tracks that are not known so far."""
-        self._strays.update(np.unique(tracks[tracks >= self.sweep.lanes]).tolist())
+        strays = tracks[tracks >= self.sweep.lanes]
+        if len(strays):
+            self._strays.update(np.unique(strays).tolist())
 
 
 class _Kept(Subject):

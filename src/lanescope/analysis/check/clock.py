@@ -72,7 +72,7 @@ def _suspect(subject: Subject) -> Iterator[Hit]:
         clock, ts = anchors["clock_id"][sort], anchors["ts"][sort]
         latest, first = highest_before(clock, ts)
         wrong = sort[~first & (ts < latest)]
-        for which in np.unique(anchors["clock_id"][wrong]).tolist():
+        for which in sorted(set(anchors["clock_id"][wrong].tolist())):
             mine = np.sort(wrong[anchors["clock_id"][wrong] == which])
             names = subject.trace.clocks["name"]
             name = names[which] if 0 <= which < len(names) else f"clock {which}"

@@ -116,7 +116,9 @@ def _after_gap(subject: Subject) -> Iterator[Hit]:
         lanes = tracks[sort]
         of_lane = {int(lanes[first]): rows[sort[first:last]] for first, last in pairwise(bounds(lanes))}
     for table in ("slices", "instants"):
-        found = np.union1d(subject.flagged(table, Flag.AFTER_GAP), _first_after(subject, table))
+        found, after = subject.flagged(table, Flag.AFTER_GAP), _first_after(subject, table)
+        if len(after):
+            found = np.union1d(found, after)
         for hit in subject.hits(table, found):
             mine = of_lane.get(hit.track_id if hit.track_id is not None else -1)
             yield hit if mine is None else _with_gaps(hit, gaps.take(mine))
