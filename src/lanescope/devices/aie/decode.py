@@ -132,13 +132,13 @@ class _Decoding:
     is_full: bool = False
 
     @property
-    def is_over(self) -> bool:
-        """Whether all entries are decoded."""
-        return self.done == len(self.entries)
+    def left(self) -> int:
+        """Entries that are not decoded yet."""
+        return len(self.entries) - self.done
 
-    def step(self) -> None:
-        """Decode the next few entries, as long as there is room."""
-        shard, entries = self.shard, self.entries[self.done : self.done + _STEP]
+    def step(self, count: int) -> None:
+        """Decode so many entries, as long as there is room."""
+        shard, entries = self.shard, self.entries[self.done : self.done + count]
         used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
         self.done += used
         self.noted.append(shard.take(*counts))
@@ -150,15 +150,20 @@ class _Decoding:
 
 
 class _Work:
-    """What the shards have to do of a block, by whoever has time: the next steps of a shard wait for its last ones."""
+    """What the shards have to do of a block, by whoever has time.
+
+    The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
+    """
 
     def __init__(self, decodings: list[_Decoding]) -> None:
         self.decodings = decodings
         self._queue = deque(decodings)
         self._helping: list[Future[None]] = []
+        self._step: int | None = None  # all that is left
 
     def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
         """Have others begin with it."""
+        self._step = _STEP
         self._helping = [helpers.submit(self._do) for _ in range(min(count, len(self.decodings) - 1))]
 
     def finish(self) -> None:
@@ -173,8 +178,8 @@ class _Work:
                 decoding = self._queue.popleft()
             except IndexError:  # somebody else was faster
                 return
-            decoding.step()
-            if not (decoding.is_over or decoding.is_full):
+            decoding.step(self._step or decoding.left)
+            if decoding.left and not decoding.is_full:
                 self._queue.append(decoding)
 
 
@@ -410,7 +415,7 @@ class AieDecoder:
             self._work.finish()
             self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
             self._work = _Work([])
-            left = [decoding.rest() for decoding in todo if not decoding.is_over]
+            left = [decoding.rest() for decoding in todo if decoding.left]
             if left:
                 batches += self._start(left, is_large=True)
         return batches
