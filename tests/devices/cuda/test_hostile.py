@@ -143,25 +143,25 @@ def test_more_bytes_than_the_file_had():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_give_the_rows_of_the_whole(seed, monkeypatch):
-    from lanescope.devices.cuda import make
+    from lanescope.devices.cuda import batches
 
     faults = dict.fromkeys(("two_writers", "clock_step", "holes", "corrupt", "crossing", "stray_ends", "reruns"), 1)
     simulation = simulate(
         seed, blocks=9, tiles=4, instants=True, wrap=seed % 2 == 1, slots=(0, 700)[seed > 3], **faults
     )
     whole = rows(decode_simulation(simulation))
-    monkeypatch.setattr(make, "PART_RECORDS", (40, 150)[seed % 2])
+    monkeypatch.setattr(batches, "PART_RECORDS", (40, 150)[seed % 2])
     assert rows(decode_simulation(simulation)) == whole
 
 
 @settings(max_examples=100)
 @given(wild(), st.integers(1, 30))
 def test_parts_of_any_words(words, limit):
-    from lanescope.devices.cuda import make
+    from lanescope.devices.cuda import batches
 
     whole = rows(decode(words))
-    before, make.PART_RECORDS = make.PART_RECORDS, limit
+    before, batches.PART_RECORDS = batches.PART_RECORDS, limit
     try:
         assert rows(decode(words)) == whole
     finally:
-        make.PART_RECORDS = before
+        batches.PART_RECORDS = before

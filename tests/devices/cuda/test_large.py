@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import lanescope
 from devices.cuda.helpers import buffer, simulate, stats
 from devices.cuda.test_hostile import wild
+from lanescope.devices.cuda import batches, encode, store, tirx
 from lanescope.devices.cuda import decode as decoding
-from lanescope.devices.cuda import encode, make, store, tirx
 from lanescope.errors import InputError
 from lanescope.source import Reader, Source, Spool
 from lanescope.trace import Trace
@@ -49,7 +49,7 @@ def differing(one: Trace, other: Trace) -> list[str]:
 
 def opened(path: Path, monkeypatch, **limits: int) -> Trace:
     with monkeypatch.context() as patch:
-        for module, name in ((decoding, "WHOLE_BYTES"), (store, "PIECE_WORDS"), (make, "PART_RECORDS")):
+        for module, name in ((decoding, "WHOLE_BYTES"), (store, "PIECE_WORDS"), (batches, "PART_RECORDS")):
             if name in limits:
                 patch.setattr(module, name, limits[name])
         return lanescope.open(path, "cuda", **({"layout": "warpscope", "cap": 400} if "warpscope" in path.name else {}))

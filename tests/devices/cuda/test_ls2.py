@@ -150,17 +150,17 @@ def test_raw_records_restore_the_buffer(seed):
 
 
 def test_parts_give_the_rows_of_the_whole(monkeypatch):
-    from lanescope.devices.cuda import make
+    from lanescope.devices.cuda import batches
 
     simulation = simulate(
         5, layout="ls2", blocks=9, groups=3, tiles=5, overflow=True, unfinished=2, holes=1, instants=True, wrap=True
     )
     words = np.frombuffer(simulation.files["attention.npy"][128:], "<u8")
     whole = lanescope.cuda.decode(words)
-    monkeypatch.setattr(make, "PART_RECORDS", 300)
-    batches = list(lanescope.cuda.batches(words))
-    assert len(batches) > 3
-    parts = lanescope.Trace.concat(batches)
+    monkeypatch.setattr(batches, "PART_RECORDS", 300)
+    several = list(lanescope.cuda.batches(words))
+    assert len(several) > 3
+    parts = lanescope.Trace.concat(several)
     for name, table in whole.tables().items():
         if name != "tracks":
             assert sorted(map(str, _plain(parts, name))) == sorted(map(str, _plain(whole, name))), name

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.cuda import formats, make, names
+from lanescope.devices.cuda import formats, names
+from lanescope.devices.cuda.batches import batches
 from lanescope.devices.cuda.content import content_in, content_of
 from lanescope.devices.cuda.layout import MAX_MHZ, SHORT_NAMES
 from lanescope.errors import UsageError
@@ -95,7 +96,7 @@ class CudaDecoder:
         else:
             content = content_in(main.reader(), main.size)
         buffer = formats.read(content, self._options)
-        return make.batches(self._capture, self._options, self._names, buffer, content)
+        return batches(self._capture, self._options, self._names, buffer, content)
 
 
 def _is_count(value: Any) -> bool:
