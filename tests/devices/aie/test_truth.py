@@ -9,7 +9,7 @@ import pytest
 
 import lanescope
 from lanescope.devices import settle
-from lanescope.devices.aie import decode
+from lanescope.devices.aie import decode, shards
 from lanescope.devices.aie.family import FAMILY
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
@@ -163,9 +163,9 @@ def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
     """Blocks are large enough here for the sources to be decoded side by side."""
     options = {"tiles": 5, "records": 80_000, "mode": mode, "overruns": 2}
     many, truth = [], None
-    for cores, step in ((1, decode._STEP), (4, 64)):
+    for cores, step in ((1, shards._STEP), (4, 64)):
         monkeypatch.setattr(decode, "_CORES", cores)
-        monkeypatch.setattr(decode, "_STEP", step)
+        monkeypatch.setattr(shards, "_STEP", step)
         trace, truth = simulated(9, **options)
         many.append(trace)
     assert sum(recording["packets"] for recording in truth["recordings"]) > 2 * decode._LARGE_BLOCK
@@ -203,7 +203,7 @@ def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch,
     path.write_bytes(b"".join(lines))
     monkeypatch.setattr(decode, "_CORES", 2)
     monkeypatch.setattr(decode, "_LARGE_BLOCK", 1)
-    monkeypatch.setattr(decode, "_STEP", 5)
+    monkeypatch.setattr(shards, "_STEP", 5)
     found = []
     for executor in (decode.ThreadPoolExecutor, AsLateAsPossible):
         monkeypatch.setattr(decode, "ThreadPoolExecutor", executor)

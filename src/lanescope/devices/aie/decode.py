@@ -8,9 +8,8 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import itemgetter
@@ -23,7 +22,6 @@ from lanescope._native import core
 from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.derived import Derived
 from lanescope.devices.aie.events import MODULES
-from lanescope.devices.aie.family import PROGRAM_FILES
 from lanescope.devices.aie.layout import (
     EVENT_PC,
     FLOW_KINDS,
@@ -36,7 +34,7 @@ from lanescope.devices.aie.layout import (
     module_name,
 )
 from lanescope.devices.aie.probe import BINARY, TEXT, is_text
-from lanescope.devices.aie.shards import Shard
+from lanescope.devices.aie.shards import Decoding, Shard, Work
 from lanescope.devices.aie.shift import column_shift
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Flag, TimeBase, TraceBuilder, ticks_to_ns
@@ -55,9 +53,8 @@ BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 20
 #: Sources are dealt out to so many shards, which may be decoded side by side.
 SHARDS = core.AIE_PARTS
-#: Packets of a block that are worth several threads, and those that one of them takes at a time.
+#: Packets of a block that are worth several threads.
 _LARGE_BLOCK = 1 << 12
-_STEP = 1 << 12
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Entries of a scan: more than the packets of a block.
 _ENTRIES = 1 << 16
@@ -105,82 +102,6 @@ class _Lanes:
             self.track = np.concatenate([self.track, np.full_like(self.track, -1)])
             self.name = np.concatenate([self.name, np.zeros_like(self.name)])
             self.category = np.concatenate([self.category, np.zeros_like(self.category)])
-
-
-@dataclass(slots=True, eq=False)
-class _Decoding:
-    """What a shard has to do of a block.
-
-    Attributes:
-        shard: the sources that it concerns.
-        words: uint32 [n], the block.
-        entries: int32 [m, 4], where in it their packets lie.
-        base: offset of the block in a binary dump.
-        offsets: int64 [n], of each word in text; empty else.
-        done: entries that are decoded.
-        noted: what the core noted of them.
-        is_full: whether there is no room for more.
-    """
-
-    shard: Shard
-    words: U32
-    entries: I32
-    base: int
-    offsets: I64
-    done: int = 0
-    noted: list[I64] = field(default_factory=list)
-    is_full: bool = False
-
-    @property
-    def left(self) -> int:
-        """Entries that are not decoded yet."""
-        return len(self.entries) - self.done
-
-    def step(self, count: int) -> None:
-        """Decode so many entries, as long as there is room."""
-        shard, entries = self.shard, self.entries[self.done : self.done + count]
-        used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
-        self.done += used
-        self.noted.append(shard.take(*counts))
-        self.is_full = used < len(entries)
-
-    def rest(self) -> _Decoding:
-        """Return what is left to do."""
-        return _Decoding(self.shard, self.words, self.entries[self.done :], self.base, self.offsets)
-
-
-class _Work:
-    """What the shards have to do of a block, by whoever has time.
-
-    The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
-    """
-
-    def __init__(self, decodings: list[_Decoding]) -> None:
-        self.decodings = decodings
-        self._queue = deque(decodings)
-        self._helping: list[Future[None]] = []
-        self._step: int | None = None  # all that is left
-
-    def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
-        """Have others begin with it."""
-        self._step = _STEP
-        self._helping = [helpers.submit(self._do) for _ in range(min(count, len(self.decodings) - 1))]
-
-    def finish(self) -> None:
-        """Do what is left, and wait for the others."""
-        self._do()
-        for helping in self._helping:
-            helping.result()
-
-    def _do(self) -> None:
-        while self._queue:
-            try:
-                decoding = self._queue.popleft()
-            except IndexError:  # somebody else was faster
-                return
-            decoding.step(self._step or decoding.left)
-            if decoding.left and not decoding.is_full:
-                self._queue.append(decoding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +169,7 @@ class AieDecoder:
         )
         if config_source is not None:
             self._add_part("config", config_source)
-        for part in PROGRAM_FILES:
+        for part in schema.PROGRAM_FILES:
             if options.get(part):
                 self._add_part(part, capture.use(part, options[part]))
         if fitting > 1:
@@ -262,7 +183,7 @@ class AieDecoder:
         self._scanner = core.AieScanner()
         self._shards = [Shard(core.AieTimeline(self._tick_limit())) for _ in range(SHARDS)]
         self._helpers: ThreadPoolExecutor | None = None
-        self._work = _Work([])
+        self._work = Work([])
         self._waiting = bytearray()
         self._blocks = [np.empty(0, np.uint32) for _ in range(2)]
         self._words = np.empty(0, np.uint32)  # not yet consumed: packets behind them decide what they are
@@ -388,7 +309,7 @@ class AieDecoder:
             batches += self._settle()
             busy = self._busy()
             todo = [
-                _Decoding(shard, rest, entries[:count], base, offsets)
+                Decoding(shard, rest, entries[:count], base, offsets)
                 for shard, entries, count in zip(busy, dealt, counts, strict=False)
                 if count
             ]
@@ -398,10 +319,10 @@ class AieDecoder:
             self._blocks.reverse()
         return batches, done
 
-    def _start(self, todo: list[_Decoding], *, is_large: bool) -> list[Trace]:
+    def _start(self, todo: list[Decoding], *, is_large: bool) -> list[Trace]:
         """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
         full = self._make_room()
-        self._work = _Work(todo)
+        self._work = Work(todo)
         if is_large and len(todo) > 1 and _CORES > 1:
             if self._helpers is None:
                 self._helpers = ThreadPoolExecutor(min(_CORES, SHARDS) - 1)
@@ -414,7 +335,7 @@ class AieDecoder:
         while todo := self._work.decodings:
             self._work.finish()
             self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
-            self._work = _Work([])
+            self._work = Work([])
             left = [decoding.rest() for decoding in todo if decoding.left]
             if left:
                 batches += self._start(left, is_large=True)

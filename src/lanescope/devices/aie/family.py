@@ -20,10 +20,6 @@ def _hertz(text: str) -> Fraction:
     return Fraction(text)
 
 
-#: Options that name a file which tells the program; each is an input of the trace, too.
-PROGRAM_FILES = ("listing", "elf")
-
-
 class Aie(Family):
     """Trace units of AIE2 and AIE2P tiles: binary dumps and hex text, several tiles interleaved."""
 

@@ -6,6 +6,9 @@ from lanescope.devices.aie.schema_derived import DERIVED_STATS, DERIVED_TABLES
 from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import CORE_STATS, StatSpec
 
+#: Options that name a file which tells the program; each is an input of the trace, too.
+PROGRAM_FILES = ("listing", "elf")
+
 SEGMENTS = TableSpec(
     "aie_segments",
     "one recording of one trace unit, from Start to Stop. Each counts its cycles from its own Start: units that start "

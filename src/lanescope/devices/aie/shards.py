@@ -1,7 +1,10 @@
-"""The core's state of some sources, and the arrays that it writes."""
+"""The core's state of some sources, the arrays that it writes, and what there is to do of a block for each of them."""
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,11 @@ from lanescope._native import core
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
+I32 = npt.NDArray[np.int32]
 
 _EVENTS = 1 << 12
+#: Packets that a thread decodes at a time.
+_STEP = 1 << 12
 #: Points for which there is room before there are any.
 _FEW = 1 << 12
 #: Memory of batches that nobody holds any more: at most so much of it waits for others.
@@ -137,3 +143,79 @@ class Shard:
         self.slices.add(slices)
         self.points.add(points)
         return self.events[:events].copy()
+
+
+@dataclass(slots=True, eq=False)
+class Decoding:
+    """What a shard has to do of a block.
+
+    Attributes:
+        shard: the sources that it concerns.
+        words: uint32 [n], the block.
+        entries: int32 [m, 4], where in it their packets lie.
+        base: offset of the block in a binary dump.
+        offsets: int64 [n], of each word in text; empty else.
+        done: entries that are decoded.
+        noted: what the core noted of them.
+        is_full: whether there is no room for more.
+    """
+
+    shard: Shard
+    words: U32
+    entries: I32
+    base: int
+    offsets: I64
+    done: int = 0
+    noted: list[I64] = field(default_factory=list)
+    is_full: bool = False
+
+    @property
+    def left(self) -> int:
+        """Entries that are not decoded yet."""
+        return len(self.entries) - self.done
+
+    def step(self, count: int) -> None:
+        """Decode so many entries, as long as there is room."""
+        shard, entries = self.shard, self.entries[self.done : self.done + count]
+        used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
+        self.done += used
+        self.noted.append(shard.take(*counts))
+        self.is_full = used < len(entries)
+
+    def rest(self) -> Decoding:
+        """Return what is left to do."""
+        return Decoding(self.shard, self.words, self.entries[self.done :], self.base, self.offsets)
+
+
+class Work:
+    """What the shards have to do of a block, by whoever has time.
+
+    The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
+    """
+
+    def __init__(self, decodings: list[Decoding]) -> None:
+        self.decodings = decodings
+        self._queue = deque(decodings)
+        self._helping: list[Future[None]] = []
+        self._step: int | None = None  # all that is left
+
+    def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
+        """Have others begin with it."""
+        self._step = _STEP
+        self._helping = [helpers.submit(self._do) for _ in range(min(count, len(self.decodings) - 1))]
+
+    def finish(self) -> None:
+        """Do what is left, and wait for the others."""
+        self._do()
+        for helping in self._helping:
+            helping.result()
+
+    def _do(self) -> None:
+        while self._queue:
+            try:
+                decoding = self._queue.popleft()
+            except IndexError:  # somebody else was faster
+                return
+            decoding.step(self._step or decoding.left)
+            if decoding.left and not decoding.is_full:
+                self._queue.append(decoding)

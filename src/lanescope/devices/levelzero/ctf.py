@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.base import STAGES
-from lanescope.devices.levelzero import recorded
+from lanescope.devices.levelzero import layout, recorded
 from lanescope.devices.levelzero.attributed import attributed
 from lanescope.devices.levelzero.decode import tolerance_of
 from lanescope.devices.levelzero.dump import records, rows
-from lanescope.devices.levelzero.family import CTF_FORMAT
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.devices.levelzero.timeline import Timeline
 from lanescope.errors import UsageError
@@ -72,7 +71,7 @@ class RecordingDecoder:
                 size=source.size,
                 sha256=source.sha256,
                 family="levelzero",
-                format=CTF_FORMAT,
+                format=layout.CTF_FORMAT,
                 options=options,
             )
         return ids

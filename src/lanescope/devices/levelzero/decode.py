@@ -14,7 +14,6 @@ from typing import Any
 from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.attributed import attributed
 from lanescope.devices.levelzero.events import Events
-from lanescope.devices.levelzero.family import TEXT_FORMAT, TIMES
 from lanescope.devices.levelzero.records import TextReport
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.devices.levelzero.text import TextReader
@@ -42,8 +41,8 @@ class LevelZeroDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture, self._options = capture, dict(options)
         time = options["time"]
-        if time not in TIMES:
-            raise UsageError(f"option time: {time!r} is not usable", hint="say " + ", ".join(TIMES))
+        if time not in layout.TIMES:
+            raise UsageError(f"option time: {time!r} is not usable", hint="say " + ", ".join(layout.TIMES))
         self._tolerance = tolerance_of(options)
         self._is_shrunk = time == "thapi" or (time == "auto" and is_thapi_test(capture))
         self._day = _day(options["date"])
@@ -75,7 +74,7 @@ class LevelZeroDecoder:
             size=report.size,
             sha256=main.sha256,
             family="levelzero",
-            format=TEXT_FORMAT,
+            format=layout.TEXT_FORMAT,
             options={name: value for name, value in self._options.items() if value is not None},
         )
         Timeline(builder, found, zero=zero, input_id=input_id).draw()

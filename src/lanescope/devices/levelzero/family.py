@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import StatSpec, Table, TableSpec, Trace
 
-TEXT_FORMAT = "thapi_text"
-CTF_FORMAT = "lanescope_ctf"
-#: How times of the day are to be read.
-TIMES = ("auto", "exact", "thapi")
-
 
 def _bits(text: str) -> int:
     value = natural(text)
@@ -76,8 +71,8 @@ class LevelZero(Family):
 
         if head.data.startswith(b"/* CTF 1.8 */"):
             if b'domain = "lanescope_ze"' in head.data:
-                return Match(100, CTF_FORMAT, "a CTF trace that names our recorder")
-            return Match(20, CTF_FORMAT, "a CTF trace of another producer")
+                return Match(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
+            return Match(20, layout.CTF_FORMAT, "a CTF trace of another producer")
         lines = head.data.split(b"\n")
         if not head.is_whole:
             lines.pop()
@@ -94,11 +89,11 @@ class LevelZero(Family):
             return Match(0)
         reason = f"{wanted} of the first {seen + other} records are of Level Zero"
         share = seen / (seen + other)
-        return Match(95 if share > 0.9 else 70 if share > 0.5 else 30, TEXT_FORMAT, reason)
+        return Match(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)
 
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder for the capture."""
-        if self.probe(capture.main.head()).format == CTF_FORMAT:
+        if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
             from lanescope.devices.levelzero.ctf import RecordingDecoder
 
             return RecordingDecoder(capture, options)
@@ -108,7 +103,7 @@ class LevelZero(Family):
 
     def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each line, record or row."""
-        if self.probe(capture.main.head()).format == CTF_FORMAT:
+        if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
             from lanescope.devices.levelzero.ctf import dump as dump_recording
 
             return dump_recording(capture, stage, options)

@@ -13,6 +13,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+#: What a text is called, and a recording of ours.
+TEXT_FORMAT = "thapi_text"
+CTF_FORMAT = "lanescope_ctf"
+#: How times of the day are to be read.
+TIMES = ("auto", "exact", "thapi")
+
 API = "lttng_ust_ze"
 PROFILING = "lttng_ust_ze_profiling"
 PROPERTIES = "lttng_ust_ze_properties"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.aie.family import PROGRAM_FILES
 from lanescope.devices.aie.path import program as programs
 from lanescope.devices.aie.path.machine import Erratum, settled
 from lanescope.devices.aie.path.program import Program
+from lanescope.devices.aie.schema import PROGRAM_FILES
 from lanescope.errors import InputError, UsageError
 from lanescope.source import Source
 
