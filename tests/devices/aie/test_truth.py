@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lanescope
+from lanescope._native import core
 from lanescope.devices import settle
 from lanescope.devices.aie import decode, shards
 from lanescope.devices.aie.family import FAMILY
@@ -158,10 +159,12 @@ def test_what_touches_a_loss_says_so(simulated):
     assert np.count_nonzero(flags & Flag.AFTER_GAP)
 
 
+@pytest.mark.parametrize("noted", [shards._EVENTS, core.AieTimeline.EVENT_ROOM + 1])
 @pytest.mark.parametrize("mode", [0, 2])
-def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode):
-    """Blocks are large enough here for the sources to be decoded side by side."""
-    options = {"tiles": 5, "records": 80_000, "mode": mode, "overruns": 2}
+def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode, noted):
+    """Blocks are large enough here to be decoded side by side; there may be room for few notes at a time."""
+    options = {"tiles": 5, "records": 10_000, "runs": 8, "mode": mode, "overruns": 2}
+    monkeypatch.setattr(shards, "_EVENTS", noted)
     many, truth = [], None
     for cores, step in ((1, shards._STEP), (4, 64)):
         monkeypatch.setattr(decode, "_CORES", cores)

@@ -126,13 +126,18 @@ class Shard:
         self.points = Arena.of(rows if had_points else _FEW, np.int64, np.int64, np.uint32, np.uint32)
 
     @property
+    def is_full(self) -> bool:
+        """Whether the core would write nothing more: new arrays have to be reserved."""
+        return not self._has_room(0, 0)
+
+    @property
     def has_room(self) -> bool:
         """Whether a block like the last one fits; else new arrays are better reserved before it than amid it."""
-        slices, points = self.slices, self.points
-        return (
-            slices.room >= self.timeline.SLICE_ROOM + slices.recent
-            and points.room >= self.timeline.POINT_ROOM + points.recent
-        )
+        return self._has_room(self.slices.recent, self.points.recent)
+
+    def _has_room(self, slices: int, points: int) -> bool:
+        timeline = self.timeline
+        return self.slices.room >= timeline.SLICE_ROOM + slices and self.points.room >= timeline.POINT_ROOM + points
 
     def outputs(self) -> tuple[npt.NDArray[Any], ...]:
         """Return what the core writes to, in its order."""
@@ -157,7 +162,6 @@ class Decoding:
         offsets: int64 [n], of each word in text; empty else.
         done: entries that are decoded.
         noted: what the core noted of them.
-        is_full: whether there is no room for more.
     """
 
     shard: Shard
@@ -167,20 +171,22 @@ class Decoding:
     offsets: I64
     done: int = 0
     noted: list[I64] = field(default_factory=list)
-    is_full: bool = False
 
     @property
     def left(self) -> int:
         """Entries that are not decoded yet."""
         return len(self.entries) - self.done
 
-    def step(self, count: int) -> None:
-        """Decode so many entries, as long as there is room."""
+    def step(self, count: int) -> bool:
+        """Decode at most so many entries; return whether there are more that the shard has room for.
+
+        Notes have new room in every step, so what a shard does before it is full does not depend on the steps.
+        """
         shard, entries = self.shard, self.entries[self.done : self.done + count]
         used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
         self.done += used
         self.noted.append(shard.take(*counts))
-        self.is_full = used < len(entries)
+        return self.left > 0 and not shard.is_full
 
     def rest(self) -> Decoding:
         """Return what is left to do."""
@@ -216,6 +222,5 @@ class Work:
                 decoding = self._queue.popleft()
             except IndexError:  # somebody else was faster
                 return
-            decoding.step(self._step or decoding.left)
-            if decoding.left and not decoding.is_full:
+            if decoding.step(self._step or decoding.left):
                 self._queue.append(decoding)
