@@ -199,7 +199,7 @@ bool judge(Moments& moments, size_t count, uint32_t watch) {
 
 // False, and nothing is done, where the packet is none of that kind.
 bool Timeline::whole(Source& s, const uint32_t* payload, Output& out) {
-    if (s.watch > 0xFF) return false;  // behind a Start, a gap or a Sync, or a slice is open that has flags
+    if (s.watch >> kFlagged != 0) return false;  // behind a Start, a gap or a Sync, or a slice is open that has flags
     Words words;
     const uint64_t fault = split(payload, words);
     Moments moments;

@@ -107,7 +107,7 @@ class Tree:
         is_group = (self.tracks["kind"] == "group")[tracks]
         if not is_group.any():
             return known, tracks
-        below: dict[int, list[int]] = {group: [] for group in sorted(set(tracks[is_group].tolist()))}
+        below: dict[int, list[int]] = {group: [] for group in set(tracks[is_group].tolist())}
         for lane in self.lanes.tolist():
             for step in self.ancestors(lane)[:-1]:
                 if step in below:

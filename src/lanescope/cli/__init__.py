@@ -152,7 +152,8 @@ def _run(arguments: list[str]) -> int:
 
 def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
     if verb != "record":  # whose program inherits the environment
-        # NumPy's library for matrices starts a thread for every core when it is loaded; no verb multiplies matrices.
+        # NumPy's library for matrices starts a thread for every core when it is loaded; no verb multiplies matrices of
+        # floating-point numbers.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from lanescope.cli.common import parse
 
