@@ -236,7 +236,7 @@ def _refusing(**words):
         ),
         (
             {"refused": 1, "wanted_groups": 3},
-            "the kernel has 3 groups and the buffer room for 2: 1 lanes left no record at all; groups=3 would have held"
+            "the kernel has 3 groups and the buffer room for 2: 1 lane left no record at all; groups=3 would have held"
             " them",
         ),
         (

@@ -185,7 +185,7 @@ def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
     trace = session.trace()
     assert cuda.advice(trace)[1:] == [
         f"large launch 1: the grid has 5 {has} 3 lanes left no record at all; blocks=5 would have held them",
-        f"large launch 2: the grid has 3 {has} 1 lanes left no record at all; blocks=3 would have held them",
+        f"large launch 2: the grid has 3 {has} 1 lane left no record at all; blocks=3 would have held them",
         f"lost launch 3: the grid has 4 {has} 2 lanes left no record at all; blocks=4 would have held them",
     ]
     assert trace.details["cuda_buffers"]["refused_lanes"].tolist() == [0, 3, 1, 2]

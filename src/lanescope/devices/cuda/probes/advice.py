@@ -82,7 +82,8 @@ class Refusal:
             found.append(f"the kernel has {self.wanted_groups} groups and the buffer room for {self.groups}")
             room.append(f"groups={self.wanted_groups}")
         why = "; ".join(found) or "the kernel got a part of the buffer only"
-        text = f"{why}: {self.lanes} lanes left no record at all"
+        lanes = "1 lane" if self.lanes == 1 else f"{self.lanes:,} lanes"
+        text = f"{why}: {lanes} left no record at all"
         return f"{text}; {', '.join(room)} would have held them" if room else text
 
 
