@@ -40,8 +40,14 @@ $(STUB): $(READY)
 demo: $(READY) ## run lanescope on a simulated capture
 	@$(BIN)/lanescope demo -o out/demo
 
-test: $(READY) ## run all tests; LANESCOPE_CORPUS names the folder of real captures; PYTEST adds arguments
-	@$(BIN)/python -u -m pytest $(PYTEST)
+test: $(READY) ## the quick tests, the same for everybody; LANESCOPE_CORPUS names real captures; PYTEST adds arguments
+	@$(BIN)/python -u -m pytest -n 2 $(PYTEST)
+
+test-full: $(READY) ## all tests at full effort, at random; the tools of test-tools and browser-tools take part if fetched
+	@LANESCOPE_EFFORT=$(or $(LANESCOPE_EFFORT),full) $(BIN)/python -u -m pytest -n 2 $(PYTEST)
+
+hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT_JOBS (1) at a time; finds go to build/hunt
+	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
 
 path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
 	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
@@ -113,4 +119,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test path-truth test-tools browser-tools lint docs bench bench-check fuzz kills sanitize wheel try-wheel clean
+.PHONY: FORCE help venv native demo test test-full hunt path-truth test-tools browser-tools lint docs bench bench-check fuzz kills sanitize wheel try-wheel clean

@@ -1,7 +1,8 @@
-"""Fixtures that all tests share: the folder of real captures, the tools that tests drive, Perfetto's own SQL.
+"""What all tests share: how much is tried, the folder of real captures, the tools that tests drive, Perfetto's own SQL.
 
-Two environment variables steer them:
+Three environment variables steer them:
 
+* ``LANESCOPE_EFFORT`` says how much is tried (see ``effort.py``).
 * ``LANESCOPE_CORPUS`` names the folder of captures that are not part of this repository; unset, their tests skip.
 * ``LANESCOPE_REQUIRE_TOOLS=1`` turns a skip for a missing tool into a failure (``make test-tools`` fetches them).
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -19,16 +21,47 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from effort import EFFORT, FULL, some
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".tools"
 
-# A slow machine is no failure. What CI tries is the same on every run; at home every run tries something new.
-hypothesis.settings.register_profile("default", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+# A slow machine is no failure. What a run tries follows from its effort and its seed, never from the runs before it, so
+# there is no database: a find becomes an @example.
+hypothesis.settings.register_profile(
+    EFFORT,
+    max_examples=some(100),
+    derandomize=not FULL,
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
+)
+hypothesis.settings.load_profile(EFFORT)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of a random run here, so that it can be printed and so that all workers have the same one."""
+    if FULL and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(secrets.randbits(32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what is tried."""
+    if FULL:
+        return f"effort: full, at random: --hypothesis-seed={config.option.hypothesis_seed} repeats it"
+    return f"effort: {EFFORT}, the same on every run; LANESCOPE_EFFORT=full tries all"
+
+
+def pytest_sessionstart() -> None:
+    """Forget what a user sets for their own convenience: it must not decide how a test ends."""
+    for name in list(os.environ):
+        if name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR") or name.startswith("PYTHON"):
+            del os.environ[name]
 
 
 def find_tool(name: str) -> Path | None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from lanescope import InputError, LanescopeError, devices, session, testing
 from lanescope.analysis import check
 from lanescope.analysis.check import batches as by_batch
@@ -144,7 +145,7 @@ def _ordered(draw):
     return [*found, builder.finish()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300))
 @given(_ordered(), st.sampled_from((0, 3, 1 << 16)))
 def test_batches_whose_lanes_come_in_order(batches, trial):
     with pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope.errors import InputError
@@ -56,7 +56,6 @@ def rows(trace):
 
 
 @given(builders())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_trace_comes_back_as_it_was(tmp_path_factory, batches):
     out = tmp_path_factory.mktemp("it's") / "out.parquet"
     report = parquet.write(iter(batches), out)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
 
+from effort import some
 from exchange.track_events import (
     SQL,
     assert_drawn,
@@ -140,7 +141,7 @@ def test_long_pauses_take_long_deltas():
 
 
 @given(testing.batches(), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 def test_everything_reaches_the_official_bindings(batches, compress):
     trace = Trace.concat(batches)
     data, report = written(batches, compress=compress)

@@ -8,6 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from effort import some
 from lanescope import testing
 from lanescope.analysis import idle, occupancy, overlap, percentiles
 from lanescope.analysis.views import Shared
@@ -113,7 +114,7 @@ def test_names_do_nothing_to_a_terminal(monkeypatch):
 
 
 @given(testing.traces(), st.sampled_from(["parent", "all", "lane"]), st.integers(30, 120))
-@settings(max_examples=30, phases=[Phase.generate])
+@settings(max_examples=some(30), phases=[Phase.generate])
 def test_any_trace_can_be_drawn(trace, role, columns):
     shared = Shared(trace)
     unit = trace.time.time_unit

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from lanescope.wire import ctf
 
 UUID = bytes(range(16))
@@ -139,7 +140,7 @@ def damaged(draw):
 
 
 @given(damaged())
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 def test_any_bytes_are_accounted_for_and_read_as_the_reference_reads_them(data):
     fast, slow = both(data)
     assert_same(fast, slow)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.decode import AieDecoder
 from lanescope.devices.aie.encode import Frames
@@ -48,7 +49,7 @@ streams = words | st.sampled_from([0, 1, 2]).flatmap(
 
 
 @given(streams, st.integers(0, 3))
-@settings(max_examples=500)
+@settings(max_examples=some(500))
 def test_the_fast_reader_equals_the_reference_on_any_words(payload, mode):
     items = Items.of(np.array(payload, np.uint32), mode)
     ours = [
@@ -114,7 +115,7 @@ modes = st.integers(0, 2)
 
 
 @given(st.integers(0, 20), modes, st.lists(st.integers(0, 600), max_size=6), st.integers(1, 200))
-@settings(max_examples=90)
+@settings(max_examples=some(90))
 def test_any_cut_gives_the_same_rows(tmp_path_factory, seed, mode, cuts, block):
     data = simulated(seed, mode)
     whole = trace_of(data, tmp_path_factory)
@@ -209,7 +210,7 @@ def restarts_only(payload, mode):
 
 @pytest.mark.parametrize("mode", [1, 2])
 @given(data=st.data())
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 def test_fast_rows_equal_the_reference(tmp_path_factory, mode, data):
     # Mostly sound frames, some of them damaged: else all is lost at once.
     content = data.draw(strategies.streams(FRAME_SETS[mode]) | words)
@@ -246,7 +247,7 @@ def test_fast_rows_equal_the_reference(tmp_path_factory, mode, data):
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 def test_any_bytes_are_accounted_for(tmp_path_factory, data):
     if data.draw(st.booleans()):
         content = data.draw(st.binary(max_size=400))

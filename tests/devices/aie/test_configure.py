@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from lanescope import cli, devices
 from lanescope.cli import main
 from lanescope.devices.aie import config, events, registers
@@ -70,13 +71,13 @@ def configs(draw, *, is_mlir=False):
 
 
 @given(configs())
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_json_and_back(known):
     assert short_json.parse(json.loads(json.dumps(short_json.to_json(known)))) == known
 
 
 @given(configs())
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_registers_and_back(known):
     assert register_json.from_document(json.loads(json.dumps(register_json.to_document(known)))) == known
     writes = mlir_read.read(mlir_write.to_mlir_writes(known))
@@ -84,13 +85,13 @@ def test_registers_and_back(known):
 
 
 @given(configs(is_mlir=True))
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_mlir_and_back(known):
     assert mlir_read.read(mlir_write.to_mlir(known)) == known
 
 
 @given(configs(is_mlir=True))
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 def test_what_mlir_declares_is_what_registers_say(known):
     lowered = writes.from_writes(known.device, writes.begin_writes(mlir_read.read(mlir_write.to_mlir(known))))
     assert dict(lowered.units) == dict(known.units)
@@ -184,7 +185,7 @@ def test_nonsense_is_one_line_that_says_where(tmp_path, content, said):
         max_leaves=20,
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 def test_any_json_is_a_configuration_or_one_line(content):
     try:
         known = short_json.parse(content)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope.cli import main
 from lanescope.devices.aie import encode, events, export_mlir_aie
 from lanescope.devices.aie.encode import Frames
@@ -161,7 +162,7 @@ RUNS = st.lists(
 
 
 @given(RUNS, RUNS)
-@settings(max_examples=80)
+@settings(max_examples=some(80))
 def test_any_states_are_written_as_their_algorithm_does(tmp_path_factory, first, second):
     words, expected = [], []
     units = (("core", (0, 1, 2, 1), first), ("memtile", (3, 1, 1, 2), second))
@@ -216,7 +217,7 @@ def summarised(made):
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, 4, 3, 5, 32]), st.integers(1, 30)), max_size=40))
-@settings(max_examples=80)
+@settings(max_examples=some(80))
 def test_the_summary_is_theirs(tmp_path_factory, runs):
     mask, length = (np.array(column) for column in (list(zip(*runs, strict=True)) or [(), ()]))
     frames = Frames.join([encode.start(9), encode.encode_runs(mask.astype(np.uint8), length.astype(np.int64))])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope.devices.aie import encode, invocations
 from lanescope.devices.aie.decode import AieDecoder
 from lanescope.devices.aie.encode import Frames
@@ -125,7 +126,7 @@ CALLS = st.lists(
 
 
 @given(RUNS | CALLS)
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_invocations_equal_a_walk_over_cycles(tmp_path_factory, runs):
     trace = opened(tmp_path_factory.mktemp("aie"), dump(runs))
     expected, unpaired = walked(runs)
@@ -137,7 +138,7 @@ def test_invocations_equal_a_walk_over_cycles(tmp_path_factory, runs):
 
 
 @given(CALLS, st.lists(st.integers(0, 400), max_size=5), st.integers(1, 90), st.integers(2, 50))
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_cuts_and_waiting_change_nothing(tmp_path_factory, runs, cuts, block, batch):
     folder = tmp_path_factory.mktemp("aie")
     whole = rows(opened(folder, dump(runs)))
@@ -349,7 +350,7 @@ WORDS = st.lists(
 
 
 @given(WORDS, st.lists(st.integers(0, 300), max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 def test_any_stream_gives_invocations_that_make_sense(tmp_path_factory, payload, cuts):
     words = encode.packets(HEADER, np.array([0xF0000000, 5, *payload], np.uint32)).ravel()
     folder = tmp_path_factory.mktemp("aie")

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope.devices.aie import config
 from lanescope.devices.aie.config import ConfigError, Unit, mlir_read
 from lanescope.errors import UsageError
@@ -226,13 +227,13 @@ def tries(text):
 
 
 @given(st.lists(PIECES, max_size=60).map(" ".join) | st.text(max_size=200))
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 def test_hostile_text_never_crashes(text):
     tries(text)
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_damaged_texts_never_crash(data):
     text = list(data.draw(st.sampled_from([DECLARED, LOWERED, OPERANDS, GENERIC])))
     for _ in range(data.draw(st.integers(1, 8))):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope.devices.aie import encode
 from lanescope.devices.aie.encode import Frames
 from lanescope.devices.aie.layout import FLOW_KINDS
@@ -182,7 +183,7 @@ states = st.lists(
 
 @pytest.mark.parametrize("mode", [0, 1])
 @given(runs=states, timer=st.integers(0, (1 << 56) - 1))
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_the_fast_event_encoders_equal_the_model(mode, runs, timer):
     unit = EventUnit(mode)
     unit.start(timer)
@@ -207,7 +208,7 @@ retired = st.lists(
 
 
 @given(retired)
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_the_fast_flow_encoder_equals_the_model(events):
     unit = FlowUnit()
     unit.start(64)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope.devices.aie.family import FAMILY
 
 CAPTURES = ("mode0_add_one_objfifo_r0", "mode1_mixed_r0", "mode2_mixed_r0")
@@ -58,7 +59,7 @@ def lost_units(trace):
 
 
 @given(order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 def test_packets_of_different_tiles_may_come_in_any_order(packets, open_words, order):
     sources = [list(packets[packets[:, 0] == header]) for header in np.unique(packets[:, 0])]
     turns = [index for index, source in enumerate(sources) for _ in source]
@@ -71,7 +72,7 @@ def test_packets_of_different_tiles_may_come_in_any_order(packets, open_words, o
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_a_cut_takes_nothing_but_the_tail(packets, open_words, data):
     content = packets.tobytes()
     # A packet and its neighbour have to be there for anything to be recognised.

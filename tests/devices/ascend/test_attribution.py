@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, golden, graph, lane, read, records, stats, text
+from effort import some
 from lanescope.analysis import check
 from lanescope.devices.ascend import attribution, invariants, threads
 from lanescope.devices.ascend.attribution import IDLE_PARTS
@@ -89,7 +90,7 @@ def what_for(row, submitted, free, x):
 
 
 @given(captures())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300))
 def test_every_cycle_of_every_core(capture):
     told = understand(*capture)
     sums = Sums(told, np.arange(len(CORES)))
@@ -125,7 +126,7 @@ def test_every_cycle_of_every_core(capture):
 
 
 @given(captures(), st.sampled_from([50_000_000, 33_000_000, 1_000_000_000]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60))
 def test_the_parts_add_up_in_nanoseconds_too(capture, clock):
     content, deps = capture
     content["metadata"]["clock_freq_hz"] = clock
@@ -137,7 +138,7 @@ def test_the_parts_add_up_in_nanoseconds_too(capture, clock):
 
 
 @given(captures())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200))
 def test_every_edge_and_every_pair_of_blocks(capture):
     told = understand(*capture)
     kept = attribution.judge(told.graph, told.runs, np.zeros(len(told.runs), np.bool_))
@@ -153,7 +154,7 @@ def test_every_edge_and_every_pair_of_blocks(capture):
 
 
 @given(captures())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60))
 def test_arrows_of_blocks_are_all_pairs(capture):
     content, deps = capture
     plain, blocks = decode(content, deps=deps), decode(content, deps=deps, arrows="block")
@@ -197,7 +198,7 @@ def value_at(curve, x):
 
 
 @given(captures())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200))
 def test_overhead_counters_at_every_cycle(capture):
     told = understand(*capture)
     curves = overhead(told.runs, told.graph)
@@ -422,7 +423,7 @@ def test_readiness_says_how_sure_it_is():
 
 
 @given(captures())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200))
 def test_invariants_by_hand(capture):
     content, deps = capture
     content["metadata"]["clock_freq_hz"] = 1_000_000  # a microsecond is one cycle

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, decode, read, stats, tasks
 from devices.ascend.test_encode import assert_same
+from effort import some
 from lanescope import cli, session
 from lanescope.devices.ascend import binary
 from lanescope.devices.ascend.family import FAMILY
@@ -122,7 +123,7 @@ def test_records_of_cores_as_their_struct_says(rows, index):
     st.lists(values(PHASE_RECORD_V3), min_size=1, max_size=3),
     st.lists(values(PHASE_RECORD_V3C), min_size=1, max_size=3),
 )
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 def test_phases_as_their_structs_say(first, newest):
     for rows, layout, generation in ((first, PHASE_BUFFER_V3, "v3"), (newest, PHASE_BUFFER_V3C, "v3c")):
         record = layout["records"].type
@@ -143,7 +144,7 @@ def test_phases_as_their_structs_say(first, newest):
 
 
 @given(st.lists(values(AICPU_RECORD), min_size=1, max_size=4), st.lists(values(SUBMIT_RECORD), min_size=1, max_size=4))
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 def test_dispatches_and_submits_as_their_structs_say(dispatches, submits):
     found = read_dump(
         entry("aicpu_task", 3)
@@ -332,7 +333,7 @@ SMALL = entry("aicore_task", 1) + buffer(AICORE_BUFFER, [CORE]) + entry("aicpu_t
     ),
     cut=st.integers(0, len(SMALL)),
 )
-@settings(max_examples=120)
+@settings(max_examples=some(120))
 def test_any_bytes_are_accounted_for(edits, cut):
     content = bytearray(SMALL)
     for at, new in edits:

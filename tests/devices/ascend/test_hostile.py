@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode, graph, records, simulated
+from effort import some
 from lanescope.devices.ascend.layout import DEPS, RECORDS
 from lanescope.errors import InputError
 
@@ -67,7 +68,7 @@ def test_truncated_neighbours_are_lost_and_nothing_else():
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4), st.binary(max_size=6)), min_size=1, max_size=6),
     st.booleans(),
 )
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 def test_mutations(which, edits, spoils_graph):
     parts = [CONTENTS[which], GRAPHS[which // 2 % len(GRAPHS)]]
     content = bytearray(parts[spoils_graph])
@@ -121,7 +122,7 @@ def captures(draw):
 
 
 @given(captures())
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_numbers_that_make_no_sense_together(capture):
     content, deps = capture
     assert_sound(content, deps=deps)

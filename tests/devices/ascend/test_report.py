@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, golden, graph, records, simulated
 from devices.ascend.helpers import decode_simulated as decode_
+from effort import some
 from lanescope.cli import main
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.devices.ascend.fan import fan
@@ -144,7 +145,7 @@ def test_a_trace_of_another_family_is_refused():
     st.integers(0, 8),
     st.integers(0, 4),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100))
 def test_the_tasks_around_a_task_by_hand(pairs, task, depth):
     ids = list(range(9))
     rows_ = [[0, n, n + 1, 100 * n + 10, 100 * n + 60, 1] for n in ids]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, records, text
+from effort import some
 from lanescope._native import core
 from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
@@ -85,7 +86,7 @@ def assert_same(section, expected, layout):
 
 @pytest.mark.parametrize("layout", RECORDS, ids=lambda layout: layout.name)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_lists_read_as_the_slow_reader_reads_them(layout, data):
     items = st.lists(elements(layout), max_size=8)
     if layout.depth == 2:
@@ -105,7 +106,7 @@ def test_lists_read_as_the_slow_reader_reads_them(layout, data):
 
 @pytest.mark.parametrize("layout", [DEPS_TASKS, DEPS_EDGES], ids=lambda layout: layout.name)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_graphs_read_as_the_slow_reader_reads_them(layout, data):
     items = data.draw(st.lists(elements(layout), max_size=8))
     found = read_deps(text(json.dumps({**graph(), layout.name: items}).encode()), "deps.json")
@@ -179,7 +180,7 @@ def test_every_truncated_graph_is_refused():
 
 
 @given(data=st.data())
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 def test_what_is_no_json_is_refused_and_nothing_else(data):
     content = bytearray(
         json.dumps(records([[0, 1, 1, 10, 20, 1]], aicpu_scheduler_phases=[[{"kind": "a\\n"}]])).encode()

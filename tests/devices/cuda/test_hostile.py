@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.cuda.helpers import accounts, buffer, decode, decode_simulation, simulate, spans
+from effort import some
 from lanescope.devices.cuda import encode
 from lanescope.errors import InputError
 
@@ -44,7 +45,7 @@ def wild(draw):
     return words
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(wild(), st.sampled_from(["split", "ignore"]), st.sampled_from([None, 0, 7]))
 def test_random_words_are_decoded_and_accounted_for(words, multi, extra):
     stride = None if extra is None else int(words[0] & 0xFFFFFFFF) * int(words[0] >> 32) + extra
@@ -61,7 +62,7 @@ def test_random_words_are_decoded_and_accounted_for(words, multi, extra):
     assert len(trace.records["cuda_records"]) == used
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(st.binary(max_size=400))
 def test_random_bytes_are_refused_or_decoded(data):
     try:
@@ -71,7 +72,7 @@ def test_random_bytes_are_refused_or_decoded(data):
     assert accounts(trace)["byte"]["total"] == len(data)
 
 
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(st.data())
 def test_spoiled_npy_headers(data):
     whole = bytearray(encode.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]])))
@@ -154,7 +155,7 @@ def test_parts_give_the_rows_of_the_whole(seed, monkeypatch):
     assert rows(decode_simulation(simulation)) == whole
 
 
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(wild(), st.integers(1, 30))
 def test_parts_of_any_words(words, limit):
     from lanescope.devices.cuda import batches

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lanescope
 from devices.cuda.helpers import buffer, simulate, stats
 from devices.cuda.test_hostile import wild
+from effort import some
 from lanescope.devices.cuda import batches, encode, store, tirx
 from lanescope.devices.cuda import decode as decoding
 from lanescope.errors import InputError
@@ -88,7 +89,7 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     assert not differing(large, whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60))
 @given(wild(), st.integers(1, 30), st.integers(1, 40))
 def test_any_words(tmp_path_factory, words, part, piece):
     path = tmp_path_factory.mktemp("any") / "any.npy"

@@ -6,13 +6,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import some
 from lanescope.devices.cuda import links
 from lanescope.devices.cuda.lanes import Rows
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60)
 
 
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 @given(RECORDS)
 def test_pairs(records):
     key = np.array([k for k, _ in records], np.int64)
@@ -37,7 +38,7 @@ def test_pairs(records):
     assert set(found.begin[found.doubtful].tolist()) == doubtful
 
 
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=40))
 def test_effects_find_the_latest_cause(records):
     records.sort(key=lambda row: row[0])
@@ -58,7 +59,7 @@ def test_effects_find_the_latest_cause(records):
     assert idle.tolist() == [i for i, row in enumerate(records) if not row[3] and i not in used]
 
 
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 @given(st.data())
 def test_innermost_region_around_a_record(data):
     """Regions of lanes that begin at lane 5; of those that cross, the one that began last is the innermost."""

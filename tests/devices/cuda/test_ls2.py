@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import lanescope
 from devices.cuda import reference
 from devices.cuda.helpers import accounts, decode, decode_simulation, gaps, instants, lanes, ls2, simulate, spans, stats
+from effort import some
 from lanescope.analysis import check
 from lanescope.cuda import advice as cuda_advice
 from lanescope.devices.cuda import encode_ls2
@@ -51,7 +52,7 @@ def offered(draw):
     return words, setup, counted
 
 
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 @given(offered())
 def test_native_equals_reference(given_buffer):
     words, setup, counted = given_buffer
@@ -66,7 +67,7 @@ def test_native_equals_reference(given_buffer):
     assert buffer.grid.lost.tolist() == [max(0, count - setup.capacity) for count in counted.tolist()]
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(offered(), st.integers(0, 400))
 def test_any_words_are_accounted_for(given_buffer, cut):
     words, setup, _ = given_buffer
@@ -77,7 +78,7 @@ def test_any_words_are_accounted_for(given_buffer, cut):
     assert stats(trace).get("truncated", 0) == LS2_FILE_WORDS + setup.lanes * setup.lane_words - len(words)
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(
     *(st.binary(max_size=1500), st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 8, 32])),
     st.sampled_from([(), ((5000, 10**18, 5),), (((1 << 62) - 1, 1, 0), (7, 9, 11))]),
@@ -93,7 +94,7 @@ def test_any_bytes_behind_a_header(body, second, blocks, capacity, anchors):
     assert accounts(trace)["byte"]["total"] == len(head) * 8 + len(body)
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(st.data())
 def test_any_readings_of_the_clocks(data):
     lanes = [[("B", 0, 1000), ("E", 0, 5000), ("b", 1, 6000, 1)]] * 4
@@ -186,7 +187,7 @@ def _plain(trace, name):
 # --- lanes without room -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(
     seed=st.integers(0, 2**32 - 1),
     blocks=st.integers(2, 9),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.cuda.helpers import accounts, decode, instants, lanes, simulate, spans, stats
+from effort import some
 from lanescope.devices.cuda import encode_proton
 from lanescope.devices.cuda.layout import ASYNC, MARK, METRIC, SCOPE
 from lanescope.errors import InputError
@@ -94,7 +95,7 @@ def test_raw_entries_are_those_that_were_stored():
         assert low == row["time"] & 0xFFFFFFFF
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(st.data())
 def test_any_bytes_behind_a_header(data):
     whole = bytearray(file([WARP, WARP, WARP, WARP], sm=(0, 1), times=[[10_000, 10_400, 11_000]] * 2))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.cuda import reference
+from effort import some
 from lanescope._native import core
 from lanescope.devices.cuda import encode
 from lanescope.devices.cuda.lanes import STEP_BACK
@@ -46,7 +47,7 @@ def buffers(draw):
     return words, lanes, stride
 
 
-@settings(max_examples=600)
+@settings(max_examples=some(600))
 @given(buffers())
 def test_native_equals_reference(given_buffer):
     words, lanes, stride = given_buffer

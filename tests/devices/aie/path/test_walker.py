@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from devices.aie.path import fitted, language, matching
+from effort import some
 from lanescope._native import core
 from lanescope.devices.aie.path import automaton, program, streams, walker
 from lanescope.devices.aie.path.machine import ERRATUM_DOCS, KINDS, MOST_CALLS, UNKNOWN, Erratum, settled
@@ -74,7 +75,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("cases")
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(seed=SEEDS, lc_at=st.sampled_from(sorted(PLACES)), computed=st.sampled_from([0, 0, 0.3]))
 def test_what_happened_is_among_what_is_reported(seed, lc_at, computed, folder):
     case = language.make(seed, lc_at=lc_at, computed=computed)
@@ -89,7 +90,7 @@ def test_what_happened_is_among_what_is_reported(seed, lc_at, computed, folder):
             assert fact in walk.counts.unbounded or truth[bundle.address] <= walk.counts.most[fact], bundle
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(seed=SEEDS, lc_at=st.sampled_from(sorted(PLACES)), lag=st.sampled_from([0, 5]))
 def test_what_happened_is_among_what_is_reported_where_the_device_is_known(seed, lc_at, lag, folder):
     case = language.make(seed, lc_at=lc_at, computed=0, lags=(lag,))
@@ -97,14 +98,14 @@ def test_what_happened_is_among_what_is_reported_where_the_device_is_known(seed,
     assert not (found := matching.check(case, *walked(case, folder, known))).startswith("WRONG"), found
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 @given(seed=SEEDS, side=st.sampled_from(["leaves", "stays"]))
 def test_calls_that_end_at_the_last_bundle_of_a_loop(seed, side, folder):
     case = language.make(seed, computed=0, call_at_end=side)
     assert not (found := matching.check(case, *walked(case, folder))).startswith("WRONG"), found
 
 
-@settings(max_examples=30)
+@settings(max_examples=some(30))
 @given(seed=SEEDS, chunk=st.integers(2, 70), kept=st.sampled_from([1, 50, 1 << 17]))
 def test_looking_back_often_and_forgetting_changes_no_certainty_to_a_wrong_one(seed, chunk, kept, folder):
     case = language.make(seed, computed=0, longest=2000)
@@ -129,7 +130,7 @@ def test_how_many_windows_have_one_path(folder, record_property, capsys):
     assert sum(shares.values()) > 0.8
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 @given(seed=SEEDS, at=st.floats(0, 1), marked=st.booleans())
 def test_a_lost_frame_is_no_crash_and_a_marked_one_no_certainty(seed, at, marked, folder):
     case = language.make(seed, computed=0, longest=2000)

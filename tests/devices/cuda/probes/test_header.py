@@ -17,6 +17,7 @@ import lanescope
 from devices.cuda import helpers
 from devices.cuda.probes import host
 from devices.cuda.probes.host import FINALIZE, NUMBER, TYPES, Program
+from effort import some
 from lanescope.cuda import include_dir
 from lanescope.devices.cuda import encode_ls2, layout
 from lanescope.devices.cuda.ls2 import Ls2Header
@@ -73,7 +74,7 @@ def new(setup):
     return words
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(
     *(programs(), st.sampled_from([1, 2, 8, 64]), st.integers(1, 2), st.booleans(), st.integers(0, 1)),
     *(st.one_of(st.none(), st.integers(1, most)) for most in (9, 3)),
@@ -125,7 +126,7 @@ def test_positions_beyond_32_bits(ring, width, at):
         assert max(row[-1] for row in helpers.instants(trace, origin=100)) == 1299
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(st.data())
 def test_planted_regions_come_back(data):
     """Regions, asynchronous regions, flows, values and instants, planted and found again by name, place and time."""
@@ -204,7 +205,7 @@ def test_fences_are_for_sampled_blocks_and_uses_for_leaders():
     assert host.library().count_uses() == 2
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(programs(most=10), st.integers(1, 3), st.integers(0, 63), st.integers(1, 2))
 def test_a_damaged_header_moves_no_store_outside(program, word, bit, width):
     """The buffer is as large as the sound header says; one flipped bit may lose lanes, not spill them."""
@@ -324,7 +325,7 @@ def test_the_program_in_the_docs_runs(tmp_path):
 TIRX_VERBS = ("begin", "end", "instant", "finalize")
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(programs(verbs=TIRX_VERBS, events=(0, 1, 1023, 1027), is_wild=False), st.integers(0, 60))
 def test_tirx_is_what_its_encoder_stores(program, slots):
     slots += 1 + len(program.lanes)

@@ -13,6 +13,7 @@ from numba import cuda
 
 from devices.cuda.helpers import lanes, spans, stats
 from devices.cuda.probes.frameworks.played import programs
+from effort import some
 from lanescope import cuda as ls_cuda
 from lanescope.cuda import PROBES, LostRecordsWarning, session
 from lanescope.cuda import numba_probes as ls
@@ -68,7 +69,7 @@ class LaneClocks:
         return next(self.left[thread.blockIdx.x * self.groups + thread.threadIdx.x // WIDTH])
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(programs(groups=st.integers(1, 3)))
 def test_a_kernel_writes_what_the_encoder_writes(program):
     words = program.plan.new()
@@ -82,7 +83,7 @@ def test_a_kernel_writes_what_the_encoder_writes(program):
     program.plan.decode(words)  # whose accounting must add up
 
 
-@settings(max_examples=20)
+@settings(max_examples=some(20))
 @given(programs(groups=st.just(2)))
 def test_nothing_is_written_beyond_what_the_header_says(program):
     """A kernel with more blocks and groups than the buffer has lanes leaves the words of others alone."""

@@ -12,6 +12,7 @@ from triton.runtime import interpreter
 
 from devices.cuda.helpers import lanes, spans
 from devices.cuda.probes.frameworks.played import programs
+from effort import some
 from lanescope.cuda import PROBES, LostRecordsWarning, session
 from lanescope.cuda import triton_probes as ls
 from lanescope.devices.cuda.probes import simclock
@@ -62,7 +63,7 @@ def run(program, words, *, leader=True, clock=None):
         play[(program.blocks,)](*arrays, n, program.every, leader, FENCE=fence)
 
 
-@settings(max_examples=12)
+@settings(max_examples=some(12))
 @given(programs(groups=st.just(1)))
 def test_a_kernel_writes_what_the_encoder_writes(program):
     words = program.plan.new()
@@ -71,7 +72,7 @@ def test_a_kernel_writes_what_the_encoder_writes(program):
     program.plan.decode(words)
 
 
-@settings(max_examples=4)
+@settings(max_examples=some(4))
 @given(programs(groups=st.just(1)))
 def test_nothing_is_written_beyond_what_the_header_says(program):
     plan = program.plan

@@ -1,0 +1,27 @@
+"""How much the tests try: ``LANESCOPE_EFFORT`` is ``quick`` (unless set), ``ci`` or ``full``.
+
+``quick`` and ``ci`` try the same things on every run and on every machine; ``full`` tries something new each time and
+prints the seed that repeats it. ``quick`` leaves out the tests marked ``full``. Only this file and ``conftest.py`` read
+the variable: a test asks :func:`some` for how many cases to try.
+"""
+
+from __future__ import annotations
+
+import os
+
+#: Of so many cases one is tried.
+ONE_IN = {"quick": 8, "ci": 2, "full": 1}
+
+EFFORT = os.environ.get("LANESCOPE_EFFORT") or "quick"
+if EFFORT not in ONE_IN:
+    raise ValueError(f"LANESCOPE_EFFORT is {EFFORT!r}, not one of: {', '.join(ONE_IN)}")
+
+#: Whether this run tries all there is, at random.
+FULL = EFFORT == "full"
+#: Whether this run leaves out the tests marked ``full``.
+QUICK = EFFORT == "quick"
+
+
+def some(count: int, least: int = 12) -> int:
+    """Return how many of ``count`` cases to try now: all, or the share of this effort but no fewer than ``least``."""
+    return min(count, max(least, count // ONE_IN[EFFORT]))
