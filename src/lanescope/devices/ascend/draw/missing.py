@@ -105,6 +105,7 @@ def note(canvas: Canvas) -> None:
             builder.stat(name, count, track_id=cores.get(core), input_id=canvas.main)
     builder.stat("ascend_submit_duplicate", invariants.resubmitted(told), input_id=canvas.main)
     parts = told.parts
+    builder.stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
     if parts.is_ambiguous:
         builder.stat("ascend_no_names", input_id=canvas.main)
     for part in sorted(parts.broken):
