@@ -151,7 +151,9 @@ void lanescope::bind::ascend(nb::module_& m) {
                          static const char* const names[] = {"", "truncated", "syntax", "depth"};
                          return std::string(names[static_cast<size_t>(self.scanner.fault())]);
                      })
-        .def_prop_ro("offset", [](BoundScanner& self) { return self.scanner.offset(); });
+        .def_prop_ro("offset", [](BoundScanner& self) { return self.scanner.offset(); })
+        .def_prop_ro("torn", [](BoundScanner& self) { return self.scanner.torn(); },
+                     "Behind a fault in `take`: where the element begins that it stands in.");
 
     m.def("ascend_format", &format, "lines"_a, "which"_a.noconvert(), "values"_a.noconvert(), "separator"_a,
           "out"_a.noconvert(), "Write rows as lines of text; returns the bytes written to `out`.");

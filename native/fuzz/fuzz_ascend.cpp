@@ -62,6 +62,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         if (scanner.tally().good_bytes + scanner.tally().bad_bytes > scanner.offset() - from) std::abort();
     }
-    if (scanner.offset() > size) std::abort();
+    if (scanner.offset() > size || scanner.torn() > scanner.offset()) std::abort();
     return 0;
 }

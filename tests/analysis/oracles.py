@@ -65,6 +65,23 @@ def tails_of(trace, lane):
     return tails
 
 
+def hulls(trace, lanes):
+    """Parent (or the lane itself at the top) -> first and last thing known of those of the lanes that stand in it."""
+    found = {}
+    for lane in lanes:
+        above = list(ancestors(trace, lane))
+        points = [time for row in trace.slices.rows() if row["track_id"] == lane for time in extent(row)]
+        points += [row["ts"] for row in trace.instants.rows() if row["track_id"] == lane]
+        for row in trace.coverage.rows():
+            if row["track_id"] in above:
+                points += [row["ts"], row["ts"] + row["dur"]]
+        if points:
+            group = (above[1:] or [lane])[0]
+            low, high = found.get(group, (min(points), max(points)))
+            found[group] = min(low, *points), max(high, *points)
+    return found
+
+
 def split(trace, lane):
     """Busy, idle and unknown time of a lane, one unit of time after another."""
     first, last = window(trace)

@@ -1,9 +1,10 @@
 """What lanescope.analysis says of regions, found by looking at one unit of time after another."""
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from analysis import oracles
+from lanescope.analysis import activity
 
 WAITS = {"wait_full", "barrier"}
 LOADS = {"load", "tma_k"}
@@ -14,26 +15,36 @@ NAMES = ["tile", "load", "tma_k", "mma", "softmax", "wait_full", "barrier", "sto
 class Sweep:
     """A trace, moment by moment.
 
+    Args:
+        trace: the trace.
+        unit: lane -> its unit; None: its parent, or itself at the top.
+        whole: look once at each stretch in which nothing begins or ends; else at every unit of time.
+
     Attributes:
-        ticks: the moments, each standing for [t, t + 1).
+        ticks: the moments, each standing for [t, t + length[t]).
+        length: moment -> how long nothing changes; 1 unless ``whole``.
         doing: (lane, t) -> rows of slices that the lane is in.
-        unit: lane -> its parent, or itself at the top.
+        unit: lane -> its unit.
         outer: names of regions that mostly enclose others.
         unknown: (unit, t) -> whether the state of one of its lanes is not known.
     """
 
-    def __init__(self, trace):
+    def __init__(self, trace, unit=None, *, whole=False):
         self.trace = trace
         first, last = oracles.window(trace)
-        self.ticks = range(first, last)
+        self.ticks = changes(trace) if whole else range(first, last)
+        self.length = {t: until - t for t, until in pairwise([*self.ticks, last])}
         self.slices = list(trace.slices.rows())
         self.lanes = [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
         tracks = list(trace.tracks.rows())
-        self.unit = {n: n if tracks[n]["parent_id"] is None else tracks[n]["parent_id"] for n in self.lanes}
+        parents = {n: n if tracks[n]["parent_id"] is None else tracks[n]["parent_id"] for n in self.lanes}
+        self.unit = parents if unit is None else unit
         self.unknown = Counter()
         for lane in self.lanes:
             spans = [*oracles.gaps_of(trace, lane), *oracles.tails_of(trace, lane)]
-            self.unknown.update((self.unit[lane], t) for t in {t for span in spans for t in range(*span)})
+            self.unknown.update(
+                (self.unit[lane], t) for t in self.ticks if any(begin <= t < end for begin, end in spans)
+            )
         self.doing = {}
         encloses = set()
         for lane in self.lanes:
@@ -70,6 +81,8 @@ class Sweep:
     def kind(self, name):
         """The kind of work of a region."""
         known = "wait" if name in WAITS else "load" if name in LOADS else "store" if name in STORES else None
+        if known is None and name not in NAMES:
+            known = activity.classify(name, is_outer=name in self.outer)
         return known or ("outer" if name in self.outer else "compute")
 
     def names(self, unit, t):
@@ -120,6 +133,40 @@ class Sweep:
                 if row["name"] in WAITS:
                     found.setdefault((lane, row["id"]), []).append(t)
         return found
+
+    def units(self):
+        """Unit -> how its time was spent, by the columns of the table ``units``."""
+        found = {}
+        for unit in sorted(set(self.unit.values()) - {None}):
+            mine = [lane for lane in self.lanes if self.unit[lane] == unit]
+            hulls = list(oracles.hulls(self.trace, mine).values())
+            last = max((end for _, end in hulls), default=None)
+            row = dict.fromkeys(
+                ("resident", "work", "compute", "load", "store", "stalled", "unknown", "empty", "tail", "window"), 0
+            )
+            for t in self.ticks:
+                kinds = {self.kind(name) for name in self.names(unit, t)}
+                works, unknown = bool(kinds - {"wait"}), bool(self.unknown[unit, t])
+                there = any(begin <= t < end for begin, end in hulls)
+                state = "work" if works else "unknown" if unknown else "stalled" if there else "empty"
+                is_tail = not unknown and (last is None or t >= last)
+                spent = {"window", state, *(kinds & {"compute", "load", "store"})}
+                for name in spent | ({"resident"} if there else set()) | ({"tail"} if is_tail else set()):
+                    row[name] += self.length[t]
+            first = min((begin for begin, _ in hulls), default=None)
+            found[unit] = {f"{name}_{self.trace.time.time_unit}": time for name, time in row.items()}
+            found[unit] |= {"first_ts": first, "last_ts": last, "groups": len(hulls), "lanes": len(mine)}
+        return found
+
+
+def changes(trace):
+    """The times at which anything in a trace may begin or end, but for the last."""
+    first, last = oracles.window(trace)
+    times = {time for row in trace.slices.rows() for time in oracles.extent(row)}
+    times |= {row["ts"] for row in trace.instants.rows()}
+    for table in (trace.gaps, trace.coverage):
+        times |= {time for row in table.rows() for time in (row["ts"], row["ts"] + (row["dur"] or 0))}
+    return sorted({first, *times} - {last}) if last > first else []
 
 
 def runs(moments):

@@ -182,6 +182,24 @@ def test_a_shared_clock_with_anchors_places_them():
     assert merge([a, b]).slices["ts"].tolist() == [1100, 0]
 
 
+@pytest.mark.parametrize(("errors", "expected"), [((3, 4), 7), ((3, None), None), ((None, None), None)])
+def test_lanes_that_are_placed_on_a_common_epoch_by_anchors_are_as_far_off_as_these(errors, expected):
+    traces = []
+    for number, error in enumerate(errors):
+        made = TraceBuilder(TimeBase(epoch_ns=1000 * number, epoch_kind="host_monotonic"))
+        main = made.input(capture=str(number), path="x", size=1, sha256=str(number), family="toy", format="v1")
+        made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+        clock = made.clock(name="counter", device=f"device {number}", frequency=10**9, counter_bits=64)
+        host = made.clock(name="host_monotonic", device="host", frequency=10**9)
+        made.anchor(clock_id=host, ticks=1000 * number, ts=0, error_ns=0)
+        made.anchor(clock_id=clock, ticks=5, ts=0, error_ns=1)
+        made.anchor(clock_id=clock, ticks=105, ts=100, error_ns=error)
+        made.track("core 0", kind="lane", role="core", input_id=main, clock_id=clock)
+        made.track("thread", kind="lane", role="host_thread", input_id=main, clock_id=host)
+        traces.append(made.finish())
+    assert [(p.shift, p.error_ns) for p in align(traces)] == [(0, 0), (1000, expected)]
+
+
 def test_a_path_over_a_third_capture_places_them():
     a = at(10_000, "a")
     bridge = toy(

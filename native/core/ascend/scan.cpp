@@ -25,7 +25,7 @@ Shape::Shape(bool is_object, std::vector<Cell> cells) : is_object_(is_object), c
 }
 
 Scanner::Scanner(std::span<const char> text)
-    : begin_(text.data()), end_(text.data() + text.size() - 1), at_(text.data()) {}
+    : begin_(text.data()), end_(text.data() + text.size() - 1), at_(text.data()), torn_(text.data()) {}
 
 bool Scanner::fail(Fault fault) {
     if (fault_ == Fault::none) fault_ = fault;
@@ -460,6 +460,7 @@ size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out
     if (!in_list_) {
         space();
         if (*at_ != '[') {
+            torn_ = at_;
             unexpected();
             return 0;
         }
@@ -485,6 +486,7 @@ size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out
         }
         if (!std::exchange(is_fresh_list_, false)) {
             if (*at_ != ',') {
+                torn_ = at_;
                 unexpected();
                 break;
             }
@@ -514,7 +516,10 @@ size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out
         }
         fault_ = Fault::none;
         at_ = first;
-        if (!skip_value()) break;
+        if (!skip_value()) {
+            torn_ = first;
+            break;
+        }
         if (tally_.bad_count++ == 0) tally_.bad_first = static_cast<uint64_t>(first - begin_);
         tally_.bad_bytes += static_cast<uint64_t>(at_ - first);
     }

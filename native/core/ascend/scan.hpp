@@ -100,6 +100,8 @@ public:
     // The texts behind the codes of the last list, without their quotes, escapes as they stand.
     std::span<const Span> texts() const { return {texts_.data(), text_count_}; }
     Fault fault() const { return fault_; }
+    // Behind a fault in `take`: where the element begins that it stands in; before it every element was tallied.
+    size_t torn() const { return static_cast<size_t>(torn_ - begin_); }
     size_t offset() const { return static_cast<size_t>(at_ - begin_); }
 
 private:
@@ -126,6 +128,7 @@ private:
     const char* begin_;
     const char* end_;
     const char* at_;
+    const char* torn_;
     Fault fault_ = Fault::none;
     bool is_fresh_ = true;  // the innermost container was just opened: no comma yet
     size_t open_ = 0;  // containers stepped into

@@ -128,10 +128,13 @@ def _of_numbers(time: LaneTime, role: str, tracks: Ints, column: Column) -> Unit
     pairs, unit = np.unique(np.stack([devices, values]), axis=1, return_inverse=True)
     of = np.full(len(tree), -1, np.int64)
     of[lanes] = unit.reshape(-1)
-    # The table may leave lanes out that belong to another one: they are where the others of their group are.
+    # The table may leave lanes out that belong to another one: they are where the others of their group are, if those
+    # are all in one place.
     parents = np.array(tree.parents, np.int64).reshape(-1)
-    of_group = np.full(len(tree) + 1, -1, np.int64)
-    of_group[parents[lanes[::-1]]] = of[lanes[::-1]]
+    lowest, highest = np.full(len(tree) + 1, INT64_MAX, np.int64), np.full(len(tree) + 1, -1, np.int64)
+    np.minimum.at(lowest, parents[lanes], of[lanes])
+    np.maximum.at(highest, parents[lanes], of[lanes])
+    of_group = np.where(lowest == highest, highest, -1)
     of_group[-1] = -1  # lanes at the top have no group
     left_out = np.flatnonzero((of < 0) & (tree.tracks["kind"] == "lane"))
     of[left_out] = of_group[parents[left_out]]
@@ -184,12 +187,13 @@ def residence(time: LaneTime, of: Ints, groups: int) -> Intervals:
 def hulls(time: LaneTime, of: Ints, groups: int) -> Intervals:
     """Return the time from the first to the last thing known of each group of lanes, by unit; ``group`` is the unit.
 
+    Lanes of several units may stand in one group: those of each unit count as a group of their own, so that nothing of
+    one unit makes another one seem there. A lane at the top is a group by itself.
+
     Args: as ``residence``.
     """
     trace, tree = time.trace, time.tree
     count = len(tree)
-    parents = np.array(tree.parents, np.int64).reshape(-1)
-    place = np.where(parents < 0, np.arange(count), parents)
     begin = np.full(count, INT64_MAX, np.int64)
     end = np.full(count, -INT64_MAX, np.int64)
     instants, coverage = trace.instants, trace.coverage
@@ -202,13 +206,15 @@ def hulls(time: LaneTime, of: Ints, groups: int) -> Intervals:
     )
     for part in parts:
         known = (part.group >= 0) & (part.group < count)
-        known[known] = of[part.group[known]] >= 0
-        group, first, last = part.take(known)
-        np.minimum.at(begin, place[group], first)
-        np.maximum.at(end, place[group], last)
-    # A group of lanes belongs to the unit of its first lane; lanes of several units in one group stand alone.
-    unit = np.full(count, -1, np.int64)
-    lanes = np.flatnonzero(of >= 0)
-    unit[place[lanes[::-1]]] = of[lanes[::-1]]
-    found = np.flatnonzero((begin <= end) & (unit >= 0) & (unit < groups))
-    return Intervals(unit[found], begin[found], end[found])
+        lane, first, last = part if known.all() else part.take(known)
+        np.minimum.at(begin, lane, first)
+        np.maximum.at(end, lane, last)
+    lanes = np.flatnonzero((of >= 0) & (of < groups) & (begin <= end))
+    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
+    group_of = np.where(parents < 0, lanes, parents)
+    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
+    member = member.reshape(-1)
+    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
+    np.minimum.at(first, member, begin[lanes])
+    np.maximum.at(last, member, end[lanes])
+    return Intervals(found % max(groups, 1), first, last)

@@ -34,7 +34,8 @@ class Placement:
     Attributes:
         shift: added to all its times, in the common time unit; >= 0, and 0 for the trace that begins first.
         clock: the clock that it shares with a trace that was placed before; empty for the first.
-        error_ns: bound of the error of ``shift`` against the first trace; None when nobody stated one.
+        error_ns: bound of the error of its times against those of the first trace, as far as that comes from placing
+            them on the shared clock; None when nobody stated one.
     """
 
     shift: int
@@ -54,11 +55,16 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The clock showed ``ticks`` at the trace's time ``ts``."""
+    """The clock showed ``ticks`` at the trace's time ``ts``.
+
+    ``lanes_ns`` is how far the lanes of the trace may be off against that: of an epoch, which is exact by definition,
+    while lanes are placed on it by readings of their own clocks.
+    """
 
     ticks: int
     ts: int
     error_ns: int | None
+    lanes_ns: int | None = 0
 
 
 def merge(traces: Sequence[Trace]) -> Trace:
@@ -121,8 +127,7 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
             if link is None:
                 continue
             start = found[known]
-            error = None if None in (start.error_ns, link.error_ns) else (start.error_ns or 0) + (link.error_ns or 0)
-            found[other] = Placement(start.shift + link.shift, link.clock, error)
+            found[other] = Placement(start.shift + link.shift, link.clock, _sum(start.error_ns, link.error_ns))
             queue.append(other)
     for index, trace in enumerate(traces):
         if index not in found:
@@ -176,7 +181,7 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
         # Hosts are told apart where the producer names them.
         host = next((row["device"] for row in rows if row["name"] == time.epoch_kind), "")
         clock = _Clock(time.epoch_kind, "" if time.epoch_kind == "unix" else host, Fraction(_NS), None)
-        found[clock] = [_Reading(time.epoch_ns, 0, 0)]
+        found[clock] = [_Reading(time.epoch_ns, 0, 0, _lanes_error(trace))]
     identities = [_identity(row) for row in rows]
     if time.epoch_kind == "device" and len(identities) == 1 and identities[0].device:
         found[identities[0]] = [_Reading(0, -time.epoch_ns, 0)]
@@ -188,8 +193,25 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
             and (clock.frequency or time.time_unit == "cycles")
             and _is_wide(clock)
         ):
-            found.setdefault(clock, []).append(_Reading(row["ticks"], row["ts"], row["error_ns"]))
+            # A clock read against the epoch's own is no nearer to the lanes than the epoch is.
+            lanes = found[clock][0].lanes_ns if clock in found else 0
+            found.setdefault(clock, []).append(_Reading(row["ticks"], row["ts"], row["error_ns"], lanes))
     return found
+
+
+def _lanes_error(trace: Trace) -> int | None:
+    """Return how far lanes may be off on the trace's own axis, by their clocks' anchors; None if any does not state it.
+
+    A lane without a clock counts on the axis itself.
+    """
+    tracks, anchors = trace.tracks, trace.anchors
+    used = set(tracks["clock_id"][tracks.valid("clock_id") & (tracks["kind"] == "lane")].tolist())
+    used -= {row["id"] for row in trace.clocks.rows() if row["name"] == trace.time.epoch_kind}
+    stated = anchors.valid("error_ns")
+    errors = [(clock, np.flatnonzero(anchors["clock_id"] == clock)) for clock in sorted(used)]
+    if any(not len(rows) or not stated[rows].all() for _, rows in errors):
+        return None
+    return max((int(anchors["error_ns"][rows].max()) for _, rows in errors), default=0)
 
 
 def _identity(row: dict[str, Any]) -> _Clock:
@@ -203,16 +225,25 @@ def _is_wide(clock: _Clock) -> bool:
 
 def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str) -> Placement | None:
     """Return where ``other`` lies as seen from ``known``, by the shared clock with the smallest stated error."""
-    links = [_between(clock, readings, other[clock], time_unit) for clock, readings in known.items() if clock in other]
-    return min(links, key=lambda link: (link.error_ns is None, link.error_ns), default=None)
+    pairs = [(clock, *_closest(readings, other[clock])) for clock, readings in known.items() if clock in other]
+    if not pairs:
+        return None
 
+    def error(link: tuple[_Clock, _Reading, _Reading]) -> tuple[bool, int]:
+        found = _sum(link[1].error_ns, link[2].error_ns)
+        return found is None, found or 0
 
-def _between(clock: _Clock, known: list[_Reading], other: list[_Reading], time_unit: str) -> Placement:
-    a, b = _closest(known, other)
+    clock, a, b = min(pairs, key=error)
     ticks = b.ticks - a.ticks
     distance = ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency
-    error = None if a.error_ns is None or b.error_ns is None else a.error_ns + b.error_ns
-    return Placement(a.ts + int(distance) - b.ts, f"{clock.name} of {clock.device}".removesuffix(" of "), error)
+    name = f"{clock.name} of {clock.device}".removesuffix(" of ")
+    return Placement(a.ts + int(distance) - b.ts, name, _sum(a.error_ns, b.error_ns, a.lanes_ns, b.lanes_ns))
+
+
+def _sum(*errors: int | None) -> int | None:
+    """Return the sum of errors, None if one is not known."""
+    known = [error for error in errors if error is not None]
+    return sum(known) if len(known) == len(errors) else None
 
 
 def _closest(known: list[_Reading], other: list[_Reading]) -> tuple[_Reading, _Reading]:

@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.files import read_records, terminated
+from lanescope.devices.ascend.files import entries, read_records, terminated
 from lanescope.devices.ascend.interpret import Interpreter
 from lanescope.devices.ascend.parts import Parts
+from lanescope.errors import InputError
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
@@ -31,6 +33,38 @@ def text(content):
 def read(content):
     """Read a records file from bytes, or from a Python object."""
     return read_records(text(content if isinstance(content, bytes) else json.dumps(content).encode()), "run.json")
+
+
+def read_cut(content, size, whole):
+    """Read the first bytes of a records file, and judge what was read by the whole file (``Records``).
+
+    It is refused when no record, or not the level and the metadata, end within those bytes; else every element that
+    ends there is read as it stands in the whole file, and nothing else. Return the records, None of a refused file.
+    """
+    needed = {whole.level_key} | (set() if whole.generation.startswith("v1") else {"metadata"})
+    spans = {key: (begin, end) for key, begin, end in entries(text(content), "run.json")}
+    # A number that ends where the file does may have gone on.
+    is_there = all(spans[key][1] + (key == whole.level_key) <= size for key in needed)
+    expected = {
+        name: int(np.count_nonzero(rows.end <= size)) if len(rows) else 0 for name, rows in whole.as_read.items()
+    }
+    if not is_there or not any(expected.values()):
+        with pytest.raises(InputError, match=f"after byte {size}") as caught:
+            read(content[:size])
+        assert caught.value.exit_status == 3
+        return None
+    found = read(content[:size])
+    assert {name: len(rows) for name, rows in found.as_read.items() if len(rows)} == {
+        name: count for name, count in expected.items() if count
+    }
+    for name, rows in found.as_read.items():
+        for cell in rows.layout.cells if len(rows) else ():
+            kept = whole.as_read[name].end <= size
+            assert np.array_equal(rows[cell.name], whole.as_read[name][cell.name][kept]), (name, cell.name)
+    assert found.cut is not None
+    ends = [int(rows.end.max()) for rows in found.as_read.values() if len(rows)]
+    assert max(ends) <= found.cut <= size
+    return found
 
 
 def interpret(content):

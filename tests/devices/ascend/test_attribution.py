@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, golden, graph, lane, read, records, stats, text
@@ -125,8 +125,22 @@ def test_every_cycle_of_every_core(capture):
         assert found.busy[core] + found.idle[core].sum() == end - begin
 
 
+#: Every execution ends after it was seen to, so none is left that no step of a clock makes suspect.
+ALL_SUSPECT = (
+    records(
+        [[0, 1, n, 20, 20] for n in (1, 2, 3)],
+        [[0, n, 1, 1] for n in (1, 2, 3)],
+        level=4,
+        cores=CORES,
+        aicpu_orchestrator_phases=[[]],
+    ),
+    graph({1: (0, 0, -1)}, []),
+)
+
+
 @given(captures(), st.sampled_from([50_000_000, 33_000_000, 1_000_000_000]))
 @settings(max_examples=some(60))
+@example(ALL_SUSPECT, 50_000_000)
 def test_the_parts_add_up_in_nanoseconds_too(capture, clock):
     content, deps = capture
     content["metadata"]["clock_freq_hz"] = clock
@@ -135,6 +149,17 @@ def test_the_parts_add_up_in_nanoseconds_too(capture, clock):
         parts = sum(cores[f"{name}_{unit}"] for name in ("busy", *IDLE_PARTS))
         assert parts.tolist() == cores[f"window_{unit}"].tolist()
         assert all((cores[f"{name}_{unit}"] >= 0).all() for name in IDLE_PARTS)
+
+
+def test_executions_that_are_all_suspect_leave_no_sound_ends():
+    content, deps = ALL_SUSPECT
+    told = understand(content, deps)
+    suspect = attribution.clock_steps(told.runs).suspect
+    assert suspect.all()
+    kept = attribution.judge(told.graph, told.runs, suspect)
+    assert (kept.sound.last.tolist(), kept.sound.first.tolist()) == ([-1], [-1])
+    assert (kept.ends.last.tolist(), kept.ends.first.tolist()) == ([0], [0])
+    assert stats(decode(content, deps=deps)) == {"ascend_clock_step": 1}
 
 
 @given(captures())

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
+from lanescope import cli
+from lanescope.analysis import check
 from lanescope.devices.ascend.files import read_deps
-from lanescope.devices.ascend.graph import Intervals, build, extreme, ready
+from lanescope.devices.ascend.graph import Intervals, build, extreme, ready, rings
 from lanescope.devices.ascend.names import function_name, letters, task_name
 
 CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
@@ -307,3 +309,47 @@ def test_a_skipped_task_stands_at_its_marker():
 def test_the_edges_of_a_wait(start, delta, expected):
     rows = [STAGED[0], [1, 2, 1, start, 400, delta]]
     assert gate(decode(chip(rows, STAGED_CPU), deps=graph(KERNELS, PAIR)))[:2] == expected
+
+
+# --- rings ------------------------------------------------------------------------------------------------------------
+
+
+def built(pairs):
+    return build(read_deps(text(json.dumps(graph({}, pairs)).encode()), "deps.json"), [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=14))
+def test_rings_by_hand(pairs):
+    made = built(pairs)
+    reach = {task: {succ for pred, succ in pairs if pred == task and succ != task} for task in range(8)}
+    for _ in range(8):
+        reach = {task: near.union(*(reach[other] for other in near)) for task, near in reach.items()}
+    in_ring = {task for task in range(8) if task in reach[task]}
+    between = {t for t in range(8) if reach[t] & in_ring and any(t in reach[other] for other in in_ring)}
+    assert set(made.ids[rings(made)].tolist()) == in_ring | between
+
+
+def test_a_long_way_against_the_order_of_ids_is_no_ring_until_it_is_closed():
+    count = 20_000
+    back = [(task + 1, task) for task in range(count)]
+    assert not rings(built(back)).any()
+    assert rings(built([*back, (0, count)])).all()
+
+
+def test_a_graph_that_goes_in_rings_is_told(tmp_path, capsys):
+    deps = graph(KERNELS, [(1, 2), (2, 3), (3, 1)])
+    trace = decode(records(ROWS, CPU), deps=deps)
+    (told,) = [row for row in trace.stats.rows() if row["name"] == "ascend_graph_cycle"]
+    assert (told["severity"], told["count"]) == ("error", 3)
+    assert trace.inputs["part"][told["input_id"]] == "deps"
+    assert len(trace.details["ascend_edges"]) == 3  # none of them is left out
+    assert ("LS002", "ascend_graph_cycle") in {(found.code, found.detail) for found in check.run(trace)}
+    assert "ascend_graph_cycle" not in stats(decode(records(ROWS, CPU), deps=graph(KERNELS, [(1, 2), (2, 3), (1, 3)])))
+    path = tmp_path / "l2_swimlane_records.json"
+    path.write_text(json.dumps(records(ROWS, CPU)))
+    (tmp_path / "deps.json").write_text(json.dumps(deps))
+    assert cli.main(["info", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "ascend_graph_cycle 3" in said.err
+    assert "wait for each other in a ring" in said.out
+    assert cli.main(["fan", str(path), "t1", "--depth", "9"]) == 0

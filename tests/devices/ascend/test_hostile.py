@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode, graph, records, simulated
 from effort import some
+from lanescope import cli
+from lanescope.analysis import check, lanes
 from lanescope.devices.ascend.layout import DEPS, RECORDS
 from lanescope.errors import InputError
 
@@ -48,11 +50,75 @@ def assert_sound(content, **more):
 
 
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: str(len(content)))
-def test_every_truncation_is_refused(content):
+def test_every_truncation_is_refused_or_told(content):
     whole = len(content.rstrip())
-    for size in range(0, whole, 7):
-        assert assert_sound(content[:size]) is None
-    assert assert_sound(content[:whole]) is not None
+    decoded = 0
+    for size in (*range(0, whole, 41), whole - 1):
+        trace = assert_sound(content[:size])
+        if trace is not None:
+            decoded += 1
+            cut = {row["name"]: (row["severity"], row["first_offset"]) for row in trace.stats.rows()}["truncated"]
+            assert cut[0] == "data_loss"
+            account = next(row for row in trace.accounting.rows() if row["scope"] == "input")
+            assert account["lost"] >= size - cut[1]
+            assert all(finding.severity != "error" for finding in check.run(trace) if finding.code == "LS001")
+    assert decoded > 3
+    trace = assert_sound(content[:whole])
+    assert "truncated" not in set(trace.stats["name"].tolist())
+
+
+def small_run():
+    """Return a simulated records file of four lists, and where the list of each key begins."""
+    (content, *_) = simulated(seed=5, tasks=40, aic=2, aiv=2, threads=2).files.values()
+    keys = ("aicore_tasks", "aicpu_tasks", "aicpu_scheduler_phases", "aicpu_orchestrator_phases")
+    return content, {key: content.index(f'"{key}"'.encode()) for key in keys}
+
+
+def test_time_that_a_cut_leaves_open_is_unknown_and_not_idle():
+    content, begin = small_run()
+    whole = {row["lane"]: row for row in lanes.lanes(decode(content)).rows()}
+    assert all(whole[f"Ascend/{lane}"]["idle"] for lane in ("Worker View/AIC_0", "Scheduler/Sched_0"))
+    for key, end, partial in (
+        ("aicore_tasks", "aicpu_tasks", ("Worker View/AIC", "Worker View/AIV", "Scheduler/")),
+        ("aicpu_scheduler_phases", "aicpu_orchestrator_phases", ("Scheduler/", "Orchestrator/")),
+    ):
+        trace = decode(content[: (begin[key] + begin[end]) // 2])
+        found = {row["lane"].removeprefix("Ascend/"): row for row in lanes.lanes(trace).rows()}
+        cut = [row for lane, row in found.items() if lane.startswith(partial)]
+        assert sum(row["busy"] for row in cut)
+        for row in cut:
+            assert row["idle"] == 0
+            assert row["busy"] + row["unknown"] == row["window"]
+        sound = [row for lane, row in found.items() if lane.startswith(("Worker View/AI", "Scheduler View/"))]
+        assert all(row["idle"] for row in sound if row not in cut)
+        cores = trace.details["ascend_cores"]
+        if key == "aicore_tasks":
+            assert (cores["lost_ticks"] + cores["busy_ticks"]).tolist() == cores["window_ticks"].tolist()
+        else:
+            assert not cores["lost_ticks"].any()
+        # Nobody can tell what was dropped before it came to the file from what was cut off.
+        assert {row["scope"] for row in trace.accounting.rows()} == {"input"}
+
+
+def test_a_cut_capture_is_read_and_says_so(tmp_path, capsys):
+    content, begin = small_run()
+    path = tmp_path / "l2_swimlane_records.json"
+    path.write_bytes(content[: begin["aicpu_scheduler_phases"] + 5000])
+    for status, command in (
+        (0, ["info"]), (4, ["info", "--strict"]), (1, ["check"]), (0, ["check", "--fail-on", "never"]),
+        (0, ["summary", "--by", "phase"]), (0, ["convert", "-o", str(tmp_path / "cut.pftrace")]),
+    ):  # fmt: skip
+        assert cli.main([*command, str(path)]) == status, command
+        assert command[0] == "check" or "data was lost: truncated 1, bytes lost" in capsys.readouterr().err
+    capsys.readouterr()
+    for stage, said in (("packet", "(cut off)  bytes="), ("record", "cut off: ")):
+        assert cli.main(["dump", "--stage", stage, str(path)]) == 0
+        assert said in capsys.readouterr().out.splitlines()[-1]
+    path.write_bytes(content[: begin["aicore_tasks"] + 20])
+    assert cli.main(["info", str(path)]) == 3
+    assert (
+        f"is cut off: it ends after byte {begin['aicore_tasks'] + 20} inside `aicore_tasks`" in capsys.readouterr().err
+    )
 
 
 def test_truncated_neighbours_are_lost_and_nothing_else():

@@ -8,6 +8,7 @@ import pytest
 from devices.ascend.helpers import records
 from lanescope import cli, session
 from lanescope.errors import MergeError
+from lanescope.trace.merge import align
 
 CLOCK = 50_000_000
 NAME = "chip_swimlane_records.json"
@@ -156,3 +157,28 @@ def test_a_host_of_records_and_one_of_anchors_agree(tmp_path):
         trace.time.epoch_ns + trace.slices["ts"][trace.details["ascend_tasks"]["slice_id"]] for trace in (first, second)
     ]
     assert np.array_equal(*starts)
+
+
+@pytest.mark.parametrize("with_host", [False, True])
+def test_ranks_say_how_far_off_their_anchors_may_be(tmp_path, capsys, with_host):
+    # The shortest exchange at either end took 40 ns, so a stamp is off by up to 20 ns, and two ranks by twice that.
+    host = {"submit_idx": 0, "task_id": 5, "start_host_ns": 9_000_000, "end_host_ns": 9_000_100}
+    paths = []
+    for rank, (cycles, since) in enumerate(((7_000_000, 10_000_000), (90_000, 10_003_000), (500_000, 10_001_000))):
+        metadata = anchors((cycles - 1000, since), (cycles + 1000, since + 40_000))
+        more = {"host_orchestrator_phases": [[host]]} if with_host and rank else {}
+        paths.append(rank_file(tmp_path, rank, {**capture(cycles, metadata), **more}))
+    placed = align([session.open(path) for path in paths])
+    assert [placement.error_ns for placement in placed] == [0, 40, 40]
+    assert cli.main(["convert", *map(str, paths), "-o", str(tmp_path / "all.pftrace")]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line.endswith("with an error of at most 40 ns") for line in said[:3]] == [False, True, True]
+
+
+def test_a_rank_that_only_comes_after_its_host_is_off_by_nobody_knows_how_much(tmp_path):
+    host = {"submit_idx": 0, "task_id": 5, "start_host_ns": 9_000_000, "end_host_ns": 9_000_100}
+    paths = [
+        rank_file(tmp_path, 0, capture(7_000_000, anchors((6_999_000, 10_000_000), (7_001_000, 10_040_000)))),
+        rank_file(tmp_path, 1, {**capture(90_000, {}), "host_orchestrator_phases": [[host]]}),
+    ]
+    assert [placement.error_ns for placement in align([session.open(path) for path in paths])] == [0, None]

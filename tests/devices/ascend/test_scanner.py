@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, records, text
 from effort import some
+from devices.ascend.helpers import GOLDEN, graph, read, read_cut, records, text
 from lanescope._native import core
 from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
@@ -163,13 +164,28 @@ def test_nothing_is_left_over_between_rows():
 
 
 @pytest.mark.parametrize("case", ["v2_chain/l2", "v3_cold_first/chip", "v3_spec_dummy/l2", "v3_spec_dummy/chip"])
-def test_every_truncated_records_file_is_refused(case):
+def test_every_truncated_records_file_is_read_as_far_as_it_goes(case):
     content = (GOLDEN / f"{case}_swimlane_records.json").read_bytes().rstrip()
-    for size in range(len(content)):
-        with pytest.raises(InputError) as caught:
-            read(content[:size])
-        assert caught.value.exit_status == 3
-        assert f"after byte {size}" in str(caught.value)
+    whole = read(content)
+    found = [read_cut(content, size, whole) for size in (*range(0, len(content), 5), len(content) - 1)]
+    assert found[0] is None
+    assert found[-1] is not None  # nothing but the last bracket is missing
+
+
+def test_a_list_that_is_cut_off_ends_with_its_last_whole_element():
+    # Two elements that are no rows stand among them; the cut goes through the next one, and through the list after it.
+    rows = b'{"l2_swimlane_level": 2, "metadata": {"clock_freq_hz": 50000000}, "aicore_tasks": ['
+    rows += b'[0, 1, 1, 10, 20], "x", [0, 2, 2, 30, 40], {"y": 1}, '
+    for torn in (b"[0, 3, 3, 50, 6", b"[0, 3, 3, 50, [", b'"', b"tru", b""):
+        found = read(rows + torn)
+        section = found[AICORE]
+        assert section["reg_task_id"].tolist() == [1, 2]
+        assert (section.tally.bad_count, section.tally.bad_bytes) == (2, 11)
+        assert found.cut == len(rows)
+        assert found.partial == {layout.name for layout in RECORDS}
+    whole = read(rows[:-2] + b'], "aicpu_tasks": [[0, 1, 5, 25], [0, 2,')
+    assert (len(whole[AICORE]), len(whole[AICPU])) == (2, 1)
+    assert whole.partial == {layout.name for layout in RECORDS} - {AICORE.name}
 
 
 def test_every_truncated_graph_is_refused():

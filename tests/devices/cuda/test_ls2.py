@@ -391,6 +391,16 @@ def test_token_in_use_twice_is_doubtful():
     assert stats(trace)["cuda_end_unmatched"] == 1
 
 
+def test_effects_without_any_cause_that_was_stored_have_no_flows():
+    # Of a buffer this small one effect is left, and no cause.
+    options = {"blocks": 2, "tiles": 1, "groups": 2, "sms": 2, "overflow": True, "payload": True, "unfinished": 1}
+    simulation = simulate(layout="ls2", seed=6245, holes=1, **options)
+    assert simulation.truth["flows"] == []
+    trace = decode_simulation(simulation)
+    assert len(trace.flows) == 0
+    assert stats(trace)["cuda_flow_unmatched"]
+
+
 def test_flows_join_lanes_of_one_block_only():
     cause, effect = [("B", 0, 0), ("o", 5, 10, 3), ("E", 0, 11)], [("B", 1, 5), ("f", 5, 20, 3), ("E", 1, 21)]
     trace = decode(ls2([cause, effect, [], effect], groups=2), events="load,wait")

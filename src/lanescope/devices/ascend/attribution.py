@@ -124,7 +124,8 @@ class Ends:
         last_end, last = graphs.extreme(task, end, tasks, largest=True)
         begun, first = graphs.extreme(task, judged, tasks, largest=False)
         if rows is not None:
-            last, first = (np.where(row >= 0, rows[row], -1) for row in (last, first))
+            # A -1 picks the last, which is no row: there may be no rows at all.
+            last, first = (np.append(rows, -1)[row] for row in (last, first))
         return cls(last_end, last, begun, first)
 
 

@@ -55,7 +55,8 @@ def _packets(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str
 
 def _records(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str]:
     shown = _hex if is_dump(text) else _text
-    sections = [section for section in read(text, path, options).as_read.values() if len(section)]
+    records = read(text, path, options)
+    sections = [section for section in records.as_read.values() if len(section)]
     for section in sorted(sections, key=lambda section: int(section.begin[0])):
         masks = {cell.name: section.has(cell.name) for cell in section.layout.cells}
         for row, (begin, end) in enumerate(zip(section.begin.tolist(), section.end.tolist(), strict=True)):
@@ -65,6 +66,8 @@ def _records(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str
         tally = section.tally
         if tally.bad_first is not None:
             yield f"{tally.bad_first:#010x}  not understood: {tally.bad_count} elements, {tally.bad_bytes} bytes"
+    if records.cut is not None:
+        yield f"{records.cut:#010x}  cut off: {records.size - records.cut} bytes"
 
 
 def _value(section: Section, name: str, row: int) -> str:

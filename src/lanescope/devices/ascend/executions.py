@@ -202,6 +202,13 @@ class Lost:
     after: Int64
 
 
+def anywhere(cores: Int64, begin: int, end: int) -> Lost:
+    """Return that executions may be missing on some cores at any time between two stamps, nobody knows how many."""
+    count = len(cores)
+    first, last = np.full(count, begin, np.int64), np.full(count, end, np.int64)
+    return Lost(0, 0, cores, first, last, np.zeros(count, np.int64), np.full(count, -1, np.int64))
+
+
 def losses(runs: Executions, aicpu: Keyed, orphans: Int64) -> Lost:
     """Find what is missing.
 

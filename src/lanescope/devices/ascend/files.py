@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from lanescope.devices.ascend import v1, v4
+from lanescope.devices.ascend.frozen import replace
 from lanescope.devices.ascend.layout import (
     AICORE,
     AICPU,
     DEPS,
+    HOST_SUBMITS,
     LEVEL_KEYS,
     PHASES,
     RECORDS,
     SUBMITS,
+    UPLOADS,
     V1_PHASES,
     V1_SUBMITS,
     V1_TASKS,
     V4_AICPU,
+    V4_PHASES,
 )
-from lanescope.devices.ascend.reader import File, Reader
+from lanescope.devices.ascend.reader import Cut, File, Reader
 from lanescope.devices.ascend.records import Bytes, Deps, Records, Section, empty
 from lanescope.errors import InputError
 
 #: Lists that v1 writes under the same key, in microseconds.
 _DECIMAL = {PHASES.name: V1_PHASES, SUBMITS.name: V1_SUBMITS}
+#: Lists that the records of each kind may stand in.
+_SOURCES = {
+    AICORE: (AICORE, V1_TASKS),
+    AICPU: (AICPU, V4_AICPU, V1_TASKS),
+    PHASES: (PHASES, V4_PHASES, V1_PHASES),
+    SUBMITS: (SUBMITS, V1_SUBMITS),
+    HOST_SUBMITS: (HOST_SUBMITS,),
+    UPLOADS: (UPLOADS,),
+}
 _V4_KEYS = ("scheduler_tasks", "scheduler_records")
 
 
@@ -38,24 +52,40 @@ def terminated(content: Bytes) -> Bytes:
 
 
 def read_records(text: Bytes, path: str) -> Records:
-    """Read a records file.
+    """Read a records file; one that is cut off as far as it goes.
 
     Args:
         text: its bytes and a NUL, uint8 [size + 1].
         path: for messages.
 
     Raises:
-        InputError: it is no JSON object, is cut off, or is no records file of a known generation.
+        InputError: it is no JSON object, is no records file of a known generation, or is cut off before the first
+            record or before what the records need.
     """
-    reader = Reader(text, path)
+    reader = Reader(text, path, can_be_cut=True)
     file = File(path, len(text) - 1)
+    with suppress(Cut):
+        _read_entries(reader, file, text)
+    if reader.cut is None:
+        return _records(file, text)
+    try:
+        records = _records(file, text)
+    except InputError:
+        raise reader.cut_off() from None  # what is missing stood behind the cut
+    if not any(len(section) for section in records.as_read.values()):
+        raise reader.cut_off()
+    partial = [kind.name for kind, lists in _SOURCES.items() if file.whole.isdisjoint(layout.name for layout in lists)]
+    return replace(records, cut=reader.cut, partial=frozenset(partial))
+
+
+def _read_entries(reader: Reader, file: File, text: Bytes) -> None:
     known = {layout.key: layout for layout in (*RECORDS, V1_TASKS)}
     for key in reader.entries():
         if key in known and reader.is_list():
             layout = known[key]
             if layout.name in _DECIMAL and reader.is_near(b'"start_time_us"'):
                 layout = _DECIMAL[layout.name]
-            file.lists[layout.name] = reader.section(layout)
+            file.take(layout, reader)
         elif key in LEVEL_KEYS:
             file.levels[key] = reader.value()
         elif key == "metadata":
@@ -71,13 +101,12 @@ def read_records(text: Bytes, path: str) -> Records:
             if (key not in known and key not in _V4_KEYS) or text[begin:end].tobytes() != b"null":
                 file.unknown.append((key, begin, end))
             file.other.add(key)
-    return _records(file, text)
 
 
 def _read_scheduler_tasks(reader: Reader, file: File) -> None:
     for name in reader.fields():
         if name == V4_AICPU.key and reader.is_list():
-            file.lists[V4_AICPU.name] = reader.section(V4_AICPU)
+            file.take(V4_AICPU, reader)
         elif name == "producer":
             file.producer = reader.value()
         else:
@@ -137,12 +166,17 @@ def _level(file: File) -> tuple[str, int]:
 def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
     """Yield the keys at the top of a file, and where the value of each begins and ends; arguments as ``read_records``.
 
+    The last one of a file that is cut off is ``(cut off)``, with the bytes behind the last whole value.
+
     Raises:
-        InputError: it is no JSON object, or is cut off.
+        InputError: it is no JSON object.
     """
-    reader = Reader(text, path)
-    for key in reader.entries():
-        yield key, *reader.skip()
+    reader = Reader(text, path, can_be_cut=True)
+    with suppress(Cut):
+        for key in reader.entries():
+            yield key, *reader.skip()
+    if reader.cut is not None:
+        yield "(cut off)", reader.cut, len(text) - 1
 
 
 def read_deps(text: Bytes, path: str) -> Deps:

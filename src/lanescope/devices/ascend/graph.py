@@ -190,6 +190,53 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
     )
 
 
+def rings(graph: Graph) -> Mask:
+    """Return which tasks wait for each other in a ring, or stand between two such rings, bool [tasks].
+
+    No order of the tasks keeps the edges of a ring, so the graph, or the ids in it, are not those of one run.
+
+    Complexity:
+        One look at each edge where ids rise as tasks are submitted; else linear in the tasks and edges that an edge
+        against that order spans.
+    """
+    pred, succ, tasks = graph.pred, graph.succ, len(graph)
+    found = np.zeros(tasks, np.bool_)
+    back = np.flatnonzero(pred >= succ)
+    if not len(back):
+        return found
+    # A ring comes back from its last task to its first: each of its tasks lies in the span of an edge that leads back.
+    change = np.zeros(tasks + 1, np.int64)
+    np.add.at(change, succ[back], 1)
+    np.add.at(change, pred[back] + 1, -1)
+    spanned = np.cumsum(change[:-1]) > 0
+    inside = np.flatnonzero(spanned)
+    number = np.cumsum(spanned) - 1
+    edges = np.flatnonzero(spanned[pred] & spanned[succ])
+    first, second = number[pred[edges]], number[succ[edges]]
+    left = _waiting(first, second, len(inside))
+    kept = left[first] & left[second]
+    found[inside] = left & _waiting(second[kept], first[kept], len(inside))
+    return found
+
+
+def _waiting(pred: Int64, succ: Int64, tasks: int) -> Mask:
+    """Return which tasks are left, bool [tasks], when those that wait for nobody are done, again and again."""
+    waits = np.bincount(succ, minlength=tasks)
+    left = waits > 0
+    order = np.argsort(pred, kind="stable")
+    consumers = succ[order].tolist()
+    bounds = np.searchsorted(pred[order], np.arange(tasks + 1)).tolist()
+    counts = waits.tolist()
+    done = np.flatnonzero(~left).tolist()
+    for task in done:  # grows while it is gone through
+        for consumer in consumers[bounds[task] : bounds[task + 1]]:
+            counts[consumer] -= 1
+            if not counts[consumer]:
+                done.append(consumer)
+    left[done] = False
+    return left
+
+
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
     """Return the function that each row ran, int64 [rows]; -1 where it is not known.
 

@@ -54,6 +54,7 @@ class Interpreter:
         unmatched: the executions that should have a dispatch record and have none.
         orphans: the dispatch records whose execution is missing.
         graph: the task graph.
+        in_rings: tasks of it that wait for each other in a ring.
         core_types: type of each core.
         marker_task: int64 [phases], the task that a phase names, -1 without.
         marker_is_concluded: bool [phases], only half of that id was recorded.
@@ -173,6 +174,7 @@ class Interpreter:
             self.host_submits["task_id"],
         )
         self.graph: Graph = graphs.build(self.deps, ids)
+        self.in_rings = int(np.count_nonzero(graphs.rings(self.graph)))
         self.epochs = self._epochs(aicore.section)
         if self.epochs is not None:
             executed, phases, *submitted = self.epochs

@@ -25,6 +25,10 @@ _MAX_GROWTH = 1 << 22
 _PEEKED_BYTES = 4096
 
 
+class Cut(Exception):
+    """The file ends inside the value that comes next: there is nothing to return."""
+
+
 class File:
     """A records file as it stands, before anybody knows its generation.
 
@@ -39,6 +43,7 @@ class File:
         producer: who made the rows of the schedulers (v4).
         unknown: keys that are not of the format, with begin and end of their values.
         other: keys at the top that were stepped over.
+        whole: the layouts of the lists that were read to their end, by name.
     """
 
     def __init__(self, path: str, size: int) -> None:
@@ -52,6 +57,13 @@ class File:
         self.producer: Any = None
         self.unknown: list[tuple[str, int, int]] = []
         self.other: set[str] = set()
+        self.whole: set[str] = set()
+
+    def take(self, layout: Layout, reader: Reader) -> None:
+        """Read the list that comes next."""
+        self.lists[layout.name] = reader.section(layout)
+        if reader.cut is None:
+            self.whole.add(layout.name)
 
     def counted(self) -> dict[str, Any]:
         """Return the metadata, which counter readings need; ``InputError`` if their frequency is not in it."""
@@ -74,24 +86,37 @@ class Reader:
     Args:
         text: bytes and a NUL, uint8 [size + 1].
         path: for messages.
+        can_be_cut: read a file that ends too early as far as it goes: objects and lists end where it does, and a value
+            that it ends inside raises ``Cut``. Else such a file is an error.
+
+    Attributes:
+        cut: of a file that ends too early: the byte behind the last value or element that was read. None of any other.
     """
 
-    def __init__(self, text: Bytes, path: str) -> None:
+    def __init__(self, text: Bytes, path: str, *, can_be_cut: bool = False) -> None:
         self._text = text
         self._path = path
+        self._can_be_cut = can_be_cut
+        self.cut: int | None = None
         self._key = ""
         self._scanner = core.AscendScanner(text)
         if not self._scanner.open():
             raise self._error()
+        self._read = self._scanner.offset
+
+    def cut_off(self) -> InputError:
+        """Return the error for a file that ends too early."""
+        where = f" inside `{self._key}`" if self._key else ""
+        return InputError(
+            f"{self._path} is cut off: it ends after byte {self._scanner.offset}{where}",
+            hint="copy it again, or take the capture again",
+        )
 
     def _error(self) -> InputError:
+        if self._scanner.fault == "truncated":
+            return self.cut_off()
         where = f" inside `{self._key}`" if self._key else ""
         offset = self._scanner.offset
-        if self._scanner.fault == "truncated":
-            return InputError(
-                f"{self._path} is cut off: it ends after byte {offset}{where}",
-                hint="copy it again, or take the capture again",
-            )
         what = "nested too deeply" if self._scanner.fault == "depth" else "no JSON"
         return InputError(f"{self._path} is {what} at byte {offset}{where}", hint="was it changed by hand?")
 
@@ -110,6 +135,7 @@ class Reader:
         """Yield the keys of an object inside: as ``entries``, and the value that comes next is the object."""
         if not self._scanner.open():
             raise self._error()
+        self._read = self._scanner.offset
         seen = set()
         while (span := _pair(self._scanner.key())) is not None:
             name = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
@@ -125,13 +151,22 @@ class Reader:
         """Go through the elements of the list that comes next; read or skip each before asking for the next."""
         if not self._scanner.open_list():
             raise self._error()
+        self._read = self._scanner.offset
         while self._scanner.item():
             yield
         self._check()
 
     def _check(self) -> None:
         if self._scanner.fault:
+            self._end(self._read)
+        else:
+            self._read = self._scanner.offset
+
+    def _end(self, read: int) -> None:
+        """Remember that the file ends too early and was read up to there; ``InputError`` at any other fault."""
+        if not self._can_be_cut or self._scanner.fault != "truncated":
             raise self._error()
+        self.cut = read if self.cut is None else self.cut
 
     def is_list(self) -> bool:
         """Tell whether the next value is a list."""
@@ -150,7 +185,12 @@ class Reader:
         """Step over the next value; return where it begins and ends."""
         span = _pair(self._scanner.skip())
         if span is None:
-            raise self._error()
+            self._end(self._read)
+            raise Cut
+        if self._can_be_cut and span[1] == len(self._text) - 1 and chr(self._text[span[1] - 1]) in "0123456789":
+            self.cut = self._read  # a number at the end of the file may have had more digits
+            raise Cut
+        self._read = span[1]
         return span
 
     def value(self) -> Any:
@@ -165,7 +205,7 @@ class Reader:
             ) from None
 
     def section(self, layout: Layout) -> Section:
-        """Return the next list."""
+        """Return the next list; of a file that ends inside it, the elements before the one that it ends in."""
         shape = _shape(layout.name)
         # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
         buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
@@ -173,7 +213,9 @@ class Reader:
         rows, done, first = 0, False, self._scanner.offset
         while not done:
             count, done = self._scanner.take(shape, layout.depth, buffer)
-            self._check()
+            if self._scanner.fault:
+                self._end(self._scanner.torn)
+                done = True
             rows += count
             if rows > len(columns[0]):
                 # As many rows as the rest of the file can hold; pages that are never written cost nothing.
@@ -181,6 +223,7 @@ class Reader:
                 columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
             for column, values in zip(columns, buffer, strict=True):
                 column[rows - count : rows] = values[:count]
+        self._read = self._scanner.offset
         return self._collect(layout, [column[:rows] for column in columns])
 
     def _collect(self, layout: Layout, filled: list[Array]) -> Section:

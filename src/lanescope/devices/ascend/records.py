@@ -201,6 +201,8 @@ class Records:
         streams: what producers tell of their streams (v4, raw dumps).
         problems: what a reader met: stat, count, byte offset of the first.
         accounts: bytes decoded, of filler, and lost, where not every byte is text; None: as the lists tell.
+        cut: of a file that is cut off: the byte behind the last element that was read; what follows is lost.
+        partial: the lists, by name, that such a file ends in or before: nobody knows what is missing in them.
     """
 
     level_key: str
@@ -215,6 +217,8 @@ class Records:
     streams: tuple[Stream, ...] = ()
     problems: tuple[tuple[str, int, int | None], ...] = ()
     accounts: tuple[int, int, int] | None = None
+    cut: int | None = None
+    partial: frozenset[str] = frozenset()
 
     def __getitem__(self, layout: Layout) -> Section:
         """Return a list, an empty one if the file has none."""

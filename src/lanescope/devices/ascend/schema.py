@@ -312,6 +312,11 @@ STATS = (
         "ascend_edge_unmatched", "info", "a dependency of a task that stands nowhere on the timeline is not drawn"
     ),
     StatSpec(
+        "ascend_graph_cycle",
+        "error",
+        "tasks that wait for each other in a ring: no order keeps all their dependencies; is it the graph of this run?",
+    ),
+    StatSpec(
         "ascend_arrows_bundled", "notice", "an edge joins too many pairs of blocks: it is drawn as one arrow after all"
     ),
     StatSpec(

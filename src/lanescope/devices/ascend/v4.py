@@ -25,38 +25,46 @@ from lanescope.devices.ascend.layout import (
 from lanescope.devices.ascend.reader import File, Reader
 from lanescope.devices.ascend.records import Records, Section, Stream, concat, empty, section
 
+#: What a producer tells about its stream.
+_TOLD = ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")
 _COUNTED = ("pop_hit", "pop_miss", "shared_at_start", "shared_at_end")
 _MAX_COUNT = 1 << 62
 
 
 def read_streams(reader: Reader, file: File) -> None:
     """Read ``scheduler_records``, the value that comes next."""
-    for name in reader.fields():
-        if name != "streams" or not reader.is_list():
-            file.unknown.append((f"scheduler_records.{name}", *reader.skip()))
-            continue
-        for _ in reader.items():
-            if reader.is_object() and len(file.streams) < MAX_STREAMS:
-                _read_stream(reader, file)
-            else:
-                file.unknown.append(("scheduler_records.streams", *reader.skip()))
-    file.lists[V4_PHASES.name] = concat(V4_PHASES, [(0, phases) for _, phases, _ in file.streams])
-    file.lists[V4_METRICS.name] = concat(V4_METRICS, [(0, metrics) for _, _, metrics in file.streams])
+    try:
+        for name in reader.fields():
+            if name != "streams" or not reader.is_list():
+                file.unknown.append((f"scheduler_records.{name}", *reader.skip()))
+                continue
+            for _ in reader.items():
+                if reader.is_object() and len(file.streams) < MAX_STREAMS:
+                    _read_stream(reader, file)
+                else:
+                    file.unknown.append(("scheduler_records.streams", *reader.skip()))
+    finally:  # a file may be cut off in here
+        file.lists[V4_PHASES.name] = concat(V4_PHASES, [(0, phases) for _, phases, _ in file.streams])
+        file.lists[V4_METRICS.name] = concat(V4_METRICS, [(0, metrics) for _, _, metrics in file.streams])
+    if reader.cut is None:
+        file.whole.add(V4_PHASES.name)
 
 
 def _read_stream(reader: Reader, file: File) -> None:
     told: dict[str, Any] = {}
     phases, metrics = empty(V4_PHASES), empty(V4_METRICS)
-    for name in reader.fields():
-        if name == V4_PHASES.key and reader.is_list():
-            phases = reader.section(V4_PHASES)
-        elif name == V4_METRICS.key and reader.is_list():
-            metrics = reader.section(V4_METRICS)
-        elif name in ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture"):
-            told[name] = reader.value()
-        else:
-            file.unknown.append((f"scheduler_records.streams.{name}", *reader.skip()))
-    file.streams.append((told, phases, metrics))
+    try:
+        for name in reader.fields():
+            if name == V4_PHASES.key and reader.is_list():
+                phases = reader.section(V4_PHASES)
+            elif name == V4_METRICS.key and reader.is_list():
+                metrics = reader.section(V4_METRICS)
+            elif name in _TOLD:
+                told[name] = reader.value()
+            else:
+                file.unknown.append((f"scheduler_records.streams.{name}", *reader.skip()))
+    finally:
+        file.streams.append((told, phases, metrics))
 
 
 def records(file: File, level: tuple[str, int]) -> Records:

@@ -377,7 +377,8 @@ def _flows(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> list[tup
     effects = np.flatnonzero(stored & (records.kind == FLOW_IN))
     causes = causes[np.lexsort((records.lane[causes], records.time[causes], key[causes]))]
     at = np.searchsorted(key[causes], key[effects], side="right") - 1
-    known = (at >= 0) & (key[causes[np.maximum(at, 0)]] == key[effects])
+    # An effect without a cause before it, or where no cause was stored at all, picks the -1, which is no key.
+    known = np.append(key[causes], -1)[at] == key[effects]
     effect, cause = effects[known], causes[at[known]]
     columns = [block[effect], records.event[effect], flat.tile[effect], group[cause], records.time[cause]]
     columns += [group[effect], records.time[effect]]

@@ -8,23 +8,56 @@ from functools import partial
 import numpy as np
 
 from lanescope.devices.ascend import invariants, schema
-from lanescope.devices.ascend.draw.canvas import Canvas, some
+from lanescope.devices.ascend.draw.canvas import Canvas, ToTs, some
 from lanescope.devices.ascend.draw.producers import tell_streams
-from lanescope.devices.ascend.layout import AICORE, AICPU, HOST_SUBMITS, RECORD_BYTES, RECORDS
-from lanescope.devices.ascend.records import Section
+from lanescope.devices.ascend.layout import (
+    AICORE,
+    AICPU,
+    HOST_SUBMITS,
+    PHASES,
+    RECORD_BYTES,
+    RECORDS,
+    SUBMITS,
+    UPLOADS,
+    Layout,
+)
+from lanescope.devices.ascend.records import Int64, Section
 from lanescope.trace import Column, Dictionary, Table
+from lanescope.trace.column import Array
 
 
 def draw_coverage(canvas: Canvas) -> None:
-    """Say for which time the lanes of the device were recorded."""
+    """Say for which time the lanes were recorded.
+
+    Of a list that the file is cut off in, or before, nobody knows which records are missing: its lanes were recorded
+    while those that are there ran, and not between them.
+    """
     told = canvas.told
-    lanes = [
-        lane for key in ("core", "flight", "scheduler", "orchestrator") for lane in canvas.lanes.get(key, {}).values()
-    ]
-    if not told.has_device or not lanes:
-        return
-    window = told.times.device(np.array([told.times.base_cycles, told.last_cycles]))
-    canvas.builder.append("coverage", track_id=np.array(lanes), ts=int(window[0]), dur=int(window[1] - window[0]))
+    runs, times = told.runs, told.times
+    lists: dict[str, tuple[Layout, Array, Int64, Int64, ToTs]] = {
+        "core": (AICORE, runs.core, runs.start, runs.end, times.device),
+        "flight": (AICPU, runs.core, runs.dispatch, runs.finish, times.device),
+        "scheduler": (PHASES, told.phases.group, *_span(told.phases, "cycles"), times.device),
+        "orchestrator": (SUBMITS, told.submits.group, *_span(told.submits, "cycles"), times.device),
+        "host": (HOST_SUBMITS, told.host_submits.group, *_span(told.host_submits, "host_ns"), times.host),
+        "upload": (UPLOADS, np.zeros(len(told.uploads), np.int64), *_span(told.uploads, "host_ns"), times.host),
+    }
+    lists = {key: rows for key, rows in lists.items() if key in canvas.lanes}
+    partial = [key for key, (layout, *_) in lists.items() if layout.name in told.records.partial]
+    whole = [key for key, (*_, to_ts) in lists.items() if key not in partial and to_ts == times.device]
+    lanes = [lane for key in whole for lane in canvas.lanes[key].values()]
+    if told.has_device and lanes:
+        window = times.device(np.array([times.base_cycles, told.last_cycles]))
+        canvas.builder.append("coverage", track_id=np.array(lanes), ts=int(window[0]), dur=int(window[1] - window[0]))
+    for key in partial:
+        _, index, begin, end, to_ts = lists[key]
+        known = np.flatnonzero((begin > 0) & (end > begin))
+        ts = to_ts(begin[known])
+        canvas.builder.append("coverage", track_id=canvas.lane(key)[index[known]], ts=ts, dur=to_ts(end[known]) - ts)
+
+
+def _span(rows: Section, unit: str) -> tuple[Int64, Int64]:
+    return rows[f"start_{unit}"], rows[f"end_{unit}"]
 
 
 def draw_gaps(canvas: Canvas) -> None:
@@ -59,7 +92,9 @@ def note(canvas: Canvas) -> None:
         stamps = told.times.device(told.runs.start[canvas.steps.row]).tolist()
         for core, ts in zip(canvas.steps.core.tolist(), stamps, strict=True):
             builder.stat("ascend_clock_step", track_id=cores[core], input_id=canvas.main, first_ts=ts)
-    dispatched, finished = invariants.unaccompanied(told)
+    # Where phases are known to be missing it proves nothing that a stamp has none.
+    has_phases = PHASES.name not in told.records.partial
+    dispatched, finished = (found & has_phases for found in invariants.unaccompanied(told))
     for name, where in (
         ("ascend_dispatch_unmatched", dispatched),
         ("ascend_finish_unmatched", finished),
@@ -70,6 +105,7 @@ def note(canvas: Canvas) -> None:
             builder.stat(name, count, track_id=cores.get(core), input_id=canvas.main)
     builder.stat("ascend_submit_duplicate", invariants.resubmitted(told), input_id=canvas.main)
     parts = told.parts
+    builder.stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
     if parts.is_ambiguous:
         builder.stat("ascend_no_names", input_id=canvas.main)
     for part in sorted(parts.broken):
@@ -81,6 +117,8 @@ def note(canvas: Canvas) -> None:
     for key, at, _ in told.records.unknown:
         name = "ascend_bad_section" if key in lists else "ascend_unknown_section"
         builder.stat(name, input_id=canvas.main, first_offset=at)
+    if told.records.cut is not None:
+        builder.stat("truncated", input_id=canvas.main, first_offset=told.records.cut)
     for name, count, first in told.problems:
         builder.stat(name, count, input_id=canvas.main, first_offset=first)
 
@@ -89,8 +127,9 @@ def account(canvas: Canvas) -> None:
     """Say what became of every byte of the files, and of the records that never came into them."""
     told, builder, records = canvas.told, canvas.builder, canvas.told.records
     unknown = sum(end - begin for _, begin, end in records.unknown)
+    behind = 0 if records.cut is None else records.size - records.cut
     if records.accounts is None:
-        _account_file(canvas, "main", records.size, records.as_read.values(), unknown)
+        _account_file(canvas, "main", records.size, records.as_read.values(), unknown + behind)
     else:
         decoded, filler, wrong = records.accounts
         builder.account(
@@ -118,7 +157,8 @@ def account(canvas: Canvas) -> None:
     missing = told.lost.lost + told.lost.holes
     lacking = len(told.unmatched) + told.lost.holes if told.has_dispatches else 0
     for layout, stream, lost in ((AICORE, told.streams[0], missing), (AICPU, told.streams[1], lacking)):
-        if lost and layout.name not in told_of:
+        # What a list that is cut off lacks was perhaps in the file once.
+        if lost and layout.name not in told_of and layout.name not in records.partial:
             _producer(canvas, layout.name, len(stream.by_key) + stream.ambiguous, lost)
     host = records.metadata.get("host_capture")
     if isinstance(host, dict):

@@ -13,9 +13,10 @@ from lanescope.devices.ascend import graph as graphs
 from lanescope.devices.ascend.attribution import IDLE_PARTS, CoreTimes
 from lanescope.devices.ascend.clock import Alignment
 from lanescope.devices.ascend.draw.canvas import Canvas
+from lanescope.devices.ascend.executions import anywhere
 from lanescope.devices.ascend.generations import Erratum
 from lanescope.devices.ascend.interpret import Interpreter
-from lanescope.devices.ascend.layout import PHASE_KINDS
+from lanescope.devices.ascend.layout import AICORE, PHASE_KINDS
 from lanescope.devices.ascend.places import distinct
 from lanescope.devices.ascend.threads import ThreadTimes, thread_times
 from lanescope.trace import Column
@@ -57,7 +58,11 @@ class Sums:
     @cached_property
     def cores(self) -> CoreTimes:
         """Where the time of each core went."""
-        return attribution.core_times(self._told.runs, self.submitted, self._told.lost, self.core_ids)
+        told = self._told
+        lost = told.lost
+        if AICORE.name in told.records.partial:
+            lost = anywhere(self.core_ids, told.times.base_cycles, told.last_cycles)
+        return attribution.core_times(told.runs, self.submitted, lost, self.core_ids)
 
     @cached_property
     def threads(self) -> ThreadTimes:
