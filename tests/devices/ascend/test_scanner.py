@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.ascend import reference
-from devices.ascend.helpers import GOLDEN, graph, read, records, text
-from effort import some
 from devices.ascend.helpers import GOLDEN, graph, read, read_cut, records, text
+from effort import some
 from lanescope._native import core
 from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
