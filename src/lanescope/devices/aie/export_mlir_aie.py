@@ -22,6 +22,9 @@ I64 = npt.NDArray[np.int64]
 
 SLOTS = 8
 _TYPES = ("core", "mem", "shim", "memtile")
+_EXECUTION = 2
+#: Recordings that a message names.
+_NAMED = 4
 #: Events that are formatted together.
 _BLOCK = 1 << 14
 
@@ -97,6 +100,24 @@ def blocks(trace: Trace) -> Iterator[bytes]:
             triples = zip(ts.tolist(), slot.tolist(), pc.tolist(), strict=True)
             yield "".join([f"{heads[2 * s]}{t}{tails[s]}{at}}}}}" for t, s, at in triples]).encode()
     yield b"]\n"
+
+
+def left_out(trace: Trace) -> Iterator[str]:
+    """Say which execution traces the JSON of mlir-aie leaves out; nothing if there is none."""
+    if "aie_segments" not in trace.details:
+        return
+    names = trace.tracks["name"].tolist()
+    table = trace.details["aie_segments"]
+    tracks = [row["track_id"] for row in table.rows() if row["mode"] == _EXECUTION]
+    if tracks:
+        flow = trace.instants["track_id"][trace.details["aie_program_flow"]["instant_id"]]
+        parents = trace.tracks["parent_id"]
+        count = int(np.isin(parents[flow], tracks).sum())
+        listed = ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
+        yield (
+            f"the mlir-aie format has no place for execution traces (mode 2): {count} events of {listed} are "
+            f"left out; -o FILE.pftrace holds them"
+        )
 
 
 class _Slices:
