@@ -25,6 +25,8 @@ from lanescope.devices.aie.config.writes import Write, from_writes, unread_at, w
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
 _MAX_DIGITS = 20
+#: No design has more runtime sequences that set up a trace.
+_MAX_SEQUENCES = 256
 #: What MLIR texts call devices begins with these.
 DEVICES = {"npu1": "aie2", "npu2": "aie2p", "xcve2": "aie2", "aie2p": "aie2p", "aie2": "aie2"}
 #: What begins names of values, symbols, blocks, attributes and types.
@@ -540,38 +542,32 @@ class _Scanner:
             return not names & symbols or bool(names & by.started)
 
         used = [sequence for sequence in design.sequences if sequence.writes or sequence.started]
-        for sequence in used or design.sequences[:1]:
-            traces = [trace for trace in design.traces if is_started(trace.symbol, sequence)]
-            lowered = [made for made in design.lowered if is_started(made.symbol, sequence)]
-            name = f"{design.name or 'device'}:{sequence.name or 'sequence'}"
-            yield name, self._part(traces, lowered, sequence.writes)
-
-    def _part(self, traces: list[_Trace], lowered: list[_Lowered], writes: list[Write]) -> Config:
-        """Return what one sequence sets up: by declarations, by what these are lowered to, by its register writes."""
+        if len(used) > _MAX_SEQUENCES:
+            raise ConfigError(
+                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
+                "take the text of one design",
+            )
+        if not (used or design.traces or design.lowered):
+            return
         device = self._family()
-        registers_of = [write for made in lowered for write in self._written(made)]
-        written = from_writes(device, [*registers_of, *writes]).places
-        units: dict[Place, Unit] = {}
-        twice: dict[Place, str] = {}
-        for trace in traces:
-            unit = self._unit(trace, written)
-            if units.setdefault(unit.place, unit) != unit:
-                twice[unit.place] = "declared twice, in different ways"
-        declared = from_writes(device, registers_of, declared=units.values())
-        made = from_writes(device, writes, declared=declared.units.values())
-        # Where registers say all that a unit watches, what was declared does not matter.
-        above = {place: what for place, what in twice.items() if place not in _told([*registers_of, *writes])}
-        above |= {place: what for place, what in declared.contradictions.items() if place not in _told(writes)}
-        refused = above.keys() - (declared.units.keys() - twice.keys())
-        return replace(
-            made,
-            units={place: unit for place, unit in made.units.items() if place not in refused},
-            trigger=declared.trigger if made.trigger is None else made.trigger,
-            contradictions={**above, **made.contradictions},
-        )
+        lowered = [(made.symbol, self._written(made)) for made in design.lowered]
+        writes = [write for _, made in lowered for write in made]
+        writes += [write for sequence in used for write in sequence.writes]
+        written = from_writes(device, writes).places
+        declared = [(trace.symbol, self._unit(trace, written)) for trace in design.traces]
+        for sequence in used or design.sequences[:1]:
+            units = [unit for symbol, unit in declared if is_started(symbol, sequence)]
+            below = [write for symbol, made in lowered if is_started(symbol, sequence) for write in made]
+            name = f"{design.name or 'device'}:{sequence.name or 'sequence'}"
+            yield name, _part(device, units, below, sequence.writes)
 
     def _unit(self, trace: _Trace, written: Set[Place]) -> Unit:
-        """Return what a declaration says; a name that nobody knows is no matter if registers say the number."""
+        """Return what a declaration says; an unknown name does not matter where registers give the number.
+
+        Args:
+            trace: the declaration.
+            written: units that register writes of the design set up.
+        """
         col, row = trace.tile
         module = trace.module or _module_in(row)
 
@@ -631,6 +627,28 @@ class _Scanner:
             if register is not None:
                 writes.append(Write(*lowered.tile, register, value))
         return writes
+
+
+def _part(device: str, declared: list[Unit], lowered: list[Write], writes: list[Write]) -> Config:
+    """Return what one sequence sets up: by declarations, by what these are lowered to, by its register writes."""
+    units: dict[Place, Unit] = {}
+    twice: dict[Place, str] = {}
+    for unit in declared:
+        if units.setdefault(unit.place, unit) != unit:
+            twice[unit.place] = "declared twice, in different ways"
+    above = from_writes(device, lowered, declared=units.values())
+    made = from_writes(device, writes, declared=above.units.values())
+    # Where registers say all that a unit watches, what was declared does not matter.
+    told, told_below = _told([*lowered, *writes]), _told(writes)
+    contradictions = {place: what for place, what in twice.items() if place not in told}
+    contradictions |= {place: what for place, what in above.contradictions.items() if place not in told_below}
+    refused = contradictions.keys() - (above.units.keys() - twice.keys())
+    return replace(
+        made,
+        units={place: unit for place, unit in made.units.items() if place not in refused},
+        trigger=above.trigger if made.trigger is None else made.trigger,
+        contradictions={**contradictions, **made.contradictions},
+    )
 
 
 def _told(writes: Iterable[Write]) -> set[Place]:
