@@ -270,5 +270,6 @@ def test_the_mlir_aie_format_says_that_it_leaves_an_execution_trace_out(command,
     [line] = [line for line in err.splitlines() if "core (1, 2)" in line]
     assert "mode 2" in line
     assert "pftrace" in line
-    for arguments in (["--format", "summary", "-o", "out.txt"], ["-o", "out.pftrace"]):
-        assert "mode 2" not in command("convert", "run.bin", *arguments)[2]
+    status, _, err = command("convert", "run.bin", "--format", "summary", "-o", "out.txt")
+    assert [line for line in err.splitlines() if "core (1, 2)" in line and "mode 2" in line]
+    assert "mode 2" not in command("convert", "run.bin", "-o", "out.pftrace")[2]
