@@ -12,9 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                             {Kind::text, 1, 0},    {Kind::nothing, 1, 0}, {Kind::text, 1, 0}};
     const uint32_t first[] = {0, 0, 1, 4, 5, 6};
     const Classes classes{fields, first};
-    // The first bytes of packets are given, so that most inputs hold some.
+    // The first bytes of packets are given, so that most inputs hold some; byte 43 says how far behind one the next is.
     std::vector<uint8_t> bytes(data, data + size);
-    for (size_t at = 0; at + 44 <= bytes.size(); at += 44 + bytes[at + 43]) {
+    for (size_t at = 0, next; at + layout.packet_header <= bytes.size(); at = next) {
+        next = at + layout.packet_header + bytes[at + 43];
         std::memcpy(&bytes[at], &magic, 4);
         std::memset(&bytes[at + 4], 7, 16);
         std::memset(&bytes[at + 30], 0, 6);

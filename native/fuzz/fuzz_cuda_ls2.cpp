@@ -1,10 +1,8 @@
 // Any words behind a header that the first bytes choose: no output is overrun, and every position is accounted for.
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <vector>
 
 #include "core/cuda/ls2.hpp"
+#include "fuzz/cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;
@@ -27,24 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         present += static_cast<size_t>(lane.present);
         if (lane.present > lane.stored || static_cast<uint64_t>(lane.stored) > layout.capacity) std::abort();
     }
-    const size_t holes = present + lanes.size();
-    std::vector<int64_t> b(begins), d(begins), t(marks), gt(holes), gd(holes);
-    std::vector<uint32_t> sf(begins), sl(begins), sb(begins), se(begins), mf(marks), ml(marks), mi(marks);
-    std::vector<uint32_t> gl(holes), gi(holes), gm(holes), gb(holes);
-    std::vector<uint16_t> e(begins), me(marks);
-    std::vector<uint8_t> ends(marks);
     std::vector<Record> records(longest);
-    std::vector<Edge> edges(2 * longest);
-    std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
-    static std::vector<int32_t> top(size_t{1} << ls2::event_bits, -1);
-    std::vector<uint8_t> events(size_t{1} << ls2::event_bits);
     std::vector<Summary> summaries(lanes.size());
-    Slices slices{b, d, sf, sl, sb, se, e};
-    Instants instants{t, mf, ml, mi, me, ends};
-    Gaps gaps{gt, gd, gl, gi, gm, gb};
-    LaneDecoder decoder({32, true, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
-    ls2::decode(words, layout, 0, lanes, records, summaries, decoder);
-    if (!decoder.is_whole()) std::abort();
+    const auto decode = [&](LaneDecoder& decoder) { ls2::decode(words, layout, 0, lanes, records, summaries, decoder); };
+    if (!with_room<ls2::event_bits>({32, true, 1 << 20}, begins, marks, present + lanes.size(), longest, decode)) std::abort();
     for (size_t i = 0; i < lanes.size(); ++i) {
         if (summaries[i].records != lanes[i].begins + lanes[i].marks) std::abort();
         if (summaries[i].records + summaries[i].missing > lanes[i].stored + 1) std::abort();

@@ -1,10 +1,8 @@
 // Any entries in rings that the first bytes choose: no output is overrun, and every entry is a record or unreadable.
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <vector>
 
 #include "core/cuda/proton.hpp"
+#include "fuzz/cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;
@@ -30,25 +28,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         longest = std::max(longest, static_cast<size_t>(ring.stored));
         stored += static_cast<size_t>(ring.stored);
     }
-    const size_t begins = found.begins, marks = found.marks, holes = stored + rings.size();
-    std::vector<int64_t> b(begins), d(begins), t(marks), gt(holes), gd(holes);
-    std::vector<uint32_t> sf(begins), sl(begins), sb(begins), se(begins), mf(marks), ml(marks), mi(marks);
-    std::vector<uint32_t> gl(holes), gi(holes), gm(holes), gb(holes);
-    std::vector<uint16_t> e(begins), me(marks);
-    std::vector<uint8_t> ends(marks);
     std::vector<Record> records(longest);
-    std::vector<Edge> edges(2 * longest);
-    std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
-    std::vector<int32_t> top(size_t{1} << proton::event_bits, -1);
-    std::vector<uint8_t> events(size_t{1} << proton::event_bits);
     std::vector<Summary> summaries(rings.size());
-    Slices slices{b, d, sf, sl, sb, se, e};
-    Instants instants{t, mf, ml, mi, me, ends};
-    Gaps gaps{gt, gd, gl, gi, gm, gb};
-    const unsigned bits = found.wide ? 43 : 32;
-    LaneDecoder decoder({bits, true, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
-    proton::decode(words, 0, rings, records, summaries, decoder);
-    if (!decoder.is_whole()) std::abort();
+    const auto decode = [&](LaneDecoder& decoder) { proton::decode(words, 0, rings, records, summaries, decoder); };
+    const Rules rules{found.wide ? 43u : 32u, true, 1 << 20};
+    if (!with_room<proton::event_bits>(rules, found.begins, found.marks, stored + rings.size(), longest, decode)) std::abort();
     for (size_t i = 0; i < rings.size(); ++i) {
         if (summaries[i].records > rings[i].stored) std::abort();
         if (summaries[i].records + summaries[i].missing > rings[i].stored + 1) std::abort();

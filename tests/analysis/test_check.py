@@ -19,6 +19,7 @@ STATS = (
     StatSpec("test_end_unmatched", "data_loss", "no partner"),
     StatSpec("test_task_duplicate", "error", "met twice"),
     StatSpec("test_queue_degraded", "notice", "not all is known"),
+    StatSpec("test_column_config", "notice", "several fit"),
 )
 
 
@@ -372,16 +373,18 @@ def test_ls304_anchors_that_run_backwards():
 # --- LS4xx ------------------------------------------------------------------------------------------------------------
 
 
-def test_ls401_to_ls403_report_stats_by_their_ending():
+def test_ls401_to_ls404_report_stats_by_their_ending():
     made = Made()
     made.builder.stat("test_hint_unmatched", 4)
     made.builder.stat("test_end_unmatched", 2, track_id=made.lanes["free"])
     made.builder.stat("test_task_duplicate", 3)
     made.builder.stat("test_queue_degraded", 1, track_id=made.lanes["free"])
+    made.builder.stat("test_column_config", 2)
     assert found(made.finish()) == [
         ("LS402", "error", "", 3, [2]),
         ("LS401", "warning", "free", 2, [1]),
         ("LS403", "warning", "free", 1, [3]),
+        ("LS404", "warning", "", 2, [4]),
         ("LS401", "notice", "", 4, [0]),
     ]
 

@@ -44,11 +44,16 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Read, complete, and write in another form."""
+    from lanescope.cli.common import say
     from lanescope.devices.aie import config
+    from lanescope.view.text import escape
 
     target = None if args.output in (None, "-") else Path(args.output)
     form = args.to or ({".mlir": "mlir", ".json": "json"}.get(target.suffix, "table") if target else "table")
     known = config.read(Path(args.input))
+    if known.unread:
+        listed = ", ".join(f"{escape(what)} {count}" for what, count in known.unread.items())
+        say(f"lanescope: {escape(args.input)}: not read, so not in what follows: {listed}")
     try:
         known = config.complete(known)
         text = _said(form, known)

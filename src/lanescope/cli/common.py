@@ -236,8 +236,22 @@ def losses(trace: Trace) -> dict[str, int]:
     return found
 
 
+def unsettled_labels(trace: Trace) -> dict[str, int]:
+    """Return the stats of a trace, or of the last batch of a decode, about a configuration that leaves labels open."""
+    from lanescope.trace.stats import CONFIG
+
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        if row["name"].endswith(CONFIG):
+            found[row["name"]] = found.get(row["name"], 0) + row["count"]
+    return found
+
+
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if data was lost, and return the exit status that follows."""
+    """Warn if data was lost or labels are not settled, and return the exit status that follows."""
+    unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
+    if unsettled:
+        print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
     lost = losses(trace)
     if not lost:
         return status

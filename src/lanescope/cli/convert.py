@@ -127,7 +127,10 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
     from lanescope import devices
 
     families = (*devices.in_tree(), *devices.strangers())
-    export = next(family.export(format_) for family in families if format_ in family.exports)
+    family = next(family for family in families if format_ in family.exports)
+    export = family.export(format_)
+    for what in family.left_out(format_, trace):
+        say(f"lanescope: {escape(what)}")
 
     def write(out: Any) -> int:
         from lanescope.exchange.output import opened

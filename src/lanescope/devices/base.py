@@ -192,6 +192,10 @@ class Family:
         """Return the writer of one of ``exports``: from a trace to the blocks of a file."""
         raise UsageError(f"{self.name} has no export {format!r}")
 
+    def left_out(self, format: str, trace: Trace) -> Iterable[str]:
+        """Say what of a trace one of ``exports`` has no place for, a line for each thing, and what shows it instead."""
+        return ()
+
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return one of ``summaries``."""
         raise UsageError(f"{self.name} has no summary by {by!r}")

@@ -11,6 +11,8 @@ UNMATCHED = "_unmatched"
 DUPLICATE = "_duplicate"
 #: Ending of stats about what a recorder gave up, or did in another way than usual; the rule LS403 reports them.
 DEGRADED = "_degraded"
+#: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong; the rule LS404.
+CONFIG = "_config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class StatSpec:
     Attributes:
         name: lower case; a family's own stats begin with its name (``aie_bad_header``). Those that count records
             without a partner (an end without a begin, a row of no known task) end in ``_unmatched``, those that count
-            identities met twice in ``_duplicate``: the checks know them by it.
+            identities met twice in ``_duplicate``, those about an unsettled configuration in ``_config``: the checks
+            know them by it.
         severity: ``info`` (worth knowing), ``notice`` (unusual), ``data_loss`` (something is missing), ``error``
             (something is contradictory).
         doc: one line, what happened and what it means for the reader.

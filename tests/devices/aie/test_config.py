@@ -80,7 +80,7 @@ def test_the_column_shift_is_found(tmp_path):
     tiles = [("core", 0, 2), ("memtile", 0, 1), ("core", 1, 3)]
     names, stats = shifted(tmp_path, tiles, [("core", 3, 2), ("memtile", 3, 1), ("core", 4, 3)])
     assert names == {"core (0, 2)", "memtile (0, 1)", "core (1, 3)"}
-    assert not {"aie_tile_unknown", "aie_column_ambiguous"} & set(stats)
+    assert not {"aie_tile_unknown", "aie_ambiguous_config"} & set(stats)
 
 
 def test_the_column_shift_is_found_when_the_leftmost_tile_sent_nothing(tmp_path):
@@ -94,10 +94,10 @@ def test_an_ambiguous_column_shift_is_told_and_can_be_given(tmp_path):
     tiles = [("core", 0, 2), ("core", 1, 2)]
     names, stats = shifted(tmp_path, tiles, [("core", 3, 2)])
     assert names == {"core (0, 2)"}
-    assert stats["aie_column_ambiguous"] == 2
+    assert stats["aie_ambiguous_config"] == 2
     names, stats = shifted(tmp_path, tiles, [("core", 3, 2)], colshift=2)
     assert names == {"core (1, 2)"}
-    assert "aie_column_ambiguous" not in stats
+    assert "aie_ambiguous_config" not in stats
 
 
 def test_rows_beyond_the_eighth_are_tiles_like_others(tmp_path):

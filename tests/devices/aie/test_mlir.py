@@ -212,6 +212,11 @@ PIECES = st.sampled_from(
         "\n",
         "aie.trace @x(%t) {",
         "aie.trace.config @c(%t) packet_type = core {",
+        "aie.device(npu1) @d {",
+        "aie.runtime_sequence @s() {",
+        "aie.trace.start_config @x",
+        'aie.trace.combo_event<0> <"TRUE"> AND <"NONE">',
+        "%t = aie.logical_tile<CoreTile>(0, ?)",
         "%c = arith.constant 213216 : i32\n",
     ]
 )
@@ -253,6 +258,9 @@ LONG = ["{", '"', "aiex.npu.write32{", "1", "1.", "(%a,", "a=", "a::", "0x", "//
 LONG += ["aie.trace @x(%t) {", "aie.trace.reg a = <", "aie.trace.packet a = b, "]
 LONG += ["%t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.trace.port<0> port=DMA channel=0 "]
 LONG += ["aiex.npu.maskwrite32 {address = 213216, column = 0, row = 2, mask = 255, value = 1} "]
+LONG += ["aie.runtime_sequence @s { aiex.npu.write32 {address = 213216, column = 0, row = 2, value = 1} "]
+LONG += ["aie.device(npu1) { %t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.trace.start_config @x "]
+LONG += ["%t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.runtime_sequence { aie.trace.start_config @x "]
 
 
 @pytest.mark.parametrize("piece", LONG)

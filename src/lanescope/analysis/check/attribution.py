@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.check.file import stat_hit
 from lanescope.analysis.check.model import Hit, Rule, Subject
-from lanescope.trace.stats import DEGRADED, DUPLICATE, UNMATCHED
+from lanescope.trace.stats import CONFIG, DEGRADED, DUPLICATE, UNMATCHED
 
 #: How a stat's severity weighs in a finding about attribution.
 _WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
@@ -45,6 +45,10 @@ def _degraded(subject: Subject) -> Iterator[Hit]:
     yield from _stats(subject, DEGRADED)
 
 
+def _unsettled(subject: Subject) -> Iterator[Hit]:
+    yield from _stats(subject, CONFIG)
+
+
 RULES = (
     Rule(
         "LS401",
@@ -73,5 +77,16 @@ RULES = (
         "decoder weighs it so.",
         "The stat's text says what is missing. Idle time on the lanes concerned is not idle, it is unknown.",
         _degraded,
+    ),
+    Rule(
+        "LS404",
+        "the configuration does not settle the labels",
+        "warning",
+        "The configuration that labels the lanes fits the capture in several ways, says different things about one "
+        "unit, or has statements that are not read. Lanes are then unlabelled, labelled by one of several choices, or "
+        "their labels say less than the configuration. A notice or an error where the decoder weighs it so.",
+        "`lanescope info` says which it is. Give the configuration of the one design and sequence that was recorded; "
+        "for AIE dumps `--config` or `--mlir`, and `--colshift` where several columns fit.",
+        _unsettled,
     ),
 )

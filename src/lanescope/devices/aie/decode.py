@@ -173,7 +173,10 @@ class AieDecoder:
             if options.get(part):
                 self._add_part(part, capture.use(part, options[part]))
         if fitting > 1:
-            self._builder.stat("aie_column_ambiguous", fitting, input_id=self._input)
+            self._builder.stat("aie_ambiguous_config", fitting, input_id=self._input)
+        unread = sum(self._config.unread.values())
+        if unread:
+            self._builder.stat("aie_unread_config", unread, input_id=self._input)
         self._clock = self._builder.clock(
             name="module clock", device=capture.name, frequency=self._frequency, counter_bits=56
         )
@@ -563,9 +566,13 @@ class AieDecoder:
             for slot, watched in enumerate(slots):
                 if watched:
                     self._add_lane(segment, slot)
-        if self._config.slots and (module, design_col, row) not in self._config.slots:
-            self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
-        self._derived.add_recording((module, design_col, row), mode, group)
+        place = (module, design_col, row)
+        if place not in self._config.units:
+            if place in self._config.contradictions:
+                self._builder.stat("aie_contradictory_config", track_id=group, input_id=self._input)
+            elif self._config.places:
+                self._builder.stat("aie_tile_unknown", track_id=group, input_id=self._input)
+        self._derived.add_recording(place, mode, group)
 
     def _add_lane(self, segment: int, slot: int) -> None:
         lane = config.SLOTS * segment + slot

@@ -22,6 +22,9 @@ I64 = npt.NDArray[np.int64]
 
 SLOTS = 8
 _TYPES = ("core", "mem", "shim", "memtile")
+_EVENT_PC, _EXECUTION = 1, 2
+#: Recordings that a message names.
+_NAMED = 4
 #: Events that are formatted together.
 _BLOCK = 1 << 14
 
@@ -97,6 +100,28 @@ def blocks(trace: Trace) -> Iterator[bytes]:
             triples = zip(ts.tolist(), slot.tolist(), pc.tolist(), strict=True)
             yield "".join([f"{heads[2 * s]}{t}{tails[s]}{at}}}}}" for t, s, at in triples]).encode()
     yield b"]\n"
+
+
+def left_out(format: str, trace: Trace) -> Iterator[str]:
+    """Say which recordings a format has no place for: execution traces, and in the summary all that tell no time."""
+    if "aie_segments" not in trace.details:
+        return
+    names = trace.tracks["name"].tolist()
+    rows = list(trace.details["aie_segments"].rows())
+    for mode, what in ((_EVENT_PC, "event-PC traces (mode 1)"), (_EXECUTION, "execution traces (mode 2)")):
+        tracks = [row["track_id"] for row in rows if row["mode"] == mode]
+        if not tracks or (format != "summary" and mode == _EVENT_PC):
+            continue
+        listed = ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
+        if format == "summary":
+            yield f"invocations are counted where the time is recorded, not in {what}: {listed}"
+        else:
+            flow = trace.instants["track_id"][trace.details["aie_program_flow"]["instant_id"]]
+            count = int(np.isin(trace.tracks["parent_id"][flow], tracks).sum())
+            yield (
+                f"the mlir-aie format has no place for {what}: {count} events of {listed} are left out; "
+                "-o FILE.pftrace holds them"
+            )
 
 
 class _Slices:

@@ -99,6 +99,12 @@ class Aie(Family):
 
         return {"mlir-aie": export_mlir_aie.blocks, "summary": export_mlir_aie.summary}[format]
 
+    def left_out(self, format: str, trace: Trace) -> Iterable[str]:
+        """Name the recordings whose events mlir-aie's JSON cannot hold, or its summary cannot count."""
+        from lanescope.devices.aie import export_mlir_aie
+
+        return export_mlir_aie.left_out(format, trace)
+
     def tables(self) -> tuple[TableSpec, ...]:
         """Declare the detail tables."""
         from lanescope.devices.aie.schema import TABLES

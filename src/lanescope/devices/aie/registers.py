@@ -176,6 +176,16 @@ def _registers() -> Iterator[Register]:
 
 
 REGISTERS = tuple(_registers())
+#: Registers that decide what combo and edge events mean, which no part of this package reads: byte offset -> name.
+UNREAD = {
+    base + offset: name
+    for base in (0x34000, 0x14000, 0x94000)
+    for offset, name in (
+        (0x400, "Combo_event_inputs"),
+        (0x404, "Combo_event_control"),
+        (0x408, "Edge_Detection_event_control"),
+    )
+}
 _BY_NAME = {(register.module, register.name): register for register in REGISTERS}
 _BY_OFFSET = {(register.module == "shim", register.offset): register for register in REGISTERS}
 

@@ -180,7 +180,22 @@ STATS = tuple(
         StatSpec("aie_segment_limit", "data_loss", "Starts beyond the number of recordings that are kept apart"),
         StatSpec("aie_tile_unknown", "notice", "recordings of a tile that the configuration does not know"),
         StatSpec(
-            "aie_column_ambiguous", "notice", "column shifts that fit the configuration equally well: say --colshift"
+            "aie_ambiguous_config",
+            "notice",
+            "column shifts under which the configuration fits equally well, so labels may be those of other tiles: "
+            "--colshift gives the right one",
+        ),
+        StatSpec(
+            "aie_contradictory_config",
+            "notice",
+            "recordings of a unit that designs or runtime sequences of the configuration set up differently: it has no "
+            "labels; --config or --mlir gives the configuration of one of them",
+        ),
+        StatSpec(
+            "aie_unread_config",
+            "notice",
+            "statements of the configuration that concern the trace and are not read, such as combo and edge events: "
+            "labels lack what they mean; `lanescope aie-config` lists them",
         ),
         *DERIVED_STATS,
     )

@@ -30,7 +30,7 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
     """
     if given is not None or known.colshift is not None:
         return (given if given is not None else known.colshift or 0), 1
-    if not known.slots:
+    if not known.places:
         return 0, 1
     units = {
         (module_name(header["type"]), header["column"], header["row"])
@@ -39,14 +39,14 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
     fits = Counter(
         col - design_col
         for module, col, row in units
-        for design_module, design_col, design_row in known.slots
+        for design_module, design_col, design_row in known.places
         if (module, row) == (design_module, design_row)
     )
     if not fits:
         return 0, 1
     most = max(fits.values())
     best = sorted(shift for shift, count in fits.items() if count == most)
-    leftmost = min(col for _, col, _ in units) - min(col for _, col, _ in known.slots)
+    leftmost = min(col for _, col, _ in units) - min(col for _, col, _ in known.places)
     return next((shift for shift in (0, leftmost) if shift in best), best[0]), len(best)
 
 

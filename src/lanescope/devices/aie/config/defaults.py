@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lanescope.devices.aie import events
 from lanescope.devices.aie.config.units import PACKET_TYPES, Config, Unit, with_packet_ids
+from lanescope.devices.aie.config.values import ConfigError
 from lanescope.devices.aie.config.writes import settled
 
 #: Broadcast channels that mlir-aie uses.
@@ -23,8 +24,13 @@ def complete(known: Config) -> Config:
     timers when they start, and get packet ids in the order of columns and rows, and the conventional packet types.
 
     Raises:
-        ConfigError: there are more units than packet ids.
+        ConfigError: there are more units than packet ids, or a unit is configured in several ways.
     """
+    for (module, col, row), what in known.contradictions.items():
+        raise ConfigError(
+            f"{module} ({col}, {row}) is configured in several ways: {what}",
+            "take the text of one design with one runtime sequence",
+        )
     units = []
     for unit in with_packet_ids(known.units.values()):
         start = _start(known, unit, _START_CHANNEL, "USER_EVENT_1") if unit.start is None else unit.start

@@ -2,27 +2,31 @@
 
 A design's text says up to three times what its trace units do: as ``aie.trace`` operations, as the
 ``aie.trace.config`` that these are lowered to, and as the register writes of the runtime sequence, whose operands are
-attributes or constants. All are read; what is lower says more. Everything else in the text is passed over, and text
-that is not well formed is read as far as it goes: each token is looked at a bounded number of times.
+attributes or constants. All are read; what is lower says more. A text may hold several designs (``aie.device``), each
+with several runtime sequences; what they say is kept apart, and a unit is settled where they agree. Everything else in
+the text is passed over, counted if it concerns the trace, and text that is not well formed is read as far as it goes:
+each token is looked at a bounded number of times.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lanescope.devices.aie import events, registers
 from lanescope.devices.aie.config.mlir_write import MLIR_MODES, MLIR_TYPES
-from lanescope.devices.aie.config.units import SLOTS, Config, Unit, stripped
+from lanescope.devices.aie.config.units import SLOTS, Config, Place, Unit, agreed, stripped
 from lanescope.devices.aie.config.values import ConfigError, event_number, port_selection
-from lanescope.devices.aie.config.writes import Write, from_writes, write_at
+from lanescope.devices.aie.config.writes import Write, from_writes, unread_at, write_at
 
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
 _MAX_DIGITS = 20
+#: No design has more runtime sequences that set up a trace.
+_MAX_SEQUENCES = 256
 #: What MLIR texts call devices begins with these.
 DEVICES = {"npu1": "aie2", "npu2": "aie2p", "xcve2": "aie2", "aie2p": "aie2p", "aie2": "aie2"}
 #: What begins names of values, symbols, blocks, attributes and types.
@@ -43,6 +47,8 @@ _TOKEN = re.compile(
 )
 _MODES = {name.lower(): number for number, name in enumerate(MLIR_MODES)}
 _MODES |= {name.replace("-", "").lower(): number for number, name in enumerate(MLIR_MODES)}
+#: Operations of a trace that label nothing.
+_WITHOUT_LABELS = ("aie.trace.host_config",)
 _MODULES = {word: module for module, word in MLIR_TYPES.items()} | {"shim": "shim"}
 
 
@@ -66,6 +72,7 @@ class _Trace:
     """An ``aie.trace`` operation whose body is being read.
 
     Attributes:
+        symbol: its name.
         tile: column and row.
         depth: of the braces around it.
         unit: what it says so far; the kind of module may come late, so names wait for it.
@@ -74,6 +81,7 @@ class _Trace:
         edges: start and stop: a name, a number, or a broadcast channel.
     """
 
+    symbol: str
     tile: tuple[int, int]
     depth: int
     module: str = ""
@@ -88,11 +96,32 @@ class _Trace:
 class _Lowered:
     """An ``aie.trace.config`` operation whose body is being read."""
 
+    symbol: str
     tile: tuple[int, int]
     depth: int
     module: str
     values: dict[str, int] = field(default_factory=dict)
     ports: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """A runtime sequence: the register writes in it, and the traces that it starts."""
+
+    name: str
+    writes: list[Write] = field(default_factory=list)
+    started: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Design:
+    """An ``aie.device`` operation; what stands outside of any is one more."""
+
+    name: str = ""
+    device: str = ""
+    traces: list[_Trace] = field(default_factory=list)
+    lowered: list[_Lowered] = field(default_factory=list)
+    sequences: list[_Sequence] = field(default_factory=lambda: [_Sequence("")])
 
 
 def read(text: str) -> Config:
@@ -117,18 +146,21 @@ class _Scanner:
         self._ahead: deque[_Token] = deque()  # tokens that were looked at and not taken
         self._operation = ""  # the one at hand
         self._depth = 0
-        self._device = ""
+        self._design = _Design()
+        self._designs = [self._design]
+        self._unread: Counter[str] = Counter()
         self._constants: dict[str, int] = {}
         self._tiles: dict[str, tuple[int, int]] = {}
-        self._traces: list[_Trace] = []
-        self._lowered: list[_Lowered] = []
         self._trace: _Trace | None = None
         self._config: _Lowered | None = None
-        self._writes: list[Write] = []
         self._result = ""  # the value that the operation at hand defines
         self._handlers: dict[str, Callable[[], None]] = {
             "aie.device": self._read_device,
+            "aie.runtime_sequence": self._read_sequence,
+            "aiex.runtime_sequence": self._read_sequence,
+            "func.func": self._read_sequence,
             "aie.tile": self._read_tile,
+            "aie.logical_tile": self._read_logical_tile,
             "arith.constant": self._read_constant,
             "aiex.npu.write32": self._read_write,
             "aiex.npu.maskwrite32": self._read_write,
@@ -141,6 +173,7 @@ class _Scanner:
             "aie.trace.port": self._read_port,
             "aie.trace.start": lambda: self._read_edge("start"),
             "aie.trace.stop": lambda: self._read_edge("stop"),
+            "aie.trace.start_config": self._read_start,
         }
 
     # --- tokens ---------------------------------------------------------------------------------------------------
@@ -235,6 +268,8 @@ class _Scanner:
                 self._operation = token.text
                 self._handlers[token.text]()
                 self._result = ""
+            elif token.text.startswith("aie.trace.") and token.text not in _WITHOUT_LABELS:
+                self._unread[token.text] += 1
 
     def _close(self) -> None:
         self._depth -= 1
@@ -252,7 +287,29 @@ class _Scanner:
 
     def _read_device(self) -> None:
         self._skip("(")
-        self._device = self._word() or self._device
+        device = self._word()
+        self._skip(")")
+        self._design = _Design(self._symbol(), device)
+        self._designs.append(self._design)
+
+    def _read_sequence(self) -> None:
+        self._design.sequences.append(_Sequence(self._symbol() or f"sequence {len(self._design.sequences)}"))
+
+    def _read_start(self) -> None:
+        self._design.sequences[-1].started.add(self._symbol())
+
+    def _symbol(self) -> str:
+        """Take a symbol if it is next; without its ``@``."""
+        if self._peek().kind == "word" and self._peek().text.startswith("@"):
+            return self._next().text[1:]
+        return ""
+
+    def _read_logical_tile(self) -> None:
+        """Take a tile of a kind, whose place may be left to a later stage of compilation."""
+        if self._skip("<"):
+            self._word()
+            self._skip(">")
+        self._read_tile()
 
     def _read_tile(self) -> None:
         name = self._result
@@ -296,22 +353,27 @@ class _Scanner:
         said: dict[str, str | int] = {n: v for n, v in zip(names, operands, strict=False) if v is not None}
         said |= self._pairs()
         address, value = _int(said.get("address")), _int(said.get("value"))
-        if address is None or value is None:
+        if address is None:
             return  # known when the program runs, or to nobody
         col, row = _int(said.get("column")), _int(said.get("row"))
         if not (0 <= (col or 0) < 128 and 0 <= (row or 0) < 32 and 0 <= address <= _WORD32):
             return
-        write = write_at(address, value & _WORD32, col=col, row=row)
+        write = write_at(address, (value or 0) & _WORD32, col=col, row=row)
         mask = _int(said.get("mask"))
-        if write is not None:
+        if write is None:
+            if name := unread_at(address, 1 if value is None else value):
+                self._unread[f"{self._operation} of {name}"] += 1
+        elif value is None:
+            self._unread[f"{self._operation} of {write.register.name} without a constant"] += 1
+        else:
             if is_masked and mask is not None:
                 write = replace(write, value=self._masked(write, mask & _WORD32))
-            self._writes.append(write)
+            self._design.sequences[-1].writes.append(write)
 
     def _masked(self, write: Write, mask: int) -> int:
         """Return what a register holds after a masked write."""
         before = 0
-        for earlier in reversed(self._writes[-256:]):
+        for earlier in reversed(self._design.sequences[-1].writes[-256:]):
             if (earlier.col, earlier.row, earlier.register) == (write.col, write.row, write.register):
                 before = earlier.value
                 break
@@ -320,40 +382,54 @@ class _Scanner:
     # --- declarations ---------------------------------------------------------------------------------------------
 
     def _tile_of(self) -> tuple[int, int] | None:
-        if self._peek().kind == "word" and self._peek().text.startswith("@"):
-            self._next()
         operands = self._operands()
-        return self._tiles.get(operands[0]) if operands else None
+        tile = self._tiles.get(operands[0]) if operands else None
+        if tile is None:
+            self._unread[f"{self._operation} on a tile without a position"] += 1
+        return tile
 
     def _read_trace(self) -> None:
+        symbol = self._symbol()
         tile = self._tile_of()
         self._trace = None
         if tile is not None:
-            self._trace = _Trace(tile, self._depth)
-            self._traces.append(self._trace)
+            self._trace = _Trace(symbol, tile, self._depth)
+            self._design.traces.append(self._trace)
 
     def _read_mode(self) -> None:
         number = self._number()
         word = "" if number is not None else self._word()
         if self._trace is not None:
             self._trace.mode = number if number in (0, 1, 2) else _MODES.get(word.lower())
+            if self._trace.mode is None:
+                self._unread[self._operation] += 1
 
     def _read_packet(self) -> None:
         pairs = self._pairs()
         if self._trace is not None:
             self._trace.packet_id = _int(pairs.get("id"))
-            self._trace.module = _MODULES.get(str(pairs.get("type", "")).lower(), "")
+            word = str(pairs.get("type", ""))
+            self._trace.module = _MODULES.get(word.lower(), "")
+            if word and not self._trace.module:
+                self._unread[self._operation] += 1
 
     def _read_event(self) -> None:
         value = self._value()
-        if self._trace is not None and value is not None and len(self._trace.names) < SLOTS:
+        if self._trace is None:
+            return
+        if value is None or len(self._trace.names) >= SLOTS:
+            self._unread[self._operation] += 1
+        else:
             self._trace.names.append(value if isinstance(value, int) else value.rpartition("::")[2])
 
     def _read_port(self) -> None:
         slot = _int(self._value())
         pairs = self._pairs()
         channel = _int(pairs.get("channel"))
-        if self._trace is None or slot is None or not 0 <= slot < SLOTS or channel is None:
+        if self._trace is None:
+            return
+        if slot is None or not 0 <= slot < SLOTS or channel is None:
+            self._unread[self._operation] += 1
             return
         is_master = str(pairs.get("direction", pairs.get("master", ""))).lower() in ("s2mm", "true", "1")
         self._trace.ports.append((slot, str(pairs.get("port", "")), channel, is_master))
@@ -365,16 +441,19 @@ class _Scanner:
         for kind in ("broadcast", "event"):
             if kind in pairs:
                 self._trace.edges[what] = kind, pairs[kind]
+        if pairs.keys().isdisjoint(("broadcast", "event")):
+            self._unread[self._operation] += 1
 
     # --- registers of aie.trace.config ------------------------------------------------------------------------------
 
     def _read_config(self) -> None:
+        symbol = self._symbol()
         tile = self._tile_of()
         module = _MODULES.get(str(self._pairs_before_body().get("packet_type", "")).lower(), "")
         self._config = None
         if tile is not None:
-            self._config = _Lowered(tile, self._depth, module or _module_in(tile[1]))
-            self._lowered.append(self._config)
+            self._config = _Lowered(symbol, tile, self._depth, module or _module_in(tile[1]))
+            self._design.lowered.append(self._config)
 
     def _pairs_before_body(self) -> dict[str, str | int]:
         if self._peek().kind == "word" and self._peek(1) == ("mark", "="):
@@ -392,6 +471,7 @@ class _Scanner:
         name = str(pairs.get("register", ""))
         register = registers.register(module, name)
         if register is None:
+            self._unread[f"{self._operation} of {name or 'no register'}"] += 1
             return
         value = pairs.get("value", 0)
         said = register.fields.get(str(pairs.get("field", "")))
@@ -416,11 +496,12 @@ class _Scanner:
         return event_number(self._family(), module, event)
 
     def _family(self) -> str:
+        word = self._design.device
         for prefix, device in DEVICES.items():
-            if self._device.startswith(prefix):
+            if word.startswith(prefix):
                 return device
-        if self._device.startswith("xcvc"):
-            raise ConfigError(f"{self._device} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
+        if word.startswith("xcvc"):
+            raise ConfigError(f"{word} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
         return "aie2"
 
     def result(self) -> Config:
@@ -429,20 +510,64 @@ class _Scanner:
         Raises:
             ConfigError: nothing, or names that no device has.
         """
-        device = self._family()
-        lowered = [write for made in self._lowered for write in self._written(made)]
-        written = [*lowered, *self._writes]
-        made = from_writes(device, written)
-        declared = [self._unit(trace, made) for trace in self._traces]
-        made = from_writes(device, written, declared=declared)
-        if not made.units:
+        parts: dict[str, Config] = {}
+        for design in self._designs:
+            self._design = design
+            for name, part in self._parts():
+                if part.places:
+                    parts[name if name not in parts else f"{name} ({len(parts) + 1})"] = part
+        if not parts:
+            unread = ", ".join(self._unread)[:200]
             raise ConfigError(
-                "it holds no configuration of a trace", "take the text that aiecc leaves: input_with_addresses.mlir"
+                "it holds no configuration of a trace" + (f" that can be read: {unread}" if unread else ""),
+                "take the text that aiecc leaves: input_with_addresses.mlir",
             )
-        return made
+        devices = {part.device for part in parts.values()}
+        if len(devices) > 1:
+            raise ConfigError(
+                f"it holds designs for {' and '.join(sorted(devices))}, which name events differently",
+                "take the text of one design",
+            )
+        made = agreed(parts)
+        return replace(made, unread={**made.unread, **self._unread})
 
-    def _unit(self, trace: _Trace, written: Config) -> Unit:
-        """Return what a declaration says; a name that nobody knows is no matter if registers say the number."""
+    def _parts(self) -> Iterator[tuple[str, Config]]:
+        """Yield what each runtime sequence of the design at hand sets up, by name; without any, what is declared."""
+        design = self._design
+        symbols = {symbol for sequence in design.sequences for symbol in sequence.started}
+
+        def is_started(symbol: str, by: _Sequence) -> bool:
+            names = {symbol, symbol.removesuffix("_config")}
+            # What no sequence starts by name is taken to be set up by all of them.
+            return not names & symbols or bool(names & by.started)
+
+        used = [sequence for sequence in design.sequences if sequence.writes or sequence.started]
+        if len(used) > _MAX_SEQUENCES:
+            raise ConfigError(
+                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
+                "take the text of one design",
+            )
+        if not (used or design.traces or design.lowered):
+            return
+        device = self._family()
+        lowered = [(made.symbol, self._written(made)) for made in design.lowered]
+        writes = [write for _, made in lowered for write in made]
+        writes += [write for sequence in used for write in sequence.writes]
+        written = from_writes(device, writes).places
+        declared = [(trace.symbol, self._unit(trace, written)) for trace in design.traces]
+        for sequence in used or design.sequences[:1]:
+            units = [unit for symbol, unit in declared if is_started(symbol, sequence)]
+            below = [write for symbol, made in lowered if is_started(symbol, sequence) for write in made]
+            name = f"{design.name or 'device'}:{sequence.name or 'sequence'}"
+            yield name, _part(device, units, below, sequence.writes)
+
+    def _unit(self, trace: _Trace, written: Set[Place]) -> Unit:
+        """Return what a declaration says; an unknown name does not matter where registers give the number.
+
+        Args:
+            trace: the declaration.
+            written: units that register writes of the design set up.
+        """
         col, row = trace.tile
         module = trace.module or _module_in(row)
 
@@ -450,7 +575,7 @@ class _Scanner:
             try:
                 return self._event(module, name)
             except ConfigError:
-                if (module, col, row) in written.units:
+                if (module, col, row) in written:
                     return 0
                 raise
 
@@ -502,6 +627,37 @@ class _Scanner:
             if register is not None:
                 writes.append(Write(*lowered.tile, register, value))
         return writes
+
+
+def _part(device: str, declared: list[Unit], lowered: list[Write], writes: list[Write]) -> Config:
+    """Return what one sequence sets up: by declarations, by what these are lowered to, by its register writes."""
+    units: dict[Place, Unit] = {}
+    twice: dict[Place, str] = {}
+    for unit in declared:
+        if units.setdefault(unit.place, unit) != unit:
+            twice[unit.place] = "declared twice, in different ways"
+    above = from_writes(device, lowered, declared=units.values())
+    made = from_writes(device, writes, declared=above.units.values())
+    # Where registers say all that a unit watches, what was declared does not matter.
+    told, told_below = _told([*lowered, *writes]), _told(writes)
+    contradictions = {place: what for place, what in twice.items() if place not in told}
+    contradictions |= {place: what for place, what in above.contradictions.items() if place not in told_below}
+    refused = contradictions.keys() - (above.units.keys() - twice.keys())
+    return replace(
+        made,
+        units={place: unit for place, unit in made.units.items() if place not in refused},
+        trigger=above.trigger if made.trigger is None else made.trigger,
+        contradictions={**contradictions, **made.contradictions},
+    )
+
+
+def _told(writes: Iterable[Write]) -> set[Place]:
+    """Return the units of which register writes say all that they watch."""
+    halves: dict[Place, set[str]] = {}
+    for write in writes:
+        if write.register.name.startswith("Trace_Event"):
+            halves.setdefault((write.register.module, write.col, write.row), set()).add(write.register.name)
+    return {place for place, names in halves.items() if len(names) == 2}
 
 
 def _int(value: str | int | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from lanescope.devices.aie.config.short_json import parse, to_json
 from lanescope.devices.aie.config.units import Config
 from lanescope.devices.aie.config.values import ConfigError, integer
-from lanescope.devices.aie.config.writes import begin_writes, end_writes, from_writes, write_at
+from lanescope.devices.aie.config.writes import begin_writes, end_writes, from_writes, unread_at, write_at
 
 SCHEMA = "lanescope.aie-registers/1"
 
@@ -47,6 +48,7 @@ def from_document(content: Mapping[str, Any]) -> Config:
     head = {name: content[name] for name in ("device", "frequency_hz", "colshift") if name in content}
     known = parse({**head, "tiles": []})
     writes = []
+    unread: Counter[str] = Counter()
     for part in ("begin", "end"):
         listed = content.get(part, [])
         if not isinstance(listed, list):
@@ -60,10 +62,14 @@ def from_document(content: Mapping[str, Any]) -> Config:
             write = write_at(address, value, col=entry.get("col"), row=entry.get("row"), where=where)
             if write is not None:
                 writes.append(write)
+            elif name := unread_at(address, value):
+                unread[name] += 1
     made = from_writes(known.device, writes)
-    if not made.units:
+    if not made.places:
         raise ConfigError("it writes no register of a trace unit")
-    return replace(known, units=made.units, trigger=made.trigger)
+    return replace(
+        known, units=made.units, trigger=made.trigger, contradictions=made.contradictions, unread=dict(unread)
+    )
 
 
 def _number(value: Any, what: str) -> int:

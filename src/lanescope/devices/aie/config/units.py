@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,8 @@ SLOTS = registers.SLOTS
 Place = tuple[str, int, int]
 #: Packet type by kind of module, as is the convention.
 PACKET_TYPES = {module: number for number, module in enumerate(events.MODULES)}
+#: Fields of a unit by which its packets are routed: they label nothing.
+ROUTING = ("packet_id", "packet_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,9 @@ class Config:
         frequency: clock of the array in Hz, None when it is unknown.
         units: the trace units by module, column of the design and row.
         trigger: column of the shim tile whose user events are broadcast as start and stop, None if not stated.
+        contradictions: units that are configured in several ways, and what differs. Such a unit is in ``units`` only
+            where nothing but its packet id or type differs, which are None then.
+        unread: statements of the text that were passed over though they concern the trace, and how many of each.
     """
 
     device: str = "aie2"
@@ -74,6 +80,13 @@ class Config:
     frequency: Fraction | None = None
     units: Mapping[Place, Unit] = field(default_factory=dict)
     trigger: int | None = None
+    contradictions: Mapping[Place, str] = field(default_factory=dict)
+    unread: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def places(self) -> Set[Place]:
+        """All units that are configured, whether or not it is settled how."""
+        return self.units.keys() | self.contradictions.keys()
 
     @property
     def slots(self) -> Mapping[Place, tuple[int, ...]]:
@@ -108,6 +121,48 @@ class Config:
 def config_of(device: str, units: Iterable[Unit], **more: Any) -> Config:
     """Return a configuration of units; the last of those at one place stands."""
     return Config(device, units={unit.place: unit for unit in units}, **more)
+
+
+def agreed(parts: Mapping[str, Config]) -> Config:
+    """Return what the designs and sequences of one text agree on.
+
+    A dump does not tell which of them a packet is from. A unit that they configure alike, or that only one of them
+    configures, is settled; the others have a contradiction.
+
+    Args:
+        parts: configuration by the name of design and sequence, at least one, all of one device.
+    """
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    variants: dict[Place, dict[str, Unit]] = {}
+    contradictions: dict[Place, str] = {}
+    refused: set[Place] = set()
+    for name, part in parts.items():
+        contradictions |= part.contradictions
+        refused |= part.contradictions.keys() - part.units.keys()
+        for place, unit in part.units.items():
+            variants.setdefault(place, {})[name] = unit
+    units: dict[Place, Unit] = {}
+    for place, told in variants.items():
+        first, unit = next(iter(told.items()))
+        differing = [of.name for of in fields(Unit) if len({getattr(other, of.name) for other in told.values()}) > 1]
+        if differing:
+            other = next(name for name, made in told.items() if made != unit)
+            contradictions.setdefault(place, f"{first} and {other} differ in {', '.join(differing)}")
+        if place not in refused and set(differing) <= set(ROUTING):
+            unstated: dict[str, Any] = dict.fromkeys(differing)
+            units[place] = replace(unit, **unstated)
+    triggers = {part.trigger for part in parts.values()} - {None}
+    unread = sum((Counter(part.unread) for part in parts.values()), Counter())
+    if len(triggers) > 1:
+        unread["broadcasts of start and stop by several shim tiles"] += len(triggers)
+    return replace(
+        next(iter(parts.values())),
+        units=units,
+        trigger=triggers.pop() if len(triggers) == 1 else None,
+        contradictions=contradictions,
+        unread=unread,
+    )
 
 
 def with_packet_ids(units: Iterable[Unit], first: int = 1) -> list[Unit]:

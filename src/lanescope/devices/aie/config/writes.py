@@ -142,18 +142,29 @@ def _shim(known: Config, name: str, fields: Mapping[str, int]) -> Write:
 def from_writes(device: str, writes: Iterable[Write], *, declared: Iterable[Unit] = ()) -> Config:
     """Return what register writes, in order, set up.
 
+    A unit that is set up anew, in another way, records under both: it has a contradiction and is no unit then.
+
     Args:
         device: ``aie2`` or ``aie2p``.
-        writes: the writes; the last to a register stands.
+        writes: the writes, of one sequence; what is cleared later was set all the same.
         declared: what units are known to be besides; registers that are written say more than that.
     """
     values: dict[Place, dict[str, int]] = {}
     units = {unit.place: unit for unit in declared}
+    rewritten: dict[Place, list[str]] = {}
     trigger = None
     user = events.number(device, "shim", "USER_EVENT_1")
     for write in writes:
         module, name = write.register.module, write.register.name
-        values.setdefault((module, write.col, write.row), {})[name] = write.value
+        place = module, write.col, write.row
+        written = values.setdefault(place, {})
+        before = written.get(name, 0)
+        if name in (*CONTROL_NAMES, *PORT_NAMES):
+            if _is_contradictory(write.register, before, write.value):
+                rewritten.setdefault(place, []).append(name)
+            written[name] = _kept(write.register, before, write.value)
+        else:
+            written[name] = write.value
         if name.startswith("Event_Broadcast") and write.fields["event"] == user:
             trigger = write.col
     known = Config(device)
@@ -161,7 +172,35 @@ def from_writes(device: str, writes: Iterable[Write], *, declared: Iterable[Unit
         # Only who was told how to trace is traced; timers and port selections serve others, too.
         if place in units or not written.keys().isdisjoint(CONTROL_NAMES):
             units[place] = _with_registers(known, units.get(place, Unit(*place)), written)
-    return Config(device, units=units, trigger=trigger)
+    contradictions: dict[Place, str] = {}
+    for place, names in rewritten.items():
+        if (unit := units.pop(place, None)) is None:
+            continue
+        contradictions[place] = f"{', '.join(dict.fromkeys(names))} written again, with another value"
+        if set(names) == {"Trace_Control1"}:
+            units[place] = replace(unit, packet_id=None, packet_type=None)
+    return Config(device, units=units, trigger=trigger, contradictions=contradictions)
+
+
+def _settings(register: Register) -> list[int]:
+    """Return the bits of a register that are set together, as masks."""
+    if register.name in PORT_NAMES:
+        return [0x3F << 8 * i for i in range(4)]
+    return [of.mask << of.lsb for of in register.record.fields if not of.name.startswith("reserved")]
+
+
+def _is_contradictory(register: Register, before: int, after: int) -> bool:
+    """Tell whether something that a register said is replaced by something else.
+
+    What is 0 was not said yet, or is cleared after the run; but ports are never cleared, as one of them has number 0.
+    """
+    changed = [mask for mask in _settings(register) if before & mask and (before ^ after) & mask]
+    return any(after & mask or register.name in PORT_NAMES for mask in changed)
+
+
+def _kept(register: Register, before: int, after: int) -> int:
+    """Return what a register says after another write; what is cleared was said all the same."""
+    return after | sum(before & mask for mask in _settings(register) if not after & mask)
 
 
 def _with_registers(known: Config, unit: Unit, written: Mapping[str, int]) -> Unit:
@@ -222,6 +261,11 @@ def write_at(address: int, value: int, *, col: Any = None, row: Any = None, wher
     row = integer(row or 0, 31, f"{where} row".strip())
     register = registers.at(row, address & registers.OFFSET_MASK)
     return None if register is None else Write(col, row, register, value)
+
+
+def unread_at(address: int, value: int) -> str:
+    """Return the name of the register at an address if it concerns a trace and is not read, "" for other writes."""
+    return registers.UNREAD.get(address & registers.OFFSET_MASK, "") if value else ""
 
 
 def describe(known: Config) -> list[tuple[str, int, int, str, str, str, str]]:
