@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import secrets
 import shutil
 import subprocess
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from effort import EFFORT, FULL, some
+from effort import EFFORT, FULL, QUICK, some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".tools"
@@ -43,18 +45,34 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(EFFORT)
 
 
+#: What one test may take in a quick run, and after how many seconds of any clock it counts as hanging there.
+CPU_SECONDS = 5
+TIMEOUT = 60
+
+WHAT_IS_TRIED = {
+    "quick": "the same on every run: an eighth of the examples, no test marked full; make test-full tries all",
+    "ci": "the same on every run: all tests, a part of the examples; make test-full tries all",
+    "full": "all tests and examples, at random; --hypothesis-seed={} repeats it",
+}
+
+
+def what_is_tried(config: pytest.Config) -> str:
+    """Return what this run tries, in one line."""
+    return f"effort {EFFORT}: {WHAT_IS_TRIED[EFFORT].format(config.option.hypothesis_seed)}"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of a random run here, so that it can be printed and so that all workers have the same one."""
     if FULL and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbits(32))
+    if QUICK and config.option.timeout is None:
+        config.option.timeout = TIMEOUT
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what is tried."""
-    if FULL:
-        return f"effort: full, at random: --hypothesis-seed={config.option.hypothesis_seed} repeats it"
-    return f"effort: {EFFORT}, the same on every run; LANESCOPE_EFFORT=full tries all"
+    return what_is_tried(config)
 
 
 def pytest_sessionstart() -> None:
@@ -62,6 +80,63 @@ def pytest_sessionstart() -> None:
     for name in list(os.environ):
         if name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR") or name.startswith("PYTHON"):
             del os.environ[name]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a fetched tool as ``full``, and leave out of a quick run what is marked so."""
+    for item in items:
+        if "require_tool" in getattr(item, "fixturenames", ()):
+            item.add_marker("full")
+    if QUICK:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def cpu_seconds() -> float:
+    """Return the user and system time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+BEGAN = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note what was used before the test."""
+    item.stash[BEGAN] = cpu_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Say what the test used up to now; in a quick run, fail one that used too much."""
+    report = yield
+    report.cpu_seconds = cpu_seconds() - item.stash[BEGAN]
+    if QUICK and call.when == "call" and report.passed and report.cpu_seconds > CPU_SECONDS:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} took {report.cpu_seconds:.1f} CPU seconds, a quick test may take {CPU_SECONDS}:"
+            " try fewer cases by effort.some(), or mark it full"
+        )
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say why tests were skipped, what the tests took, and what was tried: a line for each."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "cpu_seconds")]
+    used = {}
+    for report in reports:
+        used[report.nodeid] = max(report.cpu_seconds, used.get(report.nodeid, 0.0))
+    skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    terminalreporter.ensure_newline()
+    for reason, count in skipped.items():
+        terminalreporter.write_line(f"SKIPPED [{count}] {reason.removeprefix('Skipped: ')}")
+    if used:
+        dearest = max(used, key=used.__getitem__)
+        total = f"{sum(used.values()):.0f} CPU seconds in {len(used)} tests"
+        terminalreporter.write_line(f"{total}, most of them ({used[dearest]:.1f}) in {dearest}")
+    terminalreporter.write_line(what_is_tried(config))
 
 
 def find_tool(name: str) -> Path | None:
@@ -99,10 +174,15 @@ def missing(reason: str) -> None:
 def require_tool() -> Callable[[str], Path]:
     """Return a function from a tool's name to its path; it skips (or fails) the test that lacks the tool.
 
+    Who asks for a tool is left out of quick runs, which are the same with and without tools.
+
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
     ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), ``probes`` (a Python
     that has Numba-CUDA and Triton), or any program.
     """
+
+    if QUICK:
+        pytest.fail("a tool was asked for unseen by the collection: mark the test full")
 
     def require(name: str) -> Path:
         path = find_tool(name)
