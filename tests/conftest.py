@@ -14,7 +14,9 @@ import os
 import resource
 import secrets
 import shutil
+import signal
 import subprocess
+import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,10 +78,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_sessionstart() -> None:
-    """Forget what a user sets for their own convenience: it must not decide how a test ends."""
+    """Forget what surrounds the run: what a user sets for their own convenience must not decide how a test ends."""
     for name in list(os.environ):
         if name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR") or name.startswith("PYTHON"):
             del os.environ[name]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control has its background jobs ignore the signal, and every child inherits that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -204,6 +209,41 @@ def corpus() -> Path:
     folder = Path(name)
     assert folder.is_dir(), f"LANESCOPE_CORPUS names no folder: {name}"
     return folder
+
+
+@pytest.fixture(scope="session")
+def blinker_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder into which the package of ``examples/blinker`` is installed."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    example = str(ROOT / "examples/blinker")
+    subprocess.run([*pip, "--no-build-isolation", "--target", str(site), example], check=True, timeout=120)
+    return site
+
+
+@pytest.fixture(scope="session")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return folders that make the blinker family known to whoever has them on its path; nothing is installed."""
+    folder = tmp_path_factory.mktemp("plugins")
+    info = folder / "lanescope_blinker-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lanescope-blinker\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker.family:FAMILY\n")
+    return [str(folder), str(ROOT / "examples/blinker/src")]
+
+
+@pytest.fixture
+def plugins(plugin_path: list[str], monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Make the blinker family known to this process."""
+    from lanescope import devices
+
+    for folder in plugin_path:
+        monkeypatch.syspath_prepend(folder)
+    for cached in (devices.strangers, devices.family):
+        cached.cache_clear()
+    yield
+    for cached in (devices.strangers, devices.family):
+        cached.cache_clear()
 
 
 Rows = list[dict[str, Any]]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from analysis import oracles
 from analysis.sweep import NAMES, WAITS, Sweep, runs
+from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import activity, idle, lanes, occupancy, overlap, percentiles
 from lanescope.analysis.lanes import LaneTime
@@ -316,7 +317,7 @@ def test_causes_are_the_sums_of_stretches(trace):
     assert sum(lanes_apart["total_ns"]) == sum(row["dur_ns"] for row in rows)
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_any_trace_can_be_asked(trace):
     for table in (
         overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.hidden(trace), occupancy.occupancy(trace),

@@ -23,6 +23,7 @@ from devices.ascend.helpers import (
     tasks,
 )
 from devices.ascend.test_encode import assert_same
+from effort import cuts
 from lanescope import cli, session
 from lanescope.devices.ascend.encode import encode_records
 from lanescope.devices.ascend.generations import GENERATIONS, Erratum
@@ -81,7 +82,7 @@ def test_one_command_for_each(name, tmp_path, capsys):
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncated_file_is_refused(name):
     content = FILES[name].read_bytes().rstrip()
-    for size in range(len(content)):
+    for size in cuts(len(content)):
         with pytest.raises(InputError, match=f"after byte {size}"):
             read(content[:size])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, records, text
-from effort import some
+from effort import cuts, some
 from lanescope._native import core
 from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
@@ -165,7 +165,7 @@ def test_nothing_is_left_over_between_rows():
 @pytest.mark.parametrize("case", ["v2_chain/l2", "v3_cold_first/chip", "v3_spec_dummy/l2", "v3_spec_dummy/chip"])
 def test_every_truncated_records_file_is_refused(case):
     content = (GOLDEN / f"{case}_swimlane_records.json").read_bytes().rstrip()
-    for size in range(len(content)):
+    for size in cuts(len(content)):
         with pytest.raises(InputError) as caught:
             read(content[:size])
         assert caught.value.exit_status == 3
@@ -174,7 +174,7 @@ def test_every_truncated_records_file_is_refused(case):
 
 def test_every_truncated_graph_is_refused():
     content = (GOLDEN / "v3_spec_dummy" / "deps.json").read_bytes().rstrip()
-    for size in range(len(content)):
+    for size in cuts(len(content)):
         with pytest.raises(InputError, match="cut off"):
             read_deps(text(content[:size]), "deps.json")
 
