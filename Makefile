@@ -50,7 +50,7 @@ hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT
 	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
 
 path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
-	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
+	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
 
 matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
@@ -99,11 +99,11 @@ fuzz: .venv/venv.stamp ## fuzz each native codec for FUZZ_SECONDS (30) under san
 	done
 
 kills: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
-	@LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
+	@LANESCOPE_EFFORT=full LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k killed_program
 
 sanitize: $(READY) ## run driver, recorder and programs under ASan with UBSan, and under TSan; ROUNDS of each (5)
-	@LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
+	@LANESCOPE_EFFORT=full LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k sanitizers
 
 wheel: .venv/venv.stamp ## build a wheel into dist
