@@ -51,6 +51,8 @@ hypothesis.settings.load_profile(EFFORT)
 CPU_SECONDS = 5
 TIMEOUT = 60
 
+SURROUNDINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANESCOPE_DEBUG")
+
 WHAT_IS_TRIED = {
     "quick": "the same on every run: an eighth of the examples, no test marked full; make test-full tries all",
     "ci": "the same on every run: all tests, a part of the examples; make test-full tries all",
@@ -80,7 +82,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_sessionstart() -> None:
     """Forget what surrounds the run: what a user sets for their own convenience must not decide how a test ends."""
     for name in list(os.environ):
-        if name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR") or name.startswith("PYTHON"):
+        if name in SURROUNDINGS or name.startswith(("PYTHON", "LANESCOPE_ZE_")):
             del os.environ[name]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control has its background jobs ignore the signal, and every child inherits that.

@@ -142,10 +142,12 @@ def test_what_surrounds_a_run_does_not_decide_how_it_ends(suite):
         "PYTHONUNBUFFERED": "1",
         "PYTHONOPTIMIZE": "",
         "PYTHONIOENCODING": "ascii",
+        "LANESCOPE_DEBUG": "1",
     }
     tests = [
         "tests/cli/test_main.py::test_interrupting_ends_with_130",
+        "tests/cli/test_main.py::test_a_bug_of_ours_is_one_line_and_exit_70",
         "tests/cli/test_help.py::test_help_shows_the_options_of_the_simulators",
     ]
     status, said = suite(*tests, env=surroundings, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-    assert (status, "2 passed" in said) == (0, True), said
+    assert (status, "3 passed" in said) == (0, True), said
