@@ -43,8 +43,8 @@ demo: $(READY) ## run lanescope on a simulated capture
 test: $(READY) ## the quick tests, the same for everybody; LANESCOPE_CORPUS names real captures; PYTEST adds arguments
 	@LANESCOPE_EFFORT=quick $(BIN)/python -u -m pytest -n 2 $(PYTEST)
 
-test-full: $(READY) ## all tests, at random; wants the tools of test-tools and browser-tools; LANESCOPE_EFFORT=ci tries fewer examples
-	@LANESCOPE_EFFORT=$(or $(LANESCOPE_EFFORT),full) $(BIN)/python -u -m pytest -n 2 $(PYTEST)
+test-full: $(READY) ## all tests, at random; wants the tools of test-tools and browser-tools; EFFORT=ci tries fewer examples
+	@LANESCOPE_EFFORT=$(or $(EFFORT),full) $(BIN)/python -u -m pytest -n 2 $(PYTEST)
 
 hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT_JOBS (1) at a time; finds go to build/hunt
 	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
