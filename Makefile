@@ -41,16 +41,17 @@ demo: $(READY) ## run lanescope on a simulated capture
 	@$(BIN)/lanescope demo -o out/demo
 
 test: $(READY) ## the quick tests, the same for everybody; LANESCOPE_CORPUS names real captures; PYTEST adds arguments
-	@$(BIN)/python -u -m pytest -n 2 $(PYTEST)
+	@LANESCOPE_EFFORT=quick $(BIN)/python -u -m pytest -n 2 $(PYTEST)
 
-test-full: $(READY) ## all tests at full effort, at random; the tools of test-tools and browser-tools take part if fetched
-	@LANESCOPE_EFFORT=$(or $(LANESCOPE_EFFORT),full) $(BIN)/python -u -m pytest -n 2 $(PYTEST)
+test-full: $(READY) ## all tests, at random; wants the tools of test-tools and browser-tools; EFFORT=ci tries fewer examples
+	@LANESCOPE_EFFORT=$(or $(EFFORT),full) $(BIN)/python -u -m pytest -n 2 $(PYTEST)
 
 hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT_JOBS (1) at a time; finds go to build/hunt
 	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
 
 path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
-	@LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q tests/devices/aie/path/test_truth.py
+	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q \
+	    tests/devices/aie/path/test_truth.py
 
 matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
@@ -103,11 +104,11 @@ fuzz: $(READY) ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers;
 	done
 
 kills: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
-	@LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
+	@LANESCOPE_EFFORT=full LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k killed_program
 
 sanitize: $(READY) ## run driver, recorder and programs under ASan with UBSan, and under TSan; ROUNDS of each (5)
-	@LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
+	@LANESCOPE_EFFORT=full LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k sanitizers
 
 wheel: .venv/venv.stamp ## build a wheel into dist

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import secrets
 import shutil
+import signal
 import subprocess
+import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from effort import EFFORT, FULL, some
+from effort import EFFORT, FULL, QUICK, some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".tools"
@@ -43,25 +47,103 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(EFFORT)
 
 
+#: What one test may take in a quick run, and after how many seconds of any clock it counts as hanging there.
+CPU_SECONDS = 5
+TIMEOUT = 60
+
+SURROUNDINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANESCOPE_DEBUG")
+
+WHAT_IS_TRIED = {
+    "quick": "the same on every run: an eighth of the examples, no test marked full; make test-full tries all",
+    "ci": "the same on every run: all tests, a part of the examples; make test-full tries all",
+    "full": "all tests and examples, at random; --hypothesis-seed={} repeats it",
+}
+
+
+def what_is_tried(config: pytest.Config) -> str:
+    """Return what this run tries, in one line."""
+    return f"effort {EFFORT}: {WHAT_IS_TRIED[EFFORT].format(config.option.hypothesis_seed)}"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of a random run here, so that it can be printed and so that all workers have the same one."""
     if FULL and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbits(32))
+    if QUICK and config.option.timeout is None:
+        config.option.timeout = TIMEOUT
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what is tried."""
-    if FULL:
-        return f"effort: full, at random: --hypothesis-seed={config.option.hypothesis_seed} repeats it"
-    return f"effort: {EFFORT}, the same on every run; LANESCOPE_EFFORT=full tries all"
+    return what_is_tried(config)
 
 
 def pytest_sessionstart() -> None:
-    """Forget what a user sets for their own convenience: it must not decide how a test ends."""
+    """Forget what surrounds the run: what a user sets for their own convenience must not decide how a test ends."""
     for name in list(os.environ):
-        if name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR") or name.startswith("PYTHON"):
+        if name in SURROUNDINGS or name.startswith(("PYTHON", "LANESCOPE_ZE_")):
             del os.environ[name]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control has its background jobs ignore the signal, and every child inherits that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a fetched tool as ``full``, and leave out of a quick run what is marked so."""
+    for item in items:
+        if "require_tool" in getattr(item, "fixturenames", ()):
+            item.add_marker("full")
+    if QUICK:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+def cpu_seconds() -> float:
+    """Return the user and system time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+BEGAN = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note what was used before the test."""
+    item.stash[BEGAN] = cpu_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Say what the test used up to now; in a quick run, fail one that used too much."""
+    report = yield
+    report.cpu_seconds = cpu_seconds() - item.stash[BEGAN]
+    if QUICK and call.when == "call" and report.passed and report.cpu_seconds > CPU_SECONDS:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} took {report.cpu_seconds:.1f} CPU seconds, a quick test may take {CPU_SECONDS}:"
+            " try fewer cases by effort.some(), or mark it full"
+        )
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say why tests were skipped, what the tests took, and what was tried: a line for each."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "cpu_seconds")]
+    used = {}
+    for report in reports:
+        used[report.nodeid] = max(report.cpu_seconds, used.get(report.nodeid, 0.0))
+    skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    terminalreporter.ensure_newline()
+    for reason, count in skipped.items():
+        terminalreporter.write_line(f"SKIPPED [{count}] {reason.removeprefix('Skipped: ')}")
+    if used:
+        dearest = max(used, key=used.__getitem__)
+        total = f"{sum(used.values()):.0f} CPU seconds in {len(used)} tests"
+        terminalreporter.write_line(f"{total}, most of them ({used[dearest]:.1f}) in {dearest}")
+    terminalreporter.write_line(what_is_tried(config))
 
 
 def find_tool(name: str) -> Path | None:
@@ -99,10 +181,15 @@ def missing(reason: str) -> None:
 def require_tool() -> Callable[[str], Path]:
     """Return a function from a tool's name to its path; it skips (or fails) the test that lacks the tool.
 
+    Who asks for a tool is left out of quick runs, which are the same with and without tools.
+
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
     ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), ``probes`` (a Python
     that has Numba-CUDA and Triton), or any program.
     """
+
+    if QUICK:
+        pytest.fail("a tool was asked for unseen by the collection: mark the test full")
 
     def require(name: str) -> Path:
         path = find_tool(name)
@@ -124,6 +211,41 @@ def corpus() -> Path:
     folder = Path(name)
     assert folder.is_dir(), f"LANESCOPE_CORPUS names no folder: {name}"
     return folder
+
+
+@pytest.fixture(scope="session")
+def blinker_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder into which the package of ``examples/blinker`` is installed."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    example = str(ROOT / "examples/blinker")
+    subprocess.run([*pip, "--no-build-isolation", "--target", str(site), example], check=True, timeout=120)
+    return site
+
+
+@pytest.fixture(scope="session")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return folders that make the blinker family known to whoever has them on its path; nothing is installed."""
+    folder = tmp_path_factory.mktemp("plugins")
+    info = folder / "lanescope_blinker-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lanescope-blinker\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker.family:FAMILY\n")
+    return [str(folder), str(ROOT / "examples/blinker/src")]
+
+
+@pytest.fixture
+def plugins(plugin_path: list[str], monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Make the blinker family known to this process."""
+    from lanescope import devices
+
+    for folder in plugin_path:
+        monkeypatch.syspath_prepend(folder)
+    for cached in (devices.strangers, devices.family):
+        cached.cache_clear()
+    yield
+    for cached in (devices.strangers, devices.family):
+        cached.cache_clear()
 
 
 Rows = list[dict[str, Any]]

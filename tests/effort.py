@@ -25,3 +25,13 @@ QUICK = EFFORT == "quick"
 def some(count: int, least: int = 12) -> int:
     """Return how many of ``count`` cases to try now: all, or the share of this effort but no fewer than ``least``."""
     return min(count, max(least, count // ONE_IN[EFFORT]))
+
+
+def cuts(size: int, every: int = 1) -> list[int]:
+    """Return where to cut a file short: each so many bytes; in quick runs a fifth of these places, and the last 40."""
+    places = range(0, size, every)
+    return [*places[:-40:5], *places[-40:]] if QUICK else list(places)
+
+
+#: What ``testing.traces`` is told: small traces are drawn in half the time of large ones, and drawing takes most of it.
+TRACES = {"max_slices": some(12, 4), "max_lanes": some(5, 3)}

@@ -29,8 +29,7 @@ def cpu_seconds() -> float:
 
 def play(seed: int) -> tuple[int, list[tuple[str, str]]]:
     """Run one round; return how many tests it ran, and the name and text of each failure."""
-    report = FOLDER / "round.xml"
-    report.unlink(missing_ok=True)
+    report = FOLDER / f"{seed}.xml"
     jobs = os.environ.get("HUNT_JOBS") or "1"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "hypothesis", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--hypothesis-seed={seed}", f"--junitxml={report}", "-n", "0" if jobs == "1" else jobs]
@@ -44,6 +43,7 @@ def play(seed: int) -> tuple[int, list[tuple[str, str]]]:
             name = f"{case.get('classname')}::{case.get('name')}"
             tests += case.find("skipped") is None
             failures += [(name, each.text or "") for each in case if each.tag in ("failure", "error")]
+        report.unlink()
     if done.returncode and not failures:
         # An interpreter that dies writes no report, and no test at all is a fault of the hunt.
         failures = [(f"pytest ended with {done.returncode}", done.stdout[-20_000:] + done.stderr[-20_000:])]

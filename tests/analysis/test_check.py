@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from analysis import oracles
+from effort import TRACES
 from lanescope import StatSpec, UsageError, testing
 from lanescope.analysis import check
 from lanescope.trace import Column, Flag, Table, TimeBase, Trace, TraceBuilder
@@ -69,7 +70,7 @@ def replaced(trace, table, **columns):
     return Trace(trace.time, {**trace.tables(), table: Table(old.spec, made)}, trace.details)
 
 
-@given(testing.sound_traces())
+@given(testing.sound_traces(**TRACES))
 def test_a_sound_trace_has_no_findings(trace):
     assert check.run(trace) == []
 
@@ -134,7 +135,7 @@ def test_ls002_loss_and_contradictions():
 # --- LS1xx ------------------------------------------------------------------------------------------------------------
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_ls101_equals_trying_every_pair(trace):
     rows = list(trace.slices.rows())
     expected = {}
@@ -313,7 +314,7 @@ def test_ls301_negative_slices():
     assert found(made.finish()) == [("LS301", "warning", "disjoint", 1, [1])]
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_ls301_finds_the_rows_whose_time_falls_while_their_counter_rises(trace):
     for table in ("slices", "instants"):
         rows = [row for row in trace.tables()[table].rows() if row["ts_ticks"] is not None]
@@ -400,7 +401,7 @@ def test_ls402_two_tracks_of_one_path():
 # --- all together -----------------------------------------------------------------------------------------------------
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_findings_of_any_trace_are_well_formed(trace):
     findings = check.run(trace)
     ranks = [check.SEVERITIES.index(finding.severity) for finding in findings]
@@ -418,7 +419,7 @@ def test_findings_of_any_trace_are_well_formed(trace):
     assert [row["ts"] for row in table.rows()] == [finding.place.ts for finding in findings]
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_totals_with_and_without_bound_what_is_true(trace):
     rows = list(trace.slices.rows())
     findings = check.run(trace)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import some
+from effort import TRACES, some
 from lanescope import InputError, LanescopeError, devices, session, testing
 from lanescope.analysis import check
 from lanescope.analysis.check import batches as by_batch
@@ -54,12 +54,12 @@ def cut(trace, cuts):
 # --- the same findings ------------------------------------------------------------------------------------------------
 
 
-@given(testing.traces(), st.lists(st.floats(0, 1), max_size=4))
+@given(testing.traces(**TRACES), st.lists(st.floats(0, 1), max_size=4))
 def test_any_trace_cut_anywhere(trace, cuts):
     same(watched(cut(trace, cuts))[0], check.run(trace))
 
 
-@given(testing.batches())
+@given(testing.batches(**TRACES))
 def test_any_batches_of_a_decode(batches):
     same(watched(batches)[0], check.run(Trace.concat(batches)))
 

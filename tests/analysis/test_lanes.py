@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import oracles
+from effort import TRACES
 from lanescope import testing
 from lanescope.analysis.intervals import Intervals, crossing, highest_before, order, outside, sharing, union
 from lanescope.analysis.lanes import lanes
@@ -15,7 +16,7 @@ from lanescope.analysis.tree import Tree
 from lanescope.trace import Column, Table, TimeBase, TraceBuilder
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_time_is_split_as_by_hand(trace):
     testing.assert_consistent(trace)
     table = lanes(trace)

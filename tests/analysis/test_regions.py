@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis import oracles
 from analysis.sweep import NAMES, WAITS, Sweep, runs
+from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import activity, idle, lanes, occupancy, overlap, percentiles
 from lanescope.analysis.lanes import LaneTime
@@ -168,6 +169,18 @@ def test_regions_spread_as_counted(trace):
             assert row["tail_ns"] is None
 
 
+def in_a_free_lane(*slices):
+    """A lane where anything goes, with slices (name, ts, dur), beside one that runs all the time."""
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(name, kind="lane", role="group", discipline="free") for name in ("a", "b")]
+    for name, ts, dur in slices:
+        builder.append("slices", track_id=lanes[0], ts=ts, dur=dur, name=name)
+    builder.append("slices", track_id=lanes[1], ts=0, dur=30, name="tile")
+    return builder.finish()
+
+
+# Two slices begin together where a gap ends.
+@example(in_a_free_lane(("tile", 0, 0), ("tile", 1, 1), ("load", 1, 2)))
 @given(pipelines())
 def test_idle_stretches_are_what_a_sweep_finds(trace):
     sweep = Sweep(trace)
@@ -191,13 +204,42 @@ def test_idle_stretches_are_what_a_sweep_finds(trace):
 
 
 def between(sweep, lane, span):
-    """The name of a gap."""
-    ends = {t: [s["name"] for s in rows] for (other, t), rows in sweep.doing.items() if other == lane and rows}
-    before = max((t for t in ends if t < span[0]), default=None)
-    after = min((t for t in ends if t >= span[1]), default=None)
+    """The name of a gap: what ended last before it, of several what began last; what begins first, the longest."""
+    busy = [t for (other, t), rows in sweep.doing.items() if other == lane and rows]
+    before = max((t for t in busy if t < span[0]), default=None)
+    after = min((t for t in busy if t >= span[1]), default=None)
+
+    def edge(row, t, step):
+        """The first moment in a direction at which a row no longer runs."""
+        while any(row["id"] == other["id"] for other in sweep.doing.get((lane, t), ())):
+            t += step
+        return t
+
+    if before is not None:
+        rows = sweep.doing[lane, before]
+        _, _, left = max((edge(row, before, -1), number, row["name"]) for number, row in enumerate(rows))
+    if after is not None:
+        rows = sweep.doing[lane, after]
+        _, _, right = min((-edge(row, after, 1), number, row["name"]) for number, row in enumerate(rows))
     if before is None:
-        return f"before {ends[after][0]}" if after is not None else "nothing ran"
-    return f"between {ends[before][0]} and {ends[after][0]}" if after is not None else f"after {ends[before][0]}"
+        return f"before {right}" if after is not None else "nothing ran"
+    return f"between {left} and {right}" if after is not None else f"after {left}"
+
+
+@pytest.mark.parametrize(
+    ("slices", "names"),
+    [
+        # `load` began first and ended last: it is what stood before the gap.
+        ([("load", 0, 10), ("mma", 2, 1), ("store", 20, 10)], ["between load and store"]),
+        ([("mma", 2, 1), ("store", 20, 10), ("load", 0, 10)], ["between load and store"]),
+        # Of two that end together the one that began last, of two that begin together the longest.
+        ([("mma", 5, 5), ("load", 0, 10), ("store", 20, 10)], ["between mma and store"]),
+        ([("load", 0, 10), ("mma", 20, 9), ("store", 20, 10)], ["between load and store"]),
+    ],
+)
+def test_a_gap_is_named_by_what_ended_last_and_began_first(slices, names):
+    rows = idle.idle(in_a_free_lane(*slices)).rows()
+    assert [row["name"] for row in rows if row["kind"] == "gap"] == names
 
 
 @given(pipelines())
@@ -275,7 +317,7 @@ def test_causes_are_the_sums_of_stretches(trace):
     assert sum(lanes_apart["total_ns"]) == sum(row["dur_ns"] for row in rows)
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_any_trace_can_be_asked(trace):
     for table in (
         overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.hidden(trace), occupancy.occupancy(trace),

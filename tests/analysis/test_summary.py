@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import oracles
+from effort import TRACES
 from lanescope import UsageError, testing
 from lanescope.analysis.summary import GROUPS, summary
 from lanescope.trace import TimeBase, TraceBuilder
@@ -56,7 +57,7 @@ def naive(trace, by):
 @pytest.mark.parametrize("by", GROUPS)
 @given(data=st.data())
 def test_summary_equals_the_naive_one(by, data):
-    trace = data.draw(testing.traces())
+    trace = data.draw(testing.traces(**TRACES))
     rows = [{name: value for name, value in row.items() if name != "id"} for row in summary(trace, by).rows()]
     assert [row["total"] for row in rows] == sorted((row["total"] for row in rows), reverse=True)
 
@@ -66,7 +67,7 @@ def test_summary_equals_the_naive_one(by, data):
     assert sorted(rows, key=key) == sorted(naive(trace, by), key=key)
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_every_grouping_has_the_same_sum(trace):
     assert len({(int(t["total"].sum()), int(t["count"].sum()), int(t["open"].sum())) for t in map_all(trace)}) == 1
 

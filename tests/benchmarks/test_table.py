@@ -53,6 +53,7 @@ def test_both_renderings_have_the_same_cells(table):
     assert text[1].split() == [cell.strip() for cell in markdown[2].strip("|").split("|")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", IN_TREE)
 def test_every_stage_and_comparison_runs(table, tmp_path, family):
     """Not how fast: that each does its work on this family and counts the same slices."""

@@ -1,16 +1,11 @@
-"""Runs command lines, with the family of ``examples/blinker`` installed as a package from elsewhere would be."""
+"""Runs command lines, with the family of ``examples/blinker`` known as a package from elsewhere would be."""
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from lanescope import devices
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Done(NamedTuple):
@@ -19,29 +14,6 @@ class Done(NamedTuple):
     status: int
     out: str
     err: str
-
-
-@pytest.fixture(scope="session")
-def plugin_path(tmp_path_factory):
-    """Folders that make the blinker family known to whoever has them on its path."""
-    folder = tmp_path_factory.mktemp("plugins")
-    info = folder / "lanescope_blinker-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lanescope-blinker\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker.family:FAMILY\n")
-    return [str(folder), str(ROOT / "examples/blinker/src")]
-
-
-@pytest.fixture
-def plugins(plugin_path, monkeypatch):
-    """Make the family known to this process."""
-    for folder in plugin_path:
-        monkeypatch.syspath_prepend(folder)
-    for cached in (devices.strangers, devices.family):
-        cached.cache_clear()
-    yield
-    for cached in (devices.strangers, devices.family):
-        cached.cache_clear()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lanescope
+from effort import cuts, some
 from lanescope import devices
 from lanescope.trace import accounting
 
@@ -106,12 +107,13 @@ def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
 def small_capture(name, folder):
     """Write a small simulated capture of a family into a folder; return its main file and what is in it."""
     family = devices.family(name)
-    small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "changes": 20}
+    small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "ops": 12, "changes": 20}
     given = {option.name: small[option.name] for option in family.sim_options if option.name in small}
     files = family.simulate(devices.settle(family.sim_options, given, what="test"), 1).files
     for other, data in files.items():
         (folder / other).write_bytes(data)
     main = next(iter(files))
+    assert len(files[main]) <= 20_000, f"the option that makes a capture of {name} small has another name"
     return folder / main, files[main]
 
 
@@ -127,8 +129,7 @@ def opened(path):
 def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family):
     """Every cut of a small capture is refused, or decoded with every byte accounted for."""
     path, content = small_capture(family, tmp_path)
-    step = max(1, len(content) // 300)
-    for cut in (*range(0, len(content), step), len(content) - 1):
+    for cut in (*cuts(len(content), max(1, len(content) // 300)), len(content) - 1):
         path.write_bytes(content[:cut])
         trace = opened(path)
         if trace is not None:
@@ -143,7 +144,7 @@ def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family
 def test_a_capture_with_wrong_bytes_is_refused_or_decoded(call, tmp_path, family):
     path, content = small_capture(family, tmp_path)
     dice = random.Random(7)
-    for _ in range(150):
+    for _ in range(some(150, 40)):
         broken = bytearray(content)
         for _ in range(dice.choice((1, 1, 2, 10, 100))):
             broken[dice.randrange(len(broken))] = dice.choice((0, 0xFF, dice.randrange(256)))

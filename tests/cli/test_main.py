@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -160,15 +161,23 @@ def test_no_standard_streams_at_all(plugin_path, run_file):
     assert done.returncode == 0
 
 
+@contextmanager
+def started(plugin_path, folder, *arguments):
+    """Start a command that will not end by itself; it ends with the test, whatever comes of the test."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
+    command = [sys.executable, "-m", "lanescope", *arguments]
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
 def test_interrupting_ends_with_130(plugin_path, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "lanescope", "info", "pipe"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
-    ) as running:
+    with started(plugin_path, tmp_path, "info", "pipe") as running:
         writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
-        time.sleep(0.2)
         running.send_signal(signal.SIGINT)
         assert (running.wait(60), running.stderr.read()) == (130, b"")
         os.close(writer)
@@ -176,14 +185,8 @@ def test_interrupting_ends_with_130(plugin_path, tmp_path):
 
 def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
     """The shell reports 130 for a process that SIGINT has ended, as for one that exits with 130."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
     query = "select sum(a.range * b.range) from range(1000000000) a, range(100000) b"
-    with subprocess.Popen(
-        [sys.executable, "-m", "lanescope", "sql", "run.blink", query],
-        cwd=run_file.parent,
-        env=environment,
-        stderr=subprocess.PIPE,
-    ) as running:
+    with started(plugin_path, run_file.parent, "sql", "run.blink", query) as running:
         status = Path(f"/proc/{running.pid}/status")
         while "SigCgt:" in (text := status.read_text()) and int(text.split("SigCgt:")[1].split()[0], 16) & 2 == 0:
             time.sleep(0.01)  # Python has not started yet

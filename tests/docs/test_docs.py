@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from effort import QUICK
+from lanescope.cli import main
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
@@ -31,36 +34,45 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory):
-    """A folder with the package of the recipe installed."""
-    site = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    example = str(ROOT / "examples" / "blinker")
-    subprocess.run([*pip, "--no-build-isolation", "--target", str(site), example], check=True, timeout=120)
-    return site
+@pytest.fixture
+def run(request, page, tmp_path):
+    """Return a function that runs a command of a page: a process of its own, or in quick runs a call in this one."""
+    is_strange = "blinker" in page.read_text()
 
+    def as_process(words):
+        environment = dict(os.environ)
+        if is_strange:
+            environment["PYTHONPATH"] = str(request.getfixturevalue("blinker_site"))
+        done = subprocess.run(
+            [sys.executable, "-m", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
 
-def run(command, folder, environment):
-    words = shlex.split(command)
-    assert words[0] == "lanescope", f"{command}: only lanescope commands are shown outside of norun blocks"
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+    def as_call(words):
+        if is_strange:
+            request.getfixturevalue("plugins")
+        capfd = request.getfixturevalue("capfd")
+        with contextlib.chdir(tmp_path):
+            status = main(words[1:])
+        return status, "".join(capfd.readouterr())
+
+    def run(command):
+        words = shlex.split(command)
+        assert words[0] == "lanescope", f"{command}: only lanescope commands are shown outside of norun blocks"
+        status, said = (as_call if QUICK else as_process)(words)
+        assert status == 0, f"$ {command}\n{said}"
+
+    return run
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_a_page_shows_runs(page, tmp_path, request):
-    environment = dict(os.environ)
-    if "blinker" in page.read_text():
-        environment["PYTHONPATH"] = str(request.getfixturevalue("stranger"))
+def test_what_a_page_shows_runs(page, tmp_path, run):
     names = {}
     for kind, body, is_skipped in blocks(page):
         if is_skipped:
@@ -68,7 +80,7 @@ def test_what_a_page_shows_runs(page, tmp_path, request):
         if kind == "console":
             for line in body.splitlines():
                 if line.startswith("$ "):
-                    run(line[2:], tmp_path, environment)
+                    run(line[2:])
         else:
             with contextlib.chdir(tmp_path):
                 if ">>>" in body:

@@ -12,12 +12,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "blinker"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(blinker_site):
     """The environment of a machine on which the package is installed."""
-    site = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*pip, "--no-build-isolation", "--target", str(site), str(EXAMPLE)], check=True, timeout=120)
-    return {**os.environ, "PYTHONPATH": str(site)}
+    return {**os.environ, "PYTHONPATH": str(blinker_site)}
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from effort import TRACES
 from lanescope.exchange import chrome
 from lanescope.testing import strategies
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
@@ -43,7 +44,7 @@ def nanos(micros):
     return round(micros * 1000)
 
 
-@given(strategies.traces())
+@given(strategies.traces(**TRACES))
 def test_what_was_written_is_what_the_model_says(trace):
     document, report = written(trace)
     events = document["traceEvents"]
@@ -62,7 +63,7 @@ def test_what_was_written_is_what_the_model_says(trace):
     assert sum(e["ph"] == "s" for e in events) == sum(e["ph"] == "f" for e in events) == report.flows
 
 
-@given(strategies.traces())
+@given(strategies.traces(**TRACES))
 def test_no_thread_holds_what_a_reader_would_drop(trace):
     stacks = {}
     for event in written(trace)[0]["traceEvents"]:

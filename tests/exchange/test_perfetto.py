@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
 
-from effort import some
+from effort import TRACES, some
 from exchange.track_events import (
     SQL,
     assert_drawn,
@@ -140,7 +140,7 @@ def test_long_pauses_take_long_deltas():
 # --- what the model can hold ---------------------------------------------------------------------------------------
 
 
-@given(testing.batches(), st.booleans())
+@given(testing.batches(**TRACES), st.booleans())
 @settings(max_examples=some(100))
 def test_everything_reaches_the_official_bindings(batches, compress):
     trace = Trace.concat(batches)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import some
+from effort import TRACES, some
 from exchange.track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 from lanescope import testing
 from lanescope.analysis import check
@@ -76,7 +76,7 @@ def test_threads_change_no_packet(decoded, monkeypatch):
     assert found[0][0] == [str(packet) for packet in packets(several)]
 
 
-@given(st.data(), testing.traces(max_lanes=3))
+@given(st.data(), testing.traces(**TRACES))
 @settings(max_examples=some(60))
 def test_any_rows_in_parts_are_all_drawn(data, trace):
     """Whatever the order of rows: what crosses a part goes to a row where it fits. Flows are another matter."""

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 
+from effort import TRACES
 from lanescope.analysis import check
 from lanescope.exchange import sarif
 from lanescope.testing import strategies
@@ -20,7 +21,7 @@ def validate(require_tool):
     return kind(schema).validate
 
 
-@given(strategies.traces())
+@given(strategies.traces(**TRACES))
 def test_any_findings_make_a_valid_document(validate, trace):
     findings = check.run(trace)
     document = json.loads(json.dumps(sarif.document(findings, check.RULES, "a folder/run.bin")))

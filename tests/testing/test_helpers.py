@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import check
 from lanescope.trace import Column, Flag, Table, TimeBase, Trace, TraceBuilder
 
 
-@given(testing.traces())
+@given(testing.traces(**TRACES))
 def test_drawn_traces_are_consistent_and_accounted_for(trace):
     testing.assert_consistent(trace)
     testing.assert_accounted(trace)
 
 
-@given(testing.batches())
+@given(testing.batches(**TRACES))
 def test_batches_share_what_batches_share(batches):
     whole = Trace.concat(batches)
     testing.assert_consistent(whole)
@@ -41,6 +42,7 @@ def test_intervals_keep_their_discipline(discipline, data):
     assert check.run(builder.finish()) == []
 
 
+@pytest.mark.full
 def test_what_can_be_drawn_has_every_feature():
     """Among a hundred and more draws there is each flag, each rule's fault, and each table."""
     flags, codes, tables = set(), set(), set()

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from effort import some
+from effort import TRACES, some
 from lanescope import testing
 from lanescope.analysis import idle, occupancy, overlap, percentiles
 from lanescope.analysis.views import Shared
@@ -113,7 +113,7 @@ def test_names_do_nothing_to_a_terminal(monkeypatch):
     assert "[red]mma[/red]" in text
 
 
-@given(testing.traces(), st.sampled_from(["parent", "all", "lane"]), st.integers(30, 120))
+@given(testing.traces(**TRACES), st.sampled_from(["parent", "all", "lane"]), st.integers(30, 120))
 @settings(max_examples=some(30), phases=[Phase.generate])
 def test_any_trace_can_be_drawn(trace, role, columns):
     shared = Shared(trace)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import check
 from lanescope.trace import Flag, TimeBase, TraceBuilder
@@ -185,7 +186,7 @@ def test_nothing_to_draw():
 
 
 @pytest.mark.parametrize("color", [False, True])
-@given(trace=testing.traces(), width=st.integers(20, 130), rows=st.integers(1, 6))
+@given(trace=testing.traces(**TRACES), width=st.integers(20, 130), rows=st.integers(1, 6))
 def test_any_trace_can_be_drawn(color, trace, width, rows):
     text = lane_strip(trace, findings=check.run(trace), width=width, rows=rows, color=color, ascii_only=False)
     bare = SGR.sub("", text)

@@ -30,7 +30,12 @@ def spec(unit: str = "ns") -> TableSpec:
             ColumnSpec("ts", "int64", "begin", unit=unit),
             ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
             ColumnSpec("kind", "text", "wait: inside a region whose name says that it waits; gap: in no region"),
-            ColumnSpec("name", "text", "the waiting region; of a gap `between A and B`"),
+            ColumnSpec(
+                "name",
+                "text",
+                "the waiting region; of a gap `between A and B`: A ended last before it (of several the one that began "
+                "last), B begins first after it (of several the longest)",
+            ),
             ColumnSpec(
                 "producer", "text", "the region that it was waiting for; NULL where nothing tells", nullable=True
             ),
@@ -209,8 +214,11 @@ def _names(stretches: _Stretches, pieces: Pieces, code: Ints, texts: list[str]) 
     """Return the name of each stretch, codes int64 [n], and their texts."""
     track, begin, end = stretches.time
     gaps = np.flatnonzero(stretches.row < 0)
-    of, since, _ = pieces.time
-    before = last_before(of, since, track[gaps], begin[gaps], "left")
+    of, since, until = pieces.time
+    # In a lane where pieces overlap, the one that began last need not be the one that ended last.
+    by_end = order(of, until)
+    before = last_before(of, until[by_end], track[gaps], begin[gaps])
+    before[before >= 0] = by_end[before[before >= 0]]
     # The first piece that begins no earlier than the gap ends is the one behind the last that begins before.
     last = last_before(of, since, track[gaps], end[gaps], "left")
     after = np.where(last >= 0, last + 1, np.searchsorted(of, track[gaps]))

@@ -24,6 +24,7 @@ from devices.ascend.helpers import (
     tasks,
 )
 from devices.ascend.test_encode import assert_same
+from effort import cuts
 from lanescope import cli, session
 from lanescope.devices.ascend.encode import encode_records
 from lanescope.devices.ascend.generations import GENERATIONS, Erratum
@@ -83,7 +84,7 @@ def test_one_command_for_each(name, tmp_path, capsys):
 def test_every_truncated_file_is_read_as_far_as_it_goes(name):
     content = FILES[name].read_bytes().rstrip()
     whole = read(content)
-    found = [read_cut(content, size, whole) for size in (*range(0, len(content), 3), len(content) - 1)]
+    found = [read_cut(content, size, whole) for size in (0, *cuts(len(content), 3), len(content) - 1)]
     assert found[0] is None
     assert found[-1] is not None  # nothing but the last bracket is missing
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, read_cut, records, text
-from effort import some
+from effort import cuts, some
 from lanescope._native import core
 from lanescope.devices.ascend.files import read_deps
 from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
@@ -166,7 +166,7 @@ def test_nothing_is_left_over_between_rows():
 def test_every_truncated_records_file_is_read_as_far_as_it_goes(case):
     content = (GOLDEN / f"{case}_swimlane_records.json").read_bytes().rstrip()
     whole = read(content)
-    found = [read_cut(content, size, whole) for size in (*range(0, len(content), 5), len(content) - 1)]
+    found = [read_cut(content, size, whole) for size in (0, *cuts(len(content), 5), len(content) - 1)]
     assert found[0] is None
     assert found[-1] is not None  # nothing but the last bracket is missing
 
@@ -189,7 +189,7 @@ def test_a_list_that_is_cut_off_ends_with_its_last_whole_element():
 
 def test_every_truncated_graph_is_refused():
     content = (GOLDEN / "v3_spec_dummy" / "deps.json").read_bytes().rstrip()
-    for size in range(len(content)):
+    for size in cuts(len(content)):
         with pytest.raises(InputError, match="cut off"):
             read_deps(text(content[:size]), "deps.json")
 

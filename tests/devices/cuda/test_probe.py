@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,14 +93,8 @@ def test_npy_of_other_types():
         assert probe(encode.to_npy(buffer([LANE])).replace(b"<u8", dtype.encode())).score == 0
 
 
-CORPUS = os.environ.get("LANESCOPE_CORPUS", "")
-
-
-@pytest.mark.skipif(not CORPUS, reason="LANESCOPE_CORPUS names no folder of captures")
-def test_captures_of_other_families():
-    others = [
-        path for family in ("aie", "ascend", "thapi") for path in Path(CORPUS, family).rglob("*") if path.is_file()
-    ]
+def test_captures_of_other_families(corpus):
+    others = [path for family in ("aie", "ascend", "thapi") for path in (corpus / family).rglob("*") if path.is_file()]
     assert others
     for path in others:
         with path.open("rb") as file:

@@ -14,12 +14,13 @@ import pytest
 
 import lanescope
 from devices.aie.path import language, matching
+from effort import some
 from lanescope.devices.aie.model_execution import WRAPPED_TRIPS
 from lanescope.devices.aie.path import program, streams
 from lanescope.devices.aie.path.machine import UNKNOWN, Erratum
 from lanescope.devices.aie.path.walker import LOOP, NEW_PC, NOT_TAKEN, TAKEN, Stream, Walker
 
-PROGRAMS = int(os.environ.get("LANESCOPE_PROGRAMS", "25"))
+PROGRAMS = int(os.environ.get("LANESCOPE_PROGRAMS") or some(25, 6))
 #: Passes that a loop frame has no room for where counts overflow.
 WRAP = 16
 KNOWN = Erratum.LC_AT_END

@@ -114,6 +114,7 @@ def test_looking_back_often_and_forgetting_changes_no_certainty_to_a_wrong_one(s
     assert sum(walk.counts.frames.values()) == len(case.events)
 
 
+@pytest.mark.full
 def test_how_many_windows_have_one_path(folder, record_property, capsys):
     """Half of all hostile random windows have one path, or one position at their end: the share is reported."""
     found = Counter()
