@@ -64,7 +64,7 @@ def test_without_a_verb_the_help_is_shown(call):
         (("info", "run.blink", "-O", "lamp=a"), "family blinker has no option 'lamp'; it knows lamps"),
         (("info", "run.blink", "-O", "lamps=a", "--lamps", "b"), "option lamps is given twice"),
         (("info", "run.blink", "--family", "nope"), "there is no device family 'nope'; there are "),
-        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is no count"),
+        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is not a count"),
         (("dump", "run.blink", "--stage", "none"), "argument --stage: invalid choice: 'none'"),
         (("check", "run.blink", "--select", "LS9"), "there is no rule 'LS9'; there are LS001"),
         (("check", "--explain", "XX"), "there is no rule 'XX'"),
