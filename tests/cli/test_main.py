@@ -160,18 +160,15 @@ def test_no_standard_streams_at_all(plugin_path, run_file):
     assert done.returncode == 0
 
 
-def test_interrupting_ends_with_130(plugin_path, tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_with_128_and_its_number(start, tmp_path, number, status):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "lanescope", "info", "pipe"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
-    ) as running:
-        writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
-        time.sleep(0.2)
-        running.send_signal(signal.SIGINT)
-        assert (running.wait(60), running.stderr.read()) == (130, b"")
-        os.close(writer)
+    running = start("-m", "lanescope", "info", "pipe")
+    writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
+    running.send_signal(number)
+    assert (running.wait(60), running.stderr.read()) == (status, "")
+    os.close(writer)
 
 
 def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
@@ -183,6 +180,7 @@ def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
         cwd=run_file.parent,
         env=environment,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
         status = Path(f"/proc/{running.pid}/status")
         while "SigCgt:" in (text := status.read_text()) and int(text.split("SigCgt:")[1].split()[0], 16) & 2 == 0:

@@ -65,6 +65,7 @@ def write(simulation: Simulation, out: Path, *, force: bool = False) -> list[Pat
         files = {path: stack.enter_context(opened(path)) for path in content}
         for path, data in content.items():
             files[path].write(data)
+            files[path].flush()  # a full disk shows here, before the first has its name
     return list(content)
 
 

@@ -48,8 +48,8 @@ def opened(out: Output) -> Iterator[BinaryIO]:
         yield out
         return
     target = _target(out)
-    with _unused_name(target.parent) as temporary, _naming(temporary, target):
-        raw = _Raw(target, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    with _unused_name(target.parent) as temporary, _naming(temporary, out):
+        raw = _Raw(out, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         file = io.BufferedWriter(raw)
         try:
             yield file
@@ -78,7 +78,7 @@ def folder(out: str | os.PathLike[str]) -> Iterator[Path]:
         OSError: it cannot be written; the error names ``out`` and no temporary folder.
     """
     target = _target(out, is_folder=True)
-    with _unused_name(target.parent) as temporary, _naming(temporary, target):
+    with _unused_name(target.parent) as temporary, _naming(temporary, out):
         temporary.mkdir()
         yield temporary
         if target.exists():
@@ -159,28 +159,28 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _naming(temporary: Path, target: Path) -> Iterator[None]:
+def _naming(temporary: Path, out: str | os.PathLike[str]) -> Iterator[None]:
     """Let errors name what the user knows."""
     try:
         yield
     except OSError as error:
         if not str(error.filename or "").startswith(str(temporary)):
             raise
-        raise OSError(error.errno, error.strerror, str(target)) from None
+        raise OSError(error.errno, error.strerror, os.fspath(out)) from None
 
 
 class _Raw(io.FileIO):
     """A file whose errors name it as the user does: those of the system's write name nothing."""
 
-    def __init__(self, target: Path, descriptor: int) -> None:
+    def __init__(self, out: str | os.PathLike[str], descriptor: int) -> None:
         super().__init__(descriptor, "wb")
-        self._target = target
+        self._out = os.fspath(out)
 
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._target)) from None
+            raise OSError(error.errno, error.strerror, self._out) from None
 
 
 def _sync(folder: Path) -> None:

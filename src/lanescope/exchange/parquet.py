@@ -227,7 +227,7 @@ def read(path: str | os.PathLike[str]) -> Trace:
         time = TimeBase(**metadata["time"])
         declared = {spec.name: spec for spec in map(_spec, metadata["tables"].values())}
         counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder}: {METADATA} cannot be read: {error}", hint="write the folder again") from None
     core_names = {spec.name for spec in CORE_TABLES}
     tables = {name: _read_table(folder / name, spec, counts[name]) for name, spec in declared.items()}
