@@ -155,6 +155,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     # They are daemons: there is nothing to wait for at the end, and no list of them to keep.
     block_on_close = False
+    # More wait in the system's queue.
+    request_queue_size = 2 * CONNECTIONS
 
     def __init__(self, address: tuple[str, int], files: dict[str, Path], policy: str, patience: float) -> None:
         self.files = files
