@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 from lanescope import devices
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
-from lanescope.source import MINE, TIE, Capture, Head, Match, Source
+from lanescope.source import MINE, TIE, Capture, Head, Match, Source, is_one
 from lanescope.trace import LazyTable, Trace
 
 PathLike = str | os.PathLike[str]
+
+#: So many files of a folder are looked at to find the capture in it.
+MOST_FILES = 200
 
 
 class Candidate(NamedTuple):
@@ -52,14 +55,64 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
     if not matches:
         matches = _matches(devices.strangers(), head)
     if not matches:
-        what = "is not a capture of any known device family"
-        if not any(head.data):
-            what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
-        raise InputError(f"{capture.main.path} {what}", hint="if you know its family, say --family NAME")
+        raise _unknown(capture, head)
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
         raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
     return matches[0]
+
+
+def _unknown(capture: Capture, head: Head) -> InputError:
+    """Return the error for what no family recognises."""
+    from lanescope.exchange import known
+
+    found = known.what_is(head.data, head.name)
+    if found is not None:
+        return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
+    what = "is not a capture of any known device family"
+    if not any(head.data):
+        what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
+    return InputError(f"{capture.main.path} {what}", hint="if you know its family, say --family NAME")
+
+
+def capture(path: PathLike) -> Capture:
+    """Open a capture: a file, or a folder in which one is.
+
+    Raises:
+        InputError: it cannot be read; or there are several captures in the folder, or none.
+    """
+    return Capture(_main_of(path))
+
+
+def _main_of(path: PathLike) -> PathLike:
+    """Return the one capture in a folder; the path itself where there is nothing to choose."""
+    if path == "-" or not os.path.isdir(path):  # noqa: PTH112 (asked for every input)
+        return path
+    from pathlib import Path
+
+    folder = Path(path)
+    if is_one(folder):
+        return path
+    try:
+        files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    except OSError:
+        return path
+    found = [file for file in files[:MOST_FILES] if _is_capture(file)]
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
+        raise InputError(f"{os.fspath(path)} holds {len(found)} captures: {names}", hint="name one of them")
+    return found[0] if found else path
+
+
+def _is_capture(path: PathLike) -> bool:
+    try:
+        with Capture(path) as opened:
+            head = opened.main.head()
+    except InputError:
+        return False
+    if not head.size:
+        return False
+    return bool(_matches(devices.in_tree(), head) or _matches(devices.strangers(), head))
 
 
 def _matches(families: Iterable[Family], head: Head, least: int = MINE) -> list[tuple[Family, Match]]:
@@ -80,8 +133,8 @@ def probe(path: PathLike) -> list[Candidate]:
     Raises:
         InputError: the file cannot be read.
     """
-    with Capture(path) as capture:
-        matches = _matches((*devices.in_tree(), *devices.strangers()), capture.main.head(), least=1)
+    with capture(path) as opened:
+        matches = _matches((*devices.in_tree(), *devices.strangers()), opened.main.head(), least=1)
     return [Candidate(family.name, match.score, match.format, match.reason) for family, match in matches]
 
 
@@ -147,17 +200,17 @@ def read(
             raise UsageError(f"{os.fspath(path)} is decoded already: it takes neither family nor options")
         yield parquet.read(path)
         return
-    with Capture(path) as capture:
-        chosen, _ = recognise(capture, family)
-        yield from decode(capture, chosen, options, progress=progress)
+    with capture(path) as opened:
+        chosen, _ = recognise(opened, family)
+        yield from decode(opened, chosen, options, progress=progress)
 
 
 def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
     """Decode a capture into one trace.
 
     Args:
-        path: the capture's main file, or ``-``; its neighbours are found by the family. A folder of Parquet files that
-            lanescope wrote is read back.
+        path: the capture's main file, or ``-``; its neighbours are found by the family. Or a folder with one capture in
+            it. A folder of Parquet files that lanescope wrote is read back.
         family: device family; recognised from the bytes when not given.
         **options: decode options of the family.
 

@@ -1,6 +1,7 @@
 """Runs command lines, with the family of ``examples/blinker`` known as a package from elsewhere would be."""
 
 import os
+import signal
 import subprocess
 import sys
 from typing import NamedTuple
@@ -51,6 +52,37 @@ def shell(plugin_path, tmp_path):
         return Done(done.returncode, out, err)
 
     return shell
+
+
+def as_new():
+    """Let signals do in a child what they do by default, whatever this process was started to ignore."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture
+def start(plugin_path, tmp_path):
+    """Return a function that starts ``python ARGUMENTS`` in the same empty folder; at the end it is killed."""
+    started = []
+
+    def start(*arguments, env=(), preexec_fn=as_new):
+        child = subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path), **dict(env)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=preexec_fn,
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        with child:
+            child.kill()
 
 
 @pytest.fixture

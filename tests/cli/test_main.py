@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ def test_without_a_verb_the_help_is_shown(call):
         (("info", "run.blink", "-O", "lamp=a"), "family blinker has no option 'lamp'; it knows lamps"),
         (("info", "run.blink", "-O", "lamps=a", "--lamps", "b"), "option lamps is given twice"),
         (("info", "run.blink", "--family", "nope"), "there is no device family 'nope'; there are "),
-        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is no count"),
+        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is not a count"),
         (("dump", "run.blink", "--stage", "none"), "argument --stage: invalid choice: 'none'"),
         (("check", "run.blink", "--select", "LS9"), "there is no rule 'LS9'; there are LS001"),
         (("check", "--explain", "XX"), "there is no rule 'XX'"),
@@ -161,32 +160,27 @@ def test_no_standard_streams_at_all(plugin_path, run_file):
     assert done.returncode == 0
 
 
-@contextmanager
-def started(plugin_path, folder, *arguments):
-    """Start a command that will not end by itself; it ends with the test, whatever comes of the test."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
-    command = [sys.executable, "-m", "lanescope", *arguments]
-    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-def test_interrupting_ends_with_130(plugin_path, tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_with_128_and_its_number(start, tmp_path, number, status):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with started(plugin_path, tmp_path, "info", "pipe") as running:
-        writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
-        running.send_signal(signal.SIGINT)
-        assert (running.wait(60), running.stderr.read()) == (130, b"")
-        os.close(writer)
+    running = start("-m", "lanescope", "info", "pipe")
+    writer = os.open(pipe, os.O_WRONLY)  # comes back when the other end is open
+    running.send_signal(number)
+    assert (running.wait(60), running.stderr.read()) == (status, "")
+    os.close(writer)
 
 
 def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
     """The shell reports 130 for a process that SIGINT has ended, as for one that exits with 130."""
     query = "select sum(a.range * b.range) from range(1000000000) a, range(100000) b"
-    with started(plugin_path, run_file.parent, "sql", "run.blink", query) as running:
+    with subprocess.Popen(
+        [sys.executable, "-m", "lanescope", "sql", "run.blink", query],
+        cwd=run_file.parent,
+        env=environment,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as running:
         status = Path(f"/proc/{running.pid}/status")
         while "SigCgt:" in (text := status.read_text()) and int(text.split("SigCgt:")[1].split()[0], 16) & 2 == 0:
             time.sleep(0.01)  # Python has not started yet

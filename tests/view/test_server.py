@@ -1,10 +1,14 @@
 import http.client
 import json
+import os
+import socket
+import threading
+import time
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from lanescope.errors import MissingToolError
+from lanescope.errors import MissingToolError, UsageError
 from lanescope.view import server
 from lanescope.view.server import Viewer
 
@@ -107,6 +111,117 @@ def test_tokens_differ(viewer, ui, tmp_path):
     with Viewer(tmp_path / "out.pftrace", ui=ui) as other:
         assert prefix(other) != prefix(viewer)
         assert len(prefix(other)) > 24
+
+
+# --- the address in a browser's command line ------------------------------------------------------------------------
+
+
+def test_an_invitation_leads_to_the_address_once_and_holds_no_token(viewer):
+    path = urlsplit(viewer.invitation()).path
+    token = prefix(viewer).strip("/")
+    assert token not in viewer.invitation()
+    assert ask(viewer, path, method="HEAD")[0] == 404, "a look at it does not use it up"
+    status, body, headers = ask(viewer, path)
+    assert (status, body, headers["Location"]) == (303, b"", viewer.address)
+    assert ask(viewer, path)[:2] == (404, b"")
+    assert urlsplit(viewer.invitation()).path != path
+
+
+def test_an_invitation_is_not_for_other_users(viewer, monkeypatch):
+    path = urlsplit(viewer.invitation()).path
+    assert ask(viewer, path, host="evil.example")[0] == 404 or ask(viewer, path, host="evil.example")[0] == 403
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "_user_of", lambda *_: os.getuid() + 1)
+        status, _, headers = ask(viewer, path)
+        assert (status, headers["Location"]) == (403, None)
+    assert ask(viewer, path)[0] == 303, "who may not use it does not use it up"
+
+
+def test_the_user_of_a_connection_is_known():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            found = server._user_of(client.getsockname()[1], port)
+            if found is None:
+                pytest.skip("this system does not tell whose a connection is")
+            assert found == os.getuid()
+            assert server._user_of(1, port) is None
+
+
+# --- connections ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(ui, tmp_path):
+    """Return a function that serves a trace with a patience of so many seconds."""
+    (tmp_path / "out.pftrace").write_bytes(b"trace bytes")
+    made = []
+
+    def serve(patience):
+        made.append(Viewer(tmp_path / "out.pftrace", ui=ui, patience=patience))
+        return made[-1]
+
+    yield serve
+    for viewer in made:
+        viewer.close()
+
+
+def connect(viewer):
+    address = urlsplit(viewer.address)
+    return socket.create_connection((address.hostname, address.port))
+
+
+def test_a_connection_without_a_request_is_closed(served):
+    with connect(served(0.1)) as idle:
+        assert idle.recv(1) == b""
+
+
+def is_closed(connection, more):
+    """Send more, and tell whether the other end has closed the connection."""
+    try:
+        connection.sendall(more)
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_request_that_comes_byte_by_byte_is_closed(served):
+    """Each byte is in time: the whole request is not."""
+    with connect(served(0.3)) as slow:
+        slow.settimeout(0.05)
+        while not is_closed(slow, b"G"):
+            pass
+
+
+def test_the_number_of_threads_is_bounded(served):
+    viewer = served(3600)
+    before = set(threading.enumerate())
+    idle = [connect(viewer) for _ in range(server.CONNECTIONS + 20)]
+    while len(viewer._server.silent) < server.CONNECTIONS:
+        time.sleep(0.01)
+    assert len(set(threading.enumerate()) - before) <= server.CONNECTIONS
+    viewer._server.patience = 0.1  # those that wait are let in as soon as the first ones are given up
+    assert ask(viewer, prefix(viewer))[0] == 200
+    for connection in idle:
+        connection.close()
+
+
+def test_a_full_server_can_be_closed(served):
+    viewer = served(3600)
+    idle = [connect(viewer) for _ in range(server.CONNECTIONS + 1)]
+    while len(viewer._server.silent) < server.CONNECTIONS:
+        time.sleep(0.01)
+    viewer.close()
+    assert not viewer._thread.is_alive()
+    for connection in idle:
+        connection.close()
+
+
+def test_a_taken_port_is_one_line(viewer, ui, tmp_path):
+    with pytest.raises(UsageError, match="Address already in use; leave --port out"):
+        Viewer(tmp_path / "out.pftrace", ui=ui, port=urlsplit(viewer.address).port)
 
 
 def test_without_the_extra_one_line_tells_how_to_get_it(monkeypatch):

@@ -31,7 +31,7 @@ def opened(require_tool, tmp_path):
                     capture_output=True, text=True, timeout=150, check=False,
                 )  # fmt: skip
             finally:
-                server.send_signal(signal.SIGINT)
+                server.send_signal(signal.SIGTERM)  # SIGINT may be ignored, where the tests run in the background
                 server.communicate(timeout=20)
         assert done.returncode == 0, done.stderr
         return address, json.loads(done.stdout), tmp_path / "shot.png"
@@ -57,3 +57,23 @@ def test_lost_data_lights_the_badge(opened):
     _, seen, _ = opened("core (1, 2)", "--tiles", "3", "--records", "50", "--overruns", "1", "--seed", "2")
     assert seen["found"]
     assert [badge for badge in seen["badges"] if badge.startswith("3 import or data loss errors")], seen["badges"]
+
+
+def test_an_invitation_opens_the_timeline(require_tool, tmp_path):
+    """A redirect keeps what stands behind the #: there the UI looks for the trace."""
+    import lanescope
+    from lanescope.exchange import perfetto
+    from lanescope.view.server import Viewer
+
+    node, chromium, modules = require_tool("node"), require_tool("chromium"), require_tool("puppeteer")
+    command = [sys.executable, "-m", "lanescope", "sim", "aie", "--records", "50", "-o", str(tmp_path / "run.bin")]
+    subprocess.run(command, check=True, timeout=60)
+    perfetto.write(lanescope.open(tmp_path / "run.bin"), tmp_path / "run.pftrace")
+    with Viewer(tmp_path / "run.pftrace") as viewer:
+        done = subprocess.run(
+            [str(node), str(DRIVER), viewer.invitation(), str(tmp_path / "shot.png"), "core (1, 2)"],
+            env={**os.environ, "NODE_PATH": str(modules), "CHROMIUM": str(chromium)},
+            capture_output=True, text=True, timeout=150, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["found"]

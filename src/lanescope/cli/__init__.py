@@ -60,10 +60,23 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"see {self.prog} --help")
 
 
+class EndedBySignal(BaseException):
+    """A signal asks the process to end.
+
+    Attributes:
+        status: exit status by which a shell tells it.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status.
 
-    0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under ``--strict``; 130 interrupted; 70 a bug.
+    0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under ``--strict``; 70 a bug; ended by a
+    signal: 128 and its number (130 Ctrl-C, 143 SIGTERM).
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
@@ -75,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except EndedBySignal as end:
+        return end.status
     except BrokenPipeError:
         _discard_output()
         return 0
@@ -155,11 +170,14 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
         # NumPy's library for matrices starts a thread for every core when it is loaded; no verb multiplies matrices of
         # floating-point numbers.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from lanescope.cli.common import parse
+    from lanescope.cli.signals import ending_clean
 
-    command = import_module(module)
-    status: int = command.run(parse(verb, command, arguments))
-    return status
+    with ending_clean():
+        from lanescope.cli.common import parse
+
+        command = import_module(module)
+        status: int = command.run(parse(verb, command, arguments))
+        return status
 
 
 def _family_verbs() -> dict[str, str]:

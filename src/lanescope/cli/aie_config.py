@@ -44,11 +44,11 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Read, complete, and write in another form."""
-    from lanescope.cli.common import say
+    from lanescope.cli.common import is_stdout, say
     from lanescope.devices.aie import config
     from lanescope.view.text import escape
 
-    target = None if args.output in (None, "-") else Path(args.output)
+    target = None if args.output is None or is_stdout(args.output) else Path(args.output)
     form = args.to or ({".mlir": "mlir", ".json": "json"}.get(target.suffix, "table") if target else "table")
     known = config.read(Path(args.input))
     if known.unread:
@@ -93,16 +93,11 @@ def _said(form: str, known: object) -> str | None:
 
 
 def _write(target: Path, text: str, source: Path, *, force: bool) -> None:
-    from lanescope.cli.common import say
+    from lanescope.cli.common import check_output, say
     from lanescope.exchange.output import opened
     from lanescope.view.text import escape
 
-    target = target.resolve()
-    if target.exists():
-        if target.samefile(source):
-            raise UsageError(f"{target} is the input", hint="write to another file")
-        if not force:
-            raise UsageError(f"{target} is there already", hint="say --force to replace it")
+    check_output(str(target), [str(source)], force=force)
     with opened(target) as file:
         size = file.write(text.encode())
     say(f"{escape(str(target))}: {size} bytes")

@@ -8,14 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import DataLossError, UsageError
-from lanescope.source import Capture
+from lanescope.errors import DataLossError, InputError, UsageError
+from lanescope.source import MINE
 from lanescope.view.text import count_text, escape
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 #: Where flags of families' options stand in the parsed arguments.
 _OPTION = "option_"
+#: Counts have so many digits at most: what they are compared with has 64 bits.
+_DIGITS = 18
+#: Names of standard output, where the user may name a file.
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: Tables of events, and what a row is.
 _EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flows": "flow", "gaps": "gap"}
 
@@ -40,12 +45,23 @@ def parse(verb: str, command: ModuleType, arguments: list[str]) -> argparse.Name
     if not {"-h", "--help"} & set(arguments):
         parser = parser_of(verb, command, arguments, families)
         try:
-            args, unknown = parser.parse_known_args(arguments)
+            args, unknown = _parsed(parser, arguments)
         except UsageError:
             unknown = ["?"]
         if not unknown:
             return args
-    return parser_of(verb, command, arguments, (*families, *devices.strangers())).parse_args(arguments)
+    parser = parser_of(verb, command, arguments, (*families, *devices.strangers()))
+    args, unknown = _parsed(parser, arguments)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse arguments, flags before, between and behind the others; return also those that the parser does not know."""
+    if any(action.nargs == argparse.REMAINDER for action in parser._get_positional_actions()):
+        return parser.parse_known_args(arguments)
+    return parser.parse_known_intermixed_args(arguments)
 
 
 def parser_of(
@@ -115,9 +131,23 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
 
 def natural(text: str) -> int:
     """Return a count that the user gave, 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
     return int(text)
+
+
+def whole(text: str) -> int:
+    """Return a whole number that the user gave, of either sign."""
+    sign = -1 if text.startswith("-") else 1
+    return sign * natural(text.removeprefix("-"))
+
+
+def positive(text: str) -> int:
+    """Return a limit that the user gave, 1 or more."""
+    value = natural(text)
+    if not value:
+        raise argparse.ArgumentTypeError("0 leaves nothing to show; leave it out to see all")
+    return value
 
 
 def given_options(args: argparse.Namespace) -> dict[str, str]:
@@ -145,8 +175,13 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
     """Decode a capture piece by piece, with progress for those who wait."""
     from lanescope import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
 
+    last: Trace | None = None
     with progress(path) as shown:
-        yield from session.read(path, args.family, given_options(args), progress=shown)
+        for batch in session.read(path, args.family, given_options(args), progress=shown):
+            last = batch
+            yield batch
+    if last is not None:
+        refuse_unreadable(last, path)
 
 
 def is_in_order(batch: Trace) -> bool:
@@ -179,12 +214,13 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
         if session.is_folder(path):
             traces.append(session.open(path))
             continue
-        with Capture(path) as capture, progress(path) as shown:
+        with session.capture(path) as capture, progress(path) as shown:
             family, _ = session.recognise(capture, args.family)
             names = {option.name for option in family.options}
             known |= names
             own = {name: value for name, value in given.items() if name in names}
             traces.append(Trace.concat(session.decode(capture, family, own, progress=shown)))
+        refuse_unreadable(traces[-1], path)
     for name in given:
         if name not in known:
             raise UsageError(
@@ -247,8 +283,53 @@ def unsettled_labels(trace: Trace) -> dict[str, int]:
     return found
 
 
+def refuse_unreadable(trace: Trace, path: str) -> None:
+    """Refuse a trace, or the last batch of a decode, in which every unit of the capture is lost.
+
+    Raises:
+        InputError: nothing but padding and lost units was found; the hint says what the file may be.
+    """
+    inputs = trace.inputs
+    main = set(inputs["id"][inputs["part"] == "main"].tolist())
+    deepest: dict[int, dict[str, Any]] = {}
+    for row in trace.accounting.rows():
+        number = row["input_id"]
+        if row["scope"] == "input" and number in main and row["layer"] >= deepest.get(number, row)["layer"]:
+            deepest[number] = row
+    rows = list(deepest.values())
+    if any(row["decoded"] for row in rows) or not any(row["lost"] for row in rows):
+        return
+    row = max(rows, key=lambda row: row["lost"])
+    family = inputs["family"].tolist()[0]
+    raise InputError(
+        f"{path}: none of its {count_text(row['total'], row['unit'])} could be decoded as {family}",
+        hint=_what_else(path, family),
+    )
+
+
+def _what_else(path: str, family: str) -> str:
+    """Return what to do with a file of which a family has read nothing."""
+    from lanescope import session
+    from lanescope.exchange import known
+
+    if os.path.isfile(path):  # noqa: PTH113
+        candidates = [found.family for found in session.probe(path) if found.score >= MINE]
+        if candidates and candidates[0] != family:
+            return f"it looks like {candidates[0]}: leave out --family {family}"
+        with session.capture(path) as capture:
+            found = known.what_is(capture.main.head().data, capture.main.name)
+        if found is not None:
+            return f"it is {found.what}: {found.hint}"
+    return "is it the right file, and the right --family?"
+
+
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if data was lost or labels are not settled, and return the exit status that follows."""
+    """Warn if data was lost or labels are not settled, and return the exit status that follows.
+
+    Raises:
+        InputError: all of it was lost.
+    """
+    refuse_unreadable(trace, args.input if "input" in args else "the capture")
     unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
     if unsettled:
         print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
@@ -261,6 +342,29 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
 
 
 # --- output -------------------------------------------------------------------------------------------------------
+
+
+def is_stdout(path: str | None) -> bool:
+    """Tell whether an output is standard output, which is written to as it is and never replaced."""
+    return path in _STDOUT
+
+
+def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folder: bool = False) -> None:
+    """Refuse, before the work is done, a path where no file, or no folder, can be or may be written.
+
+    Raises:
+        UsageError: it is an input, a folder, a device, in a folder that is not there; or a file, and not ``force``.
+    """
+    from lanescope.exchange import output
+
+    output.check_room(path, is_folder=is_folder)
+    target = Path(path)
+    if not target.exists():
+        return
+    if any(each != "-" and Path(each).exists() and target.samefile(each) for each in inputs):
+        raise UsageError(f"{path} is an input", hint="write to another file")
+    if not force:
+        raise UsageError(f"{path} is there already", hint="say --force to replace it")
 
 
 def print_json(schema: str, **content: Any) -> None:

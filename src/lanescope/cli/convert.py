@@ -6,7 +6,6 @@ Several captures become one timeline when their clocks allow it.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,19 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, batches, close, is_in_order, read, read_all, row_counts, rows_text, say
+from lanescope.cli.common import (
+    add_input,
+    batches,
+    check_output,
+    close,
+    is_in_order,
+    is_stdout,
+    read,
+    read_all,
+    row_counts,
+    rows_text,
+    say,
+)
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.text import escape
@@ -53,44 +64,46 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Convert."""
     format_ = args.format or _format(args.output)
-    _check_target(args)
+    _check_target(args, format_)
     if format_ == "parquet":
         return _parquet(args)
     if format_ == "perfetto" and len(args.inputs) == 1:
         return _perfetto(args)
     trace = _whole(args)
     write = _writer(format_, trace, args)
-    written = write(sys.stdout.buffer if args.output == "-" else Path(args.output).resolve())
+    written = write(_target(args))
     say(f"{escape(args.output)}: {rows_text(row_counts(trace)) or 'no events'}, {written} bytes")
     return close(trace, args)
+
+
+def _target(args: argparse.Namespace) -> Any:
+    return sys.stdout.buffer if is_stdout(args.output) else Path(args.output)
 
 
 def _format(output: str) -> str:
     for suffix, format_ in SUFFIXES.items():
         if output.endswith(suffix):
             return format_
+    if is_stdout(output):
+        raise UsageError("standard output has no suffix that tells a format", hint="say --format as well")
     raise UsageError(
         f"{output}: the suffix tells no format", hint="end it with " + ", ".join(SUFFIXES) + ", or say --format"
     )
 
 
-def _check_target(args: argparse.Namespace) -> None:
-    if args.output == "-":
+def _check_target(args: argparse.Namespace, format_: str) -> None:
+    if is_stdout(args.output):
+        if format_ == "parquet":
+            raise UsageError("Parquet is a folder of files", hint="say -o FOLDER.parquet")
         if sys.stdout.isatty():
             raise UsageError("a terminal is no place for a timeline", hint="say -o FILE, or pipe it")
-        return
-    # Through links: what they point to is replaced, not they.
-    target = Path(args.output).resolve()
-    if not target.parent.is_dir():
-        raise UsageError(f"{target.parent} is no folder", hint="make it first")
-    if not target.exists():
-        return
-    if any(path != "-" and Path(path).exists() and target.samefile(path) for path in args.inputs):
-        raise UsageError(f"{args.output} is an input", hint="write to another file")
-    if not (target.is_file() or target.is_dir()):
-        raise UsageError(f"{args.output} is a device or a pipe", hint="say -o - and send standard output there")
-    if not args.force:
-        raise UsageError(f"{args.output} is there already", hint="say --force to replace it")
+    elif format_ == "parquet":
+        from lanescope.exchange import parquet
+
+        check_output(args.output, args.inputs, force=args.force, is_folder=True)
+        parquet.check_room(Path(args.output), replace=args.force)
+    else:
+        check_output(args.output, args.inputs, force=args.force)
 
 
 def _whole(args: argparse.Namespace) -> Trace:
@@ -176,7 +189,7 @@ def _perfetto(args: argparse.Namespace) -> int:
 
     report = perfetto.write(
         passing(),
-        sys.stdout.buffer if args.output == "-" else Path(args.output).resolve(),
+        _target(args),
         compress=args.compress,
         findings=findings if args.findings else None,
         in_parts=in_parts,
@@ -188,9 +201,6 @@ def _perfetto(args: argparse.Namespace) -> int:
 def _parquet(args: argparse.Namespace) -> int:
     from lanescope.exchange import parquet
 
-    if args.output == "-":
-        raise UsageError("Parquet is a folder of files", hint="say -o FOLDER.parquet")
-    target = Path(args.output).resolve()
     last: list[Trace] = []
 
     def passing() -> Any:
@@ -200,17 +210,7 @@ def _parquet(args: argparse.Namespace) -> int:
             last[:] = [batch]
             yield batch
 
-    scratch = target.with_name(f".{target.name}.new")
-    shutil.rmtree(scratch, ignore_errors=True)
-    report = parquet.write(passing(), scratch)
-    if target.is_dir():
-        if not parquet.is_folder(target):
-            shutil.rmtree(scratch)
-            raise UsageError(f"{args.output} is a folder that lanescope did not write", hint="name another one")
-        shutil.rmtree(target)
-    else:
-        target.unlink(missing_ok=True)
-    scratch.rename(target)
+    report = parquet.write(passing(), args.output, replace=args.force)
     rows = ", ".join(f"{count} {name}" for name, count in report.rows.items() if count)
     say(f"{escape(args.output)}: {rows}, {report.bytes} bytes")
     return close(last[0], args)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lanescope import devices, session
 from lanescope.cli import sim
-from lanescope.cli.common import row_counts, rows_text, span_text
+from lanescope.cli.common import is_stdout, losses, row_counts, rows_text, span_text
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
 from lanescope.source import MINE
 from lanescope.view.tables import is_terminal, show
 from lanescope.view.text import count_text, escape, time_text
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
 
 EXAMPLES = ("lanescope demo", "lanescope demo -o my-demo")
 
@@ -28,6 +33,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Show it."""
+    if is_stdout(args.output):
+        raise UsageError("the demo writes a folder", hint="say -o FOLDER")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     shown = 0
@@ -65,6 +72,23 @@ def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
             yield "-".join(path.relative_to(folder).with_suffix("").parts), path
 
 
+def accounted(trace: Trace) -> str:
+    """Return in words what became of the bytes of a capture, and what it lacks since before they were written."""
+    rows = [row for row in trace.accounting.rows() if row["scope"] == "input"]
+    total = sum(row["total"] for row in rows if row["layer"] == 0)
+    lost = Counter[str]()
+    for row in rows:
+        lost[row["unit"]] += row["lost"]
+    said = ", ".join(f"{count_text(count, unit)} lost" for unit, count in lost.items() if count)
+    text = f"{count_text(total, 'byte')}, {said or 'none of them lost'}"
+    missing = {name: count for name, count in losses(trace).items() if name not in {f"{unit}s lost" for unit in lost}}
+    if missing:
+        text += "; missing or contradictory in the capture itself: " + ", ".join(
+            f"{escape(n)} {count}" for n, count in missing.items()
+        )
+    return text
+
+
 def _show(path: Path, out: Path) -> None:
     from lanescope.analysis import check
     from lanescope.analysis.summary import summary
@@ -85,10 +109,8 @@ def _show(path: Path, out: Path) -> None:
     table = list(summary(trace).rows())[:6]
     columns = ("group", "count", "total", "median", "max", "share")
     show(columns, ([row[name] for name in columns] for row in table), title=f"times in {trace.time.time_unit}")
-    lost = sum(row["lost"] for row in trace.accounting.rows() if row["scope"] == "input")
-    total = sum(row["total"] for row in trace.accounting.rows() if row["layer"] == 0 and row["scope"] == "input")
     print()
-    print(f"accounting: {total} bytes, all of them decoded, filler or lost ({count_text(lost, 'unit')} lost)")
+    print(f"accounting: {accounted(trace)}")
     if findings:
         # One line a rule: how often, and on how many lanes.
         found: dict[tuple[str, str, str], list[int]] = {}

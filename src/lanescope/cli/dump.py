@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from lanescope import devices, session
-from lanescope.cli.common import add_input, given_options, natural
+from lanescope.cli.common import add_input, given_options, positive
 from lanescope.devices import STAGES, Family
-from lanescope.source import Capture
 from lanescope.view.text import escape
 
 EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope dump capture.bin --stage packet")
@@ -19,12 +18,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families, is_strict=False)
     parser.add_argument("--stage", choices=STAGES, default="record", help="how far decoded; default: record")
-    parser.add_argument("--limit", metavar="N", type=natural, help="only the first N lines")
+    parser.add_argument("--limit", metavar="N", type=positive, help="only the first N lines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the lines."""
-    with Capture(args.input) as capture:
+    with session.capture(args.input) as capture:
         family, _ = session.recognise(capture, args.family)
         options = devices.settle(family.options, given_options(args), what=f"family {family.name}")
         for line in islice(family.dump(capture, args.stage, options), args.limit):

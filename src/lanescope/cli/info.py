@@ -12,7 +12,7 @@ from typing import Any
 from lanescope import session
 from lanescope.cli.common import Span, add_input, close, given_options, print_json, progress, rows_text, say
 from lanescope.devices import Family
-from lanescope.source import Capture, Match
+from lanescope.source import Match
 from lanescope.trace import StatSpec, Trace
 from lanescope.trace.stats import CORE_STATS
 from lanescope.trace.trace import SHARED
@@ -45,7 +45,7 @@ def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
     if session.is_folder(args.input):
         whole = session.read(args.input, args.family, given_options(args))
         return _content(whole, Match(100, reason="a folder of Parquet files that lanescope wrote"), CORE_STATS)
-    with Capture(args.input) as capture, progress(args.input) as shown:
+    with session.capture(args.input) as capture, progress(args.input) as shown:
         family, match = session.recognise(capture, args.family)
         batches = session.decode(capture, family, given_options(args), progress=shown)
         return _content(batches, match, (*CORE_STATS, *family.stats()))

@@ -8,11 +8,22 @@ says so. Without further flags: how far the path is known, functions, loops, and
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, close, natural, print_json, read, say
+from lanescope.cli.common import (
+    add_input,
+    check_output,
+    close,
+    given_options,
+    is_stdout,
+    positive,
+    print_json,
+    read,
+    say,
+)
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 
@@ -40,14 +51,16 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     what.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.path/1")
     parser.add_argument("--core", metavar="COL,ROW", type=_place, help="only the core there; default: all")
     parser.add_argument(
-        "--cap", metavar="N", type=natural, default=4000, help="guesses followed at a time; default: 4000"
+        "--cap", metavar="N", type=positive, default=4000, help="guesses followed at a time; default: 4000"
     )
-    parser.add_argument("--limit", metavar="N", type=natural, help="with --path: only the first N rows")
+    parser.add_argument("--limit", metavar="N", type=positive, help="with --path: only the first N rows")
     parser.add_argument("--force", action="store_true", help="replace what is there")
 
 
 def run(args: argparse.Namespace) -> int:
     """Walk, and show what was asked for."""
+    if args.lcov or args.timeline:
+        _check_target(args)
     from lanescope.devices.aie.path import inputs, schema
     from lanescope.devices.aie.path.products import Paths
 
@@ -55,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     found = inputs.of_trace(trace)
     if found is None:
         raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
-    paths = Paths(trace, found.program, found.errata, cap=max(1, args.cap), core=args.core)
+    paths = Paths(trace, found.program, found.errata, cap=args.cap, core=args.core)
     if not paths.recordings:
         raise UsageError(
             f"{args.input} has no recording in execution mode{' of that core' if args.core else ''}",
@@ -135,32 +148,34 @@ def _clean(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
 
 
+def _check_target(args: argparse.Namespace) -> None:
+    """Refuse, before the walk, a file that cannot be or may not be written."""
+    target = args.lcov or args.timeline
+    if args.timeline and Path(target).suffix not in (".pftrace", ".json"):
+        raise UsageError(f"{target}: the suffix tells no format of a timeline", hint="end it with .pftrace or .json")
+    if not is_stdout(target):
+        named = given_options(args).get("listing")
+        check_output(target, [args.input, *([named] if named else [])], force=args.force)
+
+
 def _write(paths: Paths, args: argparse.Namespace, listing: Path) -> None:
     from lanescope.devices.aie.path import reports
     from lanescope.exchange.output import opened
     from lanescope.view.text import escape
 
-    target = Path(args.lcov or args.timeline).resolve()
-    if target.exists():
-        if any(Path(each).exists() and target.samefile(each) for each in (args.input, listing)):
-            raise UsageError(f"{target} is an input", hint="write to another file")
-        if not args.force:
-            raise UsageError(f"{target} is there already", hint="say --force to replace it")
+    target = args.lcov or args.timeline
     if args.lcov:
-        with opened(target) as file:
+        with opened(sys.stdout.buffer if is_stdout(target) else target) as file:
             size = sum(file.write(f"{line}\n".encode()) for line in reports.lcov(paths, listing))
-        say(f"{escape(str(target))}: {size} bytes")
+        say(f"{escape(target)}: {size} bytes")
         return
     trace = reports.timeline(paths)
-    if target.suffix == ".pftrace":
+    if target.endswith(".pftrace"):
         from lanescope.exchange import perfetto as writer
-    elif target.suffix == ".json":
-        from lanescope.exchange import chrome as writer  # type: ignore[no-redef]
     else:
-        raise UsageError(f"a timeline is no {target.suffix or 'file without a suffix'}", hint="say .pftrace or .json")
-    with opened(target) as file:
-        writer.write(trace, file)
-    say(f"{escape(str(target))}: {len(trace.slices)} calls in order; no time is claimed")
+        from lanescope.exchange import chrome as writer  # type: ignore[no-redef]
+    writer.write(trace, target)
+    say(f"{escape(target)}: {len(trace.slices)} calls in order; no time is claimed")
 
 
 def _say_doubts(paths: Paths) -> None:

@@ -7,6 +7,7 @@ that all verbs read, and babeltrace2 too. A summary stands on standard error at 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import say
+from lanescope.cli.common import is_stdout, say
 from lanescope.devices import Family
 from lanescope.errors import LanescopeError, UsageError
 from lanescope.view.tables import show
@@ -90,8 +91,10 @@ def run(args: argparse.Namespace) -> int:
     for pattern in args.filter:
         if not pattern.replace("!", "").replace(",", ""):
             raise UsageError(f"--filter {pattern!r} names no function", hint="write --filter 'zeCommandList*'")
+    if is_stdout(args.output):
+        raise UsageError("a recording is a folder", hint="say -o FOLDER")
     folder = Path(args.output if args.output is not None else _default(command[0]))
-    record.make_room(folder, force=args.force)
+    old = record.make_room(folder, force=args.force)
     settings = record.Settings(
         folder,
         tuple(args.filter),
@@ -106,20 +109,27 @@ def run(args: argparse.Namespace) -> int:
     try:
         with record.environment(settings, given) as made:
             status = record.run(command, made)
-    except LanescopeError:
-        folder.rmdir()
-        raise
-    processes = record.tidy(folder)
+        processes = record.tidy(folder)
+        _report(args, folder, processes, given)
+    finally:
+        # Not what somebody has recorded there: an empty folder only.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        if record.settle_old(folder, old):
+            say(f"lanescope: {escape(str(folder))}: the recording that was there is kept")
+    return record.end_like(status)
+
+
+def _report(args: argparse.Namespace, folder: Path, processes: int, given: Mapping[str, str]) -> None:
+    """Say what was recorded, or why nothing was."""
     if not processes and any(folder.iterdir()):
         say("lanescope: nothing was recorded, as nothing could be written")
     elif not processes:
         _why_nothing(given)
-        folder.rmdir()
     elif not args.no_summary:
         is_something = _summary(folder, processes)
         if not (is_something or args.filter or args.start_paused or args.no_host_calls):
             _why_nothing(given)
-    return record.end_like(status)
 
 
 def _default(program: str) -> str:

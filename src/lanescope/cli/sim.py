@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from lanescope import devices
-from lanescope.cli.common import add_options, add_pairs, given_options, say
+from lanescope.cli.common import add_options, add_pairs, check_output, given_options, is_stdout, say, whole
 from lanescope.devices import Family, Simulation
 from lanescope.errors import UsageError
 from lanescope.exchange.output import opened
@@ -20,7 +21,7 @@ EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments; the options are those of the family that is named, or of all for help."""
     parser.add_argument("family", metavar="FAMILY", help="device family")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="the same seed gives the same bytes")
+    parser.add_argument("--seed", metavar="N", type=whole, default=0, help="the same seed gives the same bytes")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the main file, or a folder")
     parser.add_argument("--force", action="store_true", help="replace what is there")
     add_pairs(parser)
@@ -30,6 +31,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and write."""
+    if is_stdout(args.output):
+        raise UsageError("a simulation is several files", hint="say -o FILE or -o FOLDER")
     family = devices.family(args.family)
     options = devices.settle(family.sim_options, given_options(args), what=f"the simulator of {family.name}")
     for path in write(family.simulate(options, args.seed), Path(args.output), force=args.force):
@@ -55,12 +58,14 @@ def write(simulation: Simulation, out: Path, *, force: bool = False) -> list[Pat
         content = {out / name: data for name, data in simulation.files.items()}
         content[out / "truth.json"] = truth
     for path in content:
-        if path.exists() and not force:
-            raise UsageError(f"{path} is there already", hint="say --force to replace it")
-    for path, data in content.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with opened(path) as file:
-            file.write(data)
+        check_output(str(path), force=force)
+    with ExitStack() as stack:
+        # They take their names together, once all of them are written.
+        files = {path: stack.enter_context(opened(path)) for path in content}
+        for path, data in content.items():
+            files[path].write(data)
+            files[path].flush()  # a full disk shows here, before the first has its name
     return list(content)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from lanescope import session
 from lanescope.cli.common import add_input, close, print_json, read
+from lanescope.cli.signals import ending_at_once
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.tables import show
@@ -44,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)
-    with _interruptible(), sql.connect(trace, session.views(trace).values()) as connection:
+    # DuckDB looks for signals at times only, and in some plans never.
+    with ending_at_once(), sql.connect(trace, session.views(trace).values()) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
@@ -54,19 +53,6 @@ def run(args: argparse.Namespace) -> int:
             said = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
             raise UsageError(f"SQL: {' '.join(said)}", hint="`lanescope sql INPUT` lists tables and columns") from None
     return close(trace, args)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: DuckDB looks for signals at times only, and in some plans never."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:

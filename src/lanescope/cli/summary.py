@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, close, natural, print_json, read
+from lanescope.cli.common import add_input, close, positive, print_json, read
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.view.tables import is_terminal, show
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"what makes a group, or what to look at: {', '.join(choices)}; default: name"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
-    parser.add_argument("--limit", metavar="N", type=natural, default=0, help="only the first N groups")
+    parser.add_argument("--limit", metavar="N", type=positive, default=0, help="only the first N groups")
     parser.add_argument(
         "--within",
         metavar="UNIT",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lanescope.cli.common import add_input, close, natural, print_json, read
 from lanescope.devices import Family
+from lanescope.devices.base import time_in
 from lanescope.errors import UsageError
 
 EXAMPLES = (
@@ -61,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _period(text: str) -> Fraction:
     try:
-        value = Fraction(text)
+        value = time_in("ps", text)
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of picoseconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in picoseconds, such as 1000 or 1ns")
     return value
 
 
@@ -75,8 +76,8 @@ def _landmark(text: str | None) -> tuple[str, int] | None:
     name, colon, which = text.rpartition(":")
     if not colon:
         return text, 1
-    if not which.isdecimal():
-        raise UsageError(f"--landmark {text}: {which!r} is no count", hint="say NAME or NAME:N")
+    if not (which.isascii() and which.isdecimal() and len(which) < 10 and int(which)):
+        raise UsageError(f"--landmark {text}: {which!r} is not a count from 1", hint="say NAME or NAME:N")
     return name, int(which)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, close, read, say
+from lanescope.cli.common import add_input, close, natural, read, say
 from lanescope.devices import Family
+
+if TYPE_CHECKING:
+    from lanescope.view.server import Viewer
 
 EXAMPLES = ("lanescope view capture.bin", "lanescope view --no-browser capture.bin")
 
@@ -18,28 +21,36 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="print the address, open nothing")
-    parser.add_argument("--port", metavar="N", type=int, default=0, help="a port of your choice; default: any free one")
+    parser.add_argument(
+        "--port", metavar="N", type=_port, default=0, help="a port of your choice; default: any free one"
+    )
+
+
+def _port(text: str) -> int:
+    value = natural(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port: they go up to 65535")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    import webbrowser
-
     from lanescope.analysis import check
     from lanescope.exchange import perfetto
+    from lanescope.exchange.output import scratch
     from lanescope.view.opening import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
     find_ui()  # before an hour of decoding
     trace = read(args.input, args)
-    with tempfile.TemporaryDirectory(prefix="lanescope-") as folder:
-        file = Path(folder) / "trace.pftrace"
+    with scratch() as folder:
+        file = folder / "trace.pftrace"
         perfetto.write(trace, file, findings=check.to_table(check.run(trace)))
         title = f"{Path(args.input).name}.pftrace"
         with Viewer(file, title=title, port=args.port, expanded=groups_to_open(trace.tracks)) as viewer:
             print(viewer.address, flush=True)
             status = close(trace, args)
-            if args.browser and not webbrowser.open(viewer.address):
+            if args.browser and not _open(viewer):
                 say("lanescope: no browser could be started; open the address above in one on this machine")
             say("lanescope: serving until you press Ctrl-C")
             try:
@@ -47,3 +58,10 @@ def run(args: argparse.Namespace) -> int:
                     time.sleep(3600)
             except KeyboardInterrupt:
                 return status
+
+
+def _open(viewer: Viewer) -> bool:
+    """Start a browser; every user of the machine can read its command line, so the address in it works only once."""
+    import webbrowser
+
+    return webbrowser.open(viewer.invitation())

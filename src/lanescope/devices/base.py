@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
 
@@ -56,12 +58,117 @@ class Option(NamedTuple):
             raise UsageError(f"option {self.name}: {given!r} is not usable: {error}", hint=self.help) from None
 
 
+#: Numbers that users give lie within this: counts and times of 64 bits with a sign.
+_LARGEST = 2**63 - 1
+_SMALLEST = 1e-30
+#: Unit -> how many of the smallest one it is.
+_HERTZ = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
+_PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
+
+
+def whole(text: str) -> int:
+    """Read a whole number of either sign; for ``Option.parse``."""
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise ValueError("it is not a whole number") from None
+    if abs(value) > _LARGEST:
+        raise ValueError("it is too large")
+    return value
+
+
 def natural(text: str) -> int:
     """Read a count, 0 or more; for ``Option.parse``."""
-    value = int(text, 0)
+    value = whole(text)
     if value < 0:
         raise ValueError("it is negative")
     return value
+
+
+def number(text: str) -> float:
+    """Read a finite number; for ``Option.parse``."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("it is not a number") from None
+    if not abs(value) < float("inf"):
+        raise ValueError("it is not a finite number")
+    return value
+
+
+def hertz(text: str) -> Fraction:
+    """Read a frequency, exactly: ``1GHz``, ``12.5 MHz``, or a number of Hz such as ``1e9``; for ``Option.parse``."""
+    value = _in_unit(text, _HERTZ, "Hz")
+    if value <= 0:
+        raise ValueError("a frequency is more than 0")
+    return value
+
+
+def whole_hertz(text: str) -> int:
+    """Read a frequency of a whole number of Hz, written as ``hertz`` reads it; for ``Option.parse``."""
+    return _whole(hertz(text), "Hz")
+
+
+def mega_hertz(text: str) -> float:
+    """Read a frequency in MHz, or with a unit as ``hertz`` reads it; for ``Option.parse``."""
+    value = _in_unit(text, _HERTZ, "MHz")
+    if value <= 0:
+        raise ValueError("a frequency is more than 0")
+    return float(value / 10**6)
+
+
+def time_in(unit: str, text: str) -> Fraction:
+    """Read a time of 0 or more in a unit (``ns``), exactly; another one may stand behind it (``10us``)."""
+    value = _in_unit(text, _PICOSECONDS, unit)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value / _PICOSECONDS[unit]
+
+
+def nanoseconds(text: str) -> int:
+    """Read a time in whole nanoseconds, or with a unit; for ``Option.parse``."""
+    return _whole(time_in("ns", text), "ns")
+
+
+def microseconds(text: str) -> float:
+    """Read a time in microseconds, or with a unit; for ``Option.parse``."""
+    return float(time_in("us", text))
+
+
+def milliseconds(text: str) -> float:
+    """Read a time in milliseconds, or with a unit; for ``Option.parse``."""
+    return float(time_in("ms", text))
+
+
+def _whole(value: Fraction, unit: str) -> int:
+    if value.denominator != 1:
+        raise ValueError(f"it is not a whole number of {unit}")
+    return int(value)
+
+
+def _in_unit(text: str, units: Mapping[str, int], usual: str) -> Fraction:
+    """Return a number with a unit, the usual one when there is none, in the smallest of the units."""
+    from fractions import Fraction
+
+    found = text.strip()
+    figures = found.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ")
+    by_name = {name.lower(): size for name, size in units.items()}
+    size = by_name.get(found[len(figures) :].lower() or usual.lower())
+    if not figures:
+        raise ValueError("it is not a number")
+    if size is None:
+        raise ValueError("its unit is none of " + ", ".join(units))
+    figures = figures.rstrip()
+    if "/" not in figures:
+        # A huge exponent would take for ever as an exact ratio, a tiny one as well.
+        if abs(number(figures)) > _LARGEST:
+            raise ValueError("it is too large")
+        if abs(number(figures)) < _SMALLEST:
+            return Fraction(0)
+    try:
+        return Fraction(figures) * size
+    except ValueError:
+        raise ValueError("it is not a number") from None
 
 
 def positive(text: str) -> int:
@@ -74,7 +181,7 @@ def positive(text: str) -> int:
 
 def share(text: str) -> float:
     """Read a number from 0 to 1; for ``Option.parse``."""
-    value = float(text)
+    value = number(text)
     if not 0 <= value <= 1:
         raise ValueError("it is not between 0 and 1")
     return value

@@ -11,18 +11,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanescope.errors import InputError
+from lanescope.errors import InputError, UsageError
+from lanescope.exchange import output
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
 from lanescope.trace.schema import CORE_TABLES
@@ -43,26 +45,87 @@ class WriteReport:
     bytes: int
 
 
-def write(trace: Trace | Iterable[Trace], out: str | os.PathLike[str]) -> WriteReport:
+def write(trace: Trace | Iterable[Trace], out: str | os.PathLike[str], *, replace: bool = False) -> WriteReport:
     """Write a trace, or batches of one decode as they come, to the folder ``out``.
 
-    Everything is written to a folder beside it first and renamed at the end, so ``out`` is whole or not there.
+    Everything is written to a folder beside it first and renamed at the end, so ``out`` is whole or not there. What is
+    replaced stays until then.
 
     Args:
         trace: the trace, or its batches in order.
-        out: a folder that does not exist.
+        out: a folder that does not exist, unless it may be replaced.
+        replace: replace a file, or a folder that holds nothing but what ``write`` writes.
+
+    Raises:
+        UsageError: there is something else in its place.
+        OSError: it cannot be written: the disk is full, for example.
     """
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    check_room(target, replace=replace)
+    with output.folder(target) as folder:
         report = _write_folder([trace] if isinstance(trace, Trace) else trace, folder)
-        folder.chmod(0o755)
-        folder.rename(target)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        check_room(target, replace=replace)  # writing takes a while: something may have come there
     return report
+
+
+def check_room(target: Path, *, replace: bool) -> None:
+    """Refuse what ``write`` must not replace.
+
+    Raises:
+        UsageError: there is something, and it may not be replaced, or is no work of ``write``.
+    """
+    if not target.exists():
+        return
+    if not replace:
+        raise UsageError(f"{target} is there already", hint="name another folder")
+    if target.is_dir():
+        other = _foreign(target)
+        if other == METADATA:
+            raise UsageError(f"{target} is a folder that lanescope did not write", hint="name another one")
+        if other is not None:
+            raise UsageError(f"{target} holds {other}, which lanescope did not write", hint="name another folder")
+
+
+def _foreign(folder: Path) -> str | None:
+    """Return the name of something in a folder that ``write`` did not make, ``METADATA`` if that is not ours; or None.
+
+    Those of earlier versions are ours as well.
+    """
+    try:
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        is_ours = metadata["schema"].startswith(SCHEMA.partition("/")[0] + "/")
+        tables = set(metadata["tables"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        is_ours, tables = False, set[str]()
+    if not is_ours:
+        return METADATA
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_part = len(name.parts) == 2 and name.parts[0] in tables and name.match("part-*.parquet") and path.is_file()
+        if not (is_part or str(name) == METADATA or (str(name) in tables and path.is_dir())):
+            return str(name)
+    return None
+
+
+@contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """Let what DuckDB raises where it cannot write to a path be what Python itself would raise there."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        found = re.search(r'"errno":"(\d+)"', str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        # It swallows the exception that a handler of signals has raised.
+        raise KeyboardInterrupt from None
 
 
 def _write_folder(batches: Iterable[Trace], folder: Path) -> WriteReport:
@@ -89,12 +152,14 @@ def _write_folder(batches: Iterable[Trace], folder: Path) -> WriteReport:
         "time": asdict(last.time),
         "tables": {name: {"rows": rows[name], **asdict(table.spec)} for name, table in last.tables().items()},
     }
-    (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+    with _plain_errors(folder):
+        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
     return WriteReport(rows, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
+    with _plain_errors(path):
+        path.parent.mkdir(exist_ok=True)
     # What is the same in all rows goes in as a literal: it costs neither memory nor a scan.
     literals = {spec.name: literal for spec in table.spec.columns if (literal := _literal(spec, table)) is not None}
     stored = tuple(spec for spec in table.spec.columns if spec.name not in literals)
@@ -104,7 +169,8 @@ def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path
     target = str(path).replace("'", "''")
     # Level 1 is faster than level 3 and no larger: the encodings of the format leave little to find.
     options = "format parquet, compression zstd, compression_level 1"
-    connection.execute(f"copy (select {columns} from written) to '{target}' ({options})")
+    with _plain_errors(path):
+        connection.execute(f"copy (select {columns} from written) to '{target}' ({options})")
     connection.unregister("written")
 
 
@@ -161,7 +227,7 @@ def read(path: str | os.PathLike[str]) -> Trace:
         time = TimeBase(**metadata["time"])
         declared = {spec.name: spec for spec in map(_spec, metadata["tables"].values())}
         counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder}: {METADATA} cannot be read: {error}", hint="write the folder again") from None
     core_names = {spec.name for spec in CORE_TABLES}
     tables = {name: _read_table(folder / name, spec, counts[name]) for name, spec in declared.items()}

@@ -1,6 +1,6 @@
 """Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
 
-from lanescope.source.capture import Capture
+from lanescope.source.capture import Capture, is_one
 from lanescope.source.file import CHUNK_BYTES, Reader, Source, Spool
 from lanescope.source.memory import MemoryCapture, MemorySource
 from lanescope.source.sniff import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
@@ -19,4 +19,5 @@ __all__ = [
     "Reader",
     "Source",
     "Spool",
+    "is_one",
 ]

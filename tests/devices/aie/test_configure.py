@@ -254,7 +254,7 @@ def test_the_command_complains_in_one_line(command, tmp_path):
     for arguments, said in (
         (("bad.json",), "did you mean INSTR_VECTOR"),
         (("none.json",), "No such file"),
-        (("traced.json", "-o", "traced.json"), "is the input"),
+        (("traced.json", "-o", "traced.json"), "is an input"),
         (("traced.json", "-o", "bad.json"), "--force"),
         (("traced.json", "-o", "table.txt"), "--to"),
         (("traced.json", "--to", "html"), "invalid choice"),

@@ -440,6 +440,35 @@ def test_folders_of_others_are_left_alone(tmp_path):
     assert (tmp_path / "mine/file").exists()
 
 
+@pytest.fixture
+def old_recording(tmp_path):
+    """A recording of one process that is there already."""
+    (tmp_path / "run/1").mkdir(parents=True)
+    (tmp_path / "run/1/metadata").write_text("old")
+    return tmp_path / "run"
+
+
+def test_a_recording_that_is_replaced_stays_until_there_is_a_new_one(old_recording):
+    old = record.make_room(old_recording, force=True)
+    assert old is not None
+    assert list(old_recording.iterdir()) == []
+    assert (old / "1/metadata").read_text() == "old", "a kill from here on leaves both"
+    (old_recording / "2").mkdir()
+    assert not record.settle_old(old_recording, old)
+    assert [path.name for path in old_recording.iterdir()] == ["2"]
+    assert [path.name for path in old_recording.parent.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("command", ["/nowhere/program", "true"])
+def test_a_program_that_records_nothing_replaces_no_recording(old_recording, command, capsys):
+    from lanescope.cli import main
+
+    main(["record", "--force", "-o", str(old_recording), "--", command])
+    assert f"{old_recording}: the recording that was there is kept" in capsys.readouterr().err
+    assert (old_recording / "1/metadata").read_text() == "old"
+    assert [path.name for path in old_recording.parent.iterdir()] == ["run"]
+
+
 def test_an_installation_without_the_recorder_says_so():
     with pytest.raises(MissingToolError):
         record.library("nothing.so")

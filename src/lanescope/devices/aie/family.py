@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, share
+from lanescope.devices.base import Decoder, Family, Option, Simulation, hertz, natural, share, whole
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
     from lanescope.trace import LazyTable, StatSpec, TableSpec, Trace
-
-
-def _hertz(text: str) -> Fraction:
-    # A huge exponent would take for ever as an exact ratio.
-    if "/" not in text and not 0 < float(text) < float("inf"):
-        raise ValueError("it is no frequency")
-    return Fraction(text)
 
 
 class Aie(Family):
@@ -29,11 +21,11 @@ class Aie(Family):
     options = (
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
         Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),
-        Option("colshift", int, "column of a packet minus that of the design (what fits best)", metavar="N"),
+        Option("colshift", whole, "column of a packet minus that of the design (what fits best)", metavar="N"),
         Option("listing", str, "program of the cores, for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"),
         Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
         Option("errata", str, "what the device is known to do where paths leave it open", metavar="NAME,..."),
-        Option("frequency", _hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
+        Option("frequency", hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
     )
     sim_options = (
         Option("tiles", natural, "traced tiles", 4),

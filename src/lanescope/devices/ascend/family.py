@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation
+from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, number, whole_hertz
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -23,6 +23,13 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _average(text: str) -> float:
+    value = number(text)
+    if value < 0:
+        raise ValueError("it is negative")
+    return value
+
+
 class Ascend(Family):
     """Records that AI cores, their schedulers and the orchestrator of an Ascend chip keep, as the host wrote them."""
 
@@ -32,13 +39,13 @@ class Ascend(Family):
         Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
         Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
         Option(
-            "rank", int, "rank of the process; that of a folder rankN above the capture when not given", metavar="N"
+            "rank", natural, "rank of the process; that of a folder rankN above the capture when not given", metavar="N"
         ),
         Option(
             "device", str, "name of the chip: captures of one share its counter, so they can be merged", metavar="NAME"
         ),
-        Option("index", int, "raw dumps of bare buffers: their core or thread", metavar="N"),
-        Option("frequency", int, "raw dumps that do not name their chip: of its counter", metavar="HZ"),
+        Option("index", natural, "raw dumps of bare buffers: their core or thread", metavar="N"),
+        Option("frequency", whole_hertz, "raw dumps that do not name their chip: of its counter", metavar="HZ"),
         Option("generation", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
         Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
         Option(
@@ -47,37 +54,37 @@ class Ascend(Family):
         Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both"),
     )
     sim_options = (
-        Option("tasks", int, "tasks of the graph", 400),
+        Option("tasks", natural, "tasks of the graph", 400),
         Option("generation", str, "v1a, v1b, v1c, v2, v3, v3c or v4", "v3", metavar="NAME"),
-        Option("level", int, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
-        Option("aic", int, "cube cores", 24),
-        Option("aiv", int, "vector cores", 48),
-        Option("threads", int, "scheduler threads", 3),
-        Option("clock", int, "frequency of the counter", 50_000_000, metavar="HZ"),
-        Option("mix", float, "share of tasks with parts on cube and vector cores", 0.05),
-        Option("spmd", float, "share of tasks that run as several blocks", 0.03),
-        Option("dummy", float, "share of tasks without a kernel", 0.02),
-        Option("alloc", float, "share of allocations", 0.02),
-        Option("predicated", float, "share of tasks that are skipped (v3c, v4)", 0.01),
-        Option("speculative", float, "share of waiting tasks that are staged early (v3, v3c, v4)", 0.15),
-        Option("producers", float, "producers of a task, on average", 1.4),
-        Option("violations", int, "tasks that do not wait for their producers", 0),
-        Option("epochs", int, "runs in the file (v4)", 1),
+        Option("level", natural, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
+        Option("aic", natural, "cube cores", 24),
+        Option("aiv", natural, "vector cores", 48),
+        Option("threads", natural, "scheduler threads", 3),
+        Option("clock", whole_hertz, "frequency of the counter", 50_000_000, metavar="HZ"),
+        Option("mix", number, "share of tasks with parts on cube and vector cores", 0.05),
+        Option("spmd", number, "share of tasks that run as several blocks", 0.03),
+        Option("dummy", number, "share of tasks without a kernel", 0.02),
+        Option("alloc", number, "share of allocations", 0.02),
+        Option("predicated", number, "share of tasks that are skipped (v3c, v4)", 0.01),
+        Option("speculative", number, "share of waiting tasks that are staged early (v3, v3c, v4)", 0.15),
+        Option("producers", _average, "producers of a task, on average", 1.4),
+        Option("violations", natural, "tasks that do not wait for their producers", 0),
+        Option("epochs", natural, "runs in the file (v4)", 1),
         Option("host", bool, "the host orchestrates (v3c)", default=False),
         Option("anchors", bool, "readings that join the host's clock", default=True),
         Option("deps", bool, "write the task graph", default=True),
         Option("names", bool, "write a name map", default=True),
-        Option("drop_aicore", int, "executions whose record is lost", 0),
-        Option("drop_aicpu", int, "dispatches whose record is lost", 0),
-        Option("drop_both", int, "dispatches that both streams lose", 0),
-        Option("drop_phases", int, "scheduler phases that are lost", 0),
-        Option("overflow", int, "buffers of single cores that are lost as a whole", 0),
-        Option("buffer", int, "records in a buffer", 1024),
-        Option("clock_steps", int, "cores whose clock steps", 0),
-        Option("duplicates", int, "rows that are written twice", 0),
-        Option("ambiguous", int, "rows that another one of the same key contradicts", 0),
-        Option("bad_rows", int, "elements that are no rows", 0),
-        Option("unknown_kinds", int, "phases of a kind that nobody knows", 0),
+        Option("drop_aicore", natural, "executions whose record is lost", 0),
+        Option("drop_aicpu", natural, "dispatches whose record is lost", 0),
+        Option("drop_both", natural, "dispatches that both streams lose", 0),
+        Option("drop_phases", natural, "scheduler phases that are lost", 0),
+        Option("overflow", natural, "buffers of single cores that are lost as a whole", 0),
+        Option("buffer", natural, "records in a buffer", 1024),
+        Option("clock_steps", natural, "cores whose clock steps", 0),
+        Option("duplicates", natural, "rows that are written twice", 0),
+        Option("ambiguous", natural, "rows that another one of the same key contradicts", 0),
+        Option("bad_rows", natural, "elements that are no rows", 0),
+        Option("unknown_kinds", natural, "phases of a kind that nobody knows", 0),
         Option("wrap", bool, "let the dispatch counters run through their end", default=False),
         Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
         Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),

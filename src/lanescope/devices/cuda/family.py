@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, positive
+from lanescope.devices.base import Decoder, Family, Option, Simulation, mega_hertz, nanoseconds, natural, positive
 from lanescope.devices.cuda.views import VIEWS
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def _anchor(text: str) -> tuple[int, int, int | None]:
 def _frequency(text: str) -> float:
     from lanescope.devices.cuda.layout import MAX_MHZ
 
-    value = float(text)
+    value = mega_hertz(text)
     if not 1 <= value <= MAX_MHZ:
-        raise ValueError(f"it is not between 1 and {MAX_MHZ}")
+        raise ValueError(f"it is not between 1 and {MAX_MHZ} MHz")
     return value
 
 
@@ -64,7 +64,9 @@ class Cuda(Family):
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
         Option("stride", positive, "slots between two records of a lane; found when not given", metavar="SLOTS"),
         Option("anchor", natural, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
-        Option("launch_ns", natural, "how long the launch took by the host's clock, to check the wraps", metavar="NS"),
+        Option(
+            "launch_ns", nanoseconds, "how long the launch took by the host's clock, to check the wraps", metavar="NS"
+        ),
         Option(
             "host_anchor",
             _anchor,

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, positive
+from lanescope.devices.base import (
+    Decoder,
+    Family,
+    Option,
+    Simulation,
+    microseconds,
+    milliseconds,
+    natural,
+    number,
+    positive,
+    share,
+    whole_hertz,
+)
 from lanescope.devices.levelzero import layout
 
 if TYPE_CHECKING:
@@ -37,7 +49,11 @@ class LevelZero(Family):
         ),
         Option("date", str, "the day on which the trace begins, UTC; the text does not say", metavar="YYYY-MM-DD"),
         Option(
-            "tolerance_ms", float, "how far host and device clocks may be off (default 10)", default=10.0, metavar="MS"
+            "tolerance_ms",
+            milliseconds,
+            "how far host and device clocks may be off (default 10)",
+            default=10.0,
+            metavar="MS",
         ),
     )
     sim_options = (
@@ -51,13 +67,13 @@ class LevelZero(Family):
         Option("batch", positive, "operations of an immediate list between two waits", 16),
         Option("runs", positive, "executions of a regular list", 3),
         Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
-        Option("frequency", positive, "ticks per second of the first device", 12_500_000, "HZ"),
-        Option("skew_ppm", float, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
+        Option("frequency", whole_hertz, "ticks per second of the first device", 12_500_000, "HZ"),
+        Option("skew_ppm", number, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
         Option("bits", _bits, "valid bits of readings of a device's clock", 64),
         Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
-        Option("wrap_after_ms", float, "when that counter wraps", 1.0, "MS"),
-        Option("pause_us", float, "pause of a thread between two lists", 50.0, "US"),
-        Option("lost", float, "share of results that are lost", 0.0, "SHARE"),
+        Option("wrap_after_ms", milliseconds, "when that counter wraps", 1.0, "MS"),
+        Option("pause_us", microseconds, "pause of a thread between two lists", 50.0, "US"),
+        Option("lost", share, "share of results that are lost", 0.0, "SHARE"),
         Option("fills_only", bool, "append nothing but fills", default=False),
         Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
     )

@@ -222,26 +222,48 @@ def is_recording(folder: Path) -> bool:
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
 
-def make_room(folder: Path, *, force: bool) -> None:
+def make_room(folder: Path, *, force: bool) -> Path | None:
     """See to it that there is an empty folder.
+
+    Returns:
+        Where the recording is now that was there; ``settle_old`` decides what becomes of it. None: there was none.
 
     Raises:
         UsageError: there is something else in its place.
     """
+    old = None
     if folder.is_dir():
         if not any(folder.iterdir()):
-            return
+            return None
         if not force:
             raise UsageError(f"{folder} is there already", hint="say --force to replace it, or -o FOLDER")
         if not is_recording(folder):
             raise UsageError(f"{folder} is a folder that no recorder wrote", hint="name another one")
-        shutil.rmtree(folder)
+        folder = folder.resolve()
+        old = folder.with_name(f".lanescope-{os.urandom(8).hex()}")
+        folder.rename(old)
     elif folder.exists() or folder.is_symlink():
         raise UsageError(f"{folder} is no folder", hint="name another one")
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="name another one") from None
+    return old
+
+
+def settle_old(folder: Path, old: Path | None) -> bool:
+    """Remove an earlier recording that was put aside, or put it back where no new one has come into its place.
+
+    Returns:
+        True: it was put back.
+    """
+    if old is None:
+        return False
+    if folder.is_dir() and any(folder.iterdir()):
+        shutil.rmtree(old, ignore_errors=True)
+        return False
+    old.replace(folder.resolve())  # onto an empty folder, or none
+    return True
 
 
 def tidy(folder: Path) -> int:

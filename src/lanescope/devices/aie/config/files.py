@@ -46,7 +46,9 @@ def load(path: Path) -> Config:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise UsageError(f"configuration {path}: {error.strerror}", hint="check its path") from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"configuration {path} cannot be read: {error}", hint="it is a JSON object") from None
     try:
         if isinstance(content, dict) and "begin" in content:
@@ -65,7 +67,7 @@ def load_mlir(path: Path) -> Config:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"MLIR text {path} cannot be read: {error}", hint="say --mlir FILE") from None
+        raise UsageError(f"MLIR text {path}: {error.strerror}", hint="check its path") from None
     try:
         return mlir_read.read(text)
     except ConfigError as error:

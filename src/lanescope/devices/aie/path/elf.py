@@ -39,7 +39,7 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
             ]
             return functions, dict(_lines(elf))
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="say --elf FILE") from None
+        raise InputError(f"{path}: {error.strerror}", hint="check the path of the ELF file") from None
     except (ELFError, ValueError, KeyError, IndexError, AttributeError, AssertionError, TypeError) as error:
         # The reader trusts its input; what it stumbles over is as broken as what it refuses.
         raise InputError(f"{path} is no ELF file that can be read: {error}", hint="leave out --elf") from None

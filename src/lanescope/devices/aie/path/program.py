@@ -306,7 +306,7 @@ def read(path: Path) -> Program:
             raise InputError(f"{path} is too large for a listing", hint="program memory holds 16 KiB")
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="say --listing FILE") from None
+        raise InputError(f"{path}: {error.strerror}", hint="check the path of the listing") from None
     return parse(text, path.name)
 
 
