@@ -173,6 +173,7 @@ def test_a_signal_ends_with_128_and_its_number(start, tmp_path, number, status):
 
 def test_interrupting_a_query_ends_it_at_once(plugin_path, run_file):
     """The shell reports 130 for a process that SIGINT has ended, as for one that exits with 130."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(plugin_path)}
     query = "select sum(a.range * b.range) from range(1000000000) a, range(100000) b"
     with subprocess.Popen(
         [sys.executable, "-m", "lanescope", "sql", "run.blink", query],
