@@ -56,7 +56,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Instants instants{t, mf, ml, mi, me, ends};
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     LaneDecoder decoder({32, split, 1 << 20}, {below, prev, next, unmarked, number, top, events, edges}, slices, instants, gaps);
-    tirx::decode(behind, {lanes, stride, 0, {}, {}}, 0, lanes, scratch, summaries, decoder);
+    // Any position may be called the first of an earlier launch; the rows of all are asked for.
+    std::vector<int64_t> cuts;
+    if (data[1] % 4 == 0) {
+        for (uint64_t lane = 0; lane < lanes; ++lane) cuts.push_back(data[(2 + lane) % size] % 32);
+    }
+    tirx::decode(behind, {lanes, stride, 0, {}, {}, cuts, true}, 0, lanes, scratch, summaries, decoder);
     mark_below_resolution(slices, 32);
     uint64_t decoded = found.misplaced;
     for (const auto& summary : summaries) {

@@ -236,8 +236,20 @@ def losses(trace: Trace) -> dict[str, int]:
     return found
 
 
+def _say_nothing_there(trace: Trace) -> None:
+    """Say of captures that hold no record what that means."""
+    from lanescope.trace.stats import NO_RECORDS
+
+    for row in trace.stats.rows():
+        if row["name"].endswith(NO_RECORDS):
+            file = list(trace.inputs.rows())[row["input_id"]]
+            meaning = {spec.name: spec.doc for spec in devices.family(file["family"]).stats()}[row["name"]]
+            say(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+
+
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if data was lost, and return the exit status that follows."""
+    """Warn if there is nothing, or data was lost, and return the exit status that follows."""
+    _say_nothing_there(trace)
     lost = losses(trace)
     if not lost:
         return status

@@ -11,6 +11,11 @@ UNMATCHED = "_unmatched"
 DUPLICATE = "_duplicate"
 #: Ending of stats about what a recorder gave up, or did in another way than usual; the rule LS403 reports them.
 DEGRADED = "_degraded"
+#: Endings of stats about a capture that holds nothing, about losses that nothing proves or rules out, and about what an
+#: earlier run left; the rules LS004 to LS006 report them.
+NO_RECORDS = "_no_records"
+MAY_BE_LOST = "_may_be_lost"
+STALE = ("_stale", "_stale_words")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.devices.cuda import layout, npy
+from lanescope.devices.cuda import earlier, layout, npy
 from lanescope.devices.cuda.content import Content, content_of
 from lanescope.devices.cuda.flashinfer import Rewritten
 from lanescope.devices.cuda.formats import layout_of
@@ -26,8 +26,12 @@ _MOST = 0.9
 def probe(head: Head) -> Match:
     """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
     data = np.frombuffer(head.data, np.uint8)
+    is_npy = head.data.startswith(npy.MAGIC)
     try:
         content = content_of(data)
+    except InputError as error:
+        return Match(0, "", error.message)
+    try:
         name = layout_of(content)
         if name == LS2:
             return _ls2(content)
@@ -35,8 +39,10 @@ def probe(head: Head) -> Match:
             return _proton(content)
         geometry = header(content.words(8))
     except InputError as error:
-        return Match(0, "", error.message)
-    is_npy = head.data.startswith(npy.MAGIC)
+        # Nothing else is known to be saved as an array of zeros.
+        is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
+        reason = f"{error.message} ({error.hint})" if is_blank else error.message
+        return Match(45 if is_blank else 0, TIRX_V1 if is_blank else "", reason)
     slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
         return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
@@ -75,9 +81,16 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
     if not geometry.stride or placed < _MOST * found.used:
         return Match(45 if is_npy else 30, name, reason)
-    summary = TirxBuffer(store_of(words), geometry, found).decode(split=True, step_back=STEP_BACK).summary
+    buffer = TirxBuffer(store_of(words), geometry, found)
+    summary = buffer.decode(split=True, step_back=STEP_BACK).summary
+    left = earlier.find(buffer, summary, sm=None, launch_ns=None)
+    if left is not None:
+        # What an earlier launch left is out of order with the latest one, and in order in itself.
+        buffer.cuts = left.cuts
+        summary = buffer.decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
+    reason += f", {left.records} of an earlier launch" if left is not None else ""
     if odd > (1 - _MOST) * placed:
         return Match(70 if is_npy else 40, name, reason)
     if placed < ENOUGH_RECORDS:
