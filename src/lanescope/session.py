@@ -53,9 +53,9 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
         matches = _matches(devices.strangers(), head)
     if not matches:
         what, hint = "is not a capture of any known device family", "if you know its family, say --family NAME"
-        near = _matches(devices.in_tree(), head, least=_NEAR)
-        if near:
-            what, hint = f"looks like {near[0][0].name}, but {near[0][1].reason}", "record it again"
+        known = next((m for _, m in _matches(devices.in_tree(), head, least=1) if m.advice), None)
+        if known is not None:
+            what, hint = f"{what}: {known.reason}", known.advice
         elif not any(head.data):
             what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
         raise InputError(f"{capture.main.path} {what}", hint=hint)
@@ -63,10 +63,6 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
         raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
     return matches[0]
-
-
-#: A score just below a match: the family knows what is wrong.
-_NEAR = 45
 
 
 def _matches(families: Iterable[Family], head: Head, least: int = MINE) -> list[tuple[Family, Match]]:

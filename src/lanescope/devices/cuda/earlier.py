@@ -10,8 +10,8 @@ more than half a turn of the 32-bit counter, and a clock that steps back by more
 go on over the step in most lanes. Where they do, and nothing shows two launches, the records are left as they are; that
 is so too of a launch that was killed, over what the same kernel left before. How long the launch took decides it.
 
-Launches that lie more than half a turn (2.1 s) apart may seem to come in the other order. That is recognised only behind
-a finalize, and only by ends of regions that began before it.
+Launches that lie more than half a turn (2.1 s) apart may seem to come in the other order. That is recognised only
+behind a finalize, and only by ends of regions that began before it.
 """
 
 from __future__ import annotations

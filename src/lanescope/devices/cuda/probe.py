@@ -21,6 +21,8 @@ from lanescope.source import CERTAIN, Head, Match
 ENOUGH_RECORDS = 8
 #: The least share of words that must stand where their lane says, and of records that must make sense.
 _MOST = 0.9
+#: The score of an array of zeros: no.
+_BLANK = 45
 
 
 def probe(head: Head) -> Match:
@@ -39,10 +41,9 @@ def probe(head: Head) -> Match:
             return _proton(content)
         geometry = header(content.words(8))
     except InputError as error:
-        # Nothing else is known to be saved as an array of zeros.
+        # An array of zeros is no capture, but nothing else that is known is saved as one.
         is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
-        reason = f"{error.message} ({error.hint})" if is_blank else error.message
-        return Match(45 if is_blank else 0, TIRX_V1 if is_blank else "", reason)
+        return Match(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Match(0, "", error.message)
     slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
         return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
