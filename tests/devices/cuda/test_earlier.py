@@ -127,6 +127,11 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     words = laid_over(new, old)
     left = int(np.count_nonzero(words) - np.count_nonzero(alone))
     trace, wanted = decode(words), decode(alone)
+    longer = [len(before) > len(records) for records, before in zip(new, old, strict=True)]
+    if sum(longer) == 1 < len(new) and "cuda_stale" not in stats(trace):
+        # One lane that steps back a little may have another cause; it is not passed over in silence.
+        assert stats(trace)["cuda_backward"] > 0
+        return
     assert stats(trace).get("cuda_stale", 0) == left
     assert rows(trace) == rows(wanted)
     assert instants(trace) == instants(wanted)
@@ -155,8 +160,8 @@ def test_of_any_one_launch_nothing_is_left_out(made, begin):
 @pytest.mark.parametrize("seed", range(40))
 def test_the_truth_of_the_latest_launch_is_found(seed):
     options = scenario(seed)
-    # The second writer of a lane is so far behind that its stamps need some room before the launch.
-    options |= {"stale": 1 + seed % 9, "apart": [200_000, 50_000_000, 1_500_000_000][seed % 3]}
+    # Some room before the launch: a second writer is behind, and a small step of a single lane proves nothing.
+    options |= {"stale": 1 + seed % 9, "apart": [2_000_000, 50_000_000, 1_500_000_000][seed % 3]}
     simulation = simulate(seed=seed, **options)
     truth = simulation.truth
     trace = decode_simulation(simulation, launch_ns=10**7)
@@ -195,7 +200,7 @@ def test_more_than_two_launches():
 
 
 def test_lanes_that_the_latest_launch_never_wrote():
-    words = laid_over([shifted(LANE[:2], 50_000), [], shifted(LANE, 50_000)], [LANE, shifted(LANE, 100), LANE])
+    words = laid_over([shifted(LANE[:2], 5_000_000), [], shifted(LANE, 5_000_000)], [LANE, shifted(LANE, 100), LANE])
     trace = decode(words)
     assert [(row[1], row[2]) for row in spans(trace)] == [(0, 0), (2, 0), (2, 1)]
     assert stats(trace)["cuda_stale"] == 6
@@ -218,7 +223,7 @@ def test_clocks_of_the_sms_are_not_compared():
     def lane(sm, by):
         return shifted(LANE, sm * 10**8 + by)
 
-    new = [lane(3, 50_000), lane(2, 50_000), lane(1, 50_000)]
+    new = [lane(3, 5_000_000), lane(2, 5_000_000), lane(1, 5_000_000)]
     old = [[*lane(3, 0), ("B", 2, 3 * 10**8 + 1600), ("E", 2, 3 * 10**8 + 1700)], lane(2, 0), lane(1, 0)]
     words = laid_over(new, old, blocks=3, groups=1)
     trace = decode(encode.to_flashinfer2(words, num_blocks=3, num_groups=1, sm=np.arange(3)), layout="flashinfer-v2")
@@ -242,6 +247,16 @@ def test_a_long_launch_may_have_been_silent_between_regions():
     assert stats(decode(words))["cuda_stale"] == 2
     assert "cuda_stale" not in stats(decode(words, launch_ns=4 * 10**9))
     assert stats(decode(words, launch_ns=10**6))["cuda_stale"] == 2
+
+
+def test_a_small_step_of_one_lane_is_no_second_launch():
+    # The lane that begins first, whose clock stands but for one step: all that follows is stamped before the launch.
+    lane = [("B", 0, 1000), ("E", 0, 1000), ("B", 1, 1000), ("B", 2, 500), ("E", 2, 500)]
+    trace = decode(buffer([lane, shifted(LANE, 900)]))
+    assert stats(trace)["cuda_backward"] == 1
+    assert "cuda_stale" not in stats(trace)
+    closed = [*lane[:2], *lane[3:]]
+    assert "cuda_stale" not in stats(decode(buffer([closed, shifted(LANE, 900)])))
 
 
 def test_one_lane_whose_clock_steps_back_is_no_second_launch():

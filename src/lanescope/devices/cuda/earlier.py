@@ -6,9 +6,9 @@ begins, so all of that is stamped before the first record of the later one: a st
 that the lane holds so far, to before the whole launch.
 
 A single clock that steps back, or two writers, do not do that. Two things do that are no earlier launch: a silence of
-more than half a turn of the 32-bit counter, and a clock that steps back by more than the launch took. There the regions
-go on over the step in most lanes. Where they do, and nothing shows two launches, the records are left as they are; that
-is so too of a launch that was killed, over what the same kernel left before. How long the launch took decides it.
+more than half a turn of the 32-bit counter, and a clock that steps back by more than the launch took. There regions are
+open in most lanes. Where they are, and nothing shows two launches, the records are left as they are; that is so too of
+a launch that was killed, over what the same kernel left before. How long the launch took decides it.
 
 Launches that lie more than half a turn (2.1 s) apart may seem to come in the other order. That is recognised only
 behind a finalize, and only by ends of regions that began before it.
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.buffer import Summary
-from lanescope.devices.cuda.lanes import I64, turns_of
+from lanescope.devices.cuda.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.store import Store, Words
 from lanescope.devices.cuda.tirx import TirxBuffer
@@ -159,7 +159,7 @@ class _Lanes:
         low, high: int64 [lanes], the last stamp behind it and the earliest in front of it.
         begin, end: int64 [lanes], the extent of what is in front of it, or of the whole lane where there is no cut.
         speaks: bool [lanes], whether a finalize in front of the cut or a stray end behind it shows two launches.
-        goes_on: bool [lanes], whether a region that is open in front of it is ended behind it.
+        is_cut_short: bool [lanes], whether a region is open in front of it.
         records: int64 [lanes], records in front of it.
         left_at: int64 [lanes], the first record behind a finalize, ``NEVER`` where there is none.
         left_begin: int64 [lanes], the earliest stamp from there on.
@@ -174,7 +174,7 @@ class _Lanes:
         self.begin, self.end = summary["min"] + self.turns, summary["max"] + self.turns
         self.cut = np.full(count, NEVER)
         self.low, self.high, self.records = (np.zeros(count, np.int64) for _ in range(3))
-        self.speaks, self.goes_on = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        self.speaks, self.is_cut_short = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         self.left_at = np.full(count, NEVER)
         self.left_begin, self.left_before = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.left_is_stray = np.zeros(count, np.bool_)
@@ -206,10 +206,10 @@ class _Lanes:
         self.begin[lanes] = np.where(found, before[row, last], self.begin[lanes])
         self.end[lanes] = np.where(found, front, self.end[lanes])
         self.records[lanes] = (valid & (np.arange(words.shape[1]) < cut[:, None])).sum(axis=1)
-        stray, goes_on = _over(kind, event, valid, cut)
+        stray, is_open = _over(kind, event, valid, cut)
         finalized = kind[row, at[row, last]] == FINALIZE
         self.speaks[lanes] = found & (finalized | stray)
-        self.goes_on[lanes] = found & goes_on
+        self.is_cut_short[lanes] = found & is_open
         # Behind the first finalize.
         ends = valid & (kind == FINALIZE)
         left = np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, words.shape[1])
@@ -235,14 +235,19 @@ class _Lanes:
             mine, cuts = found
         else:
             mine, cuts = cut, self.cut
-        if not self.speaks[mine].any():
-            # Nothing but the stamps says that there are two launches. Do they go on, or may there have been a silence?
-            goes_on = bool(2 * np.count_nonzero(self.goes_on[mine]) >= np.count_nonzero(mine))
-            if launch_ns is not None:
-                goes_on = launch_ns >= _HALF
-            if goes_on or int(self.records[mine].max()) < 2:
-                return None
-        return cuts
+        return cuts if self.speaks[mine].any() or self._is_plain(mine, launch_ns) else None
+
+    def _is_plain(self, mine: Mask, launch_ns: int | None) -> bool:
+        """Tell whether the stamps of these lanes alone show two launches: nothing else does, or speaks against it."""
+        count = np.count_nonzero(mine)
+        # A lane among others, and a small step: a clock that is not quite steady does that too.
+        is_small = int((self.high - self.low)[mine].max()) <= STEP_BACK
+        if (count == 1 < np.count_nonzero(self.used) and is_small) or int(self.records[mine].max()) < 2:
+            return False
+        # A launch that is over has ended its regions. Else there may have been a silence.
+        if launch_ns is not None:
+            return launch_ns < _HALF
+        return bool(2 * np.count_nonzero(self.is_cut_short[mine]) < count)
 
     def _before_the_launch(self, cut: Mask) -> tuple[Mask, I64] | None:
         """Return which lanes a moment between two launches cuts, and all cuts; None: there is no such moment."""
@@ -293,12 +298,12 @@ def _over(kind: I64, event: I64, valid: Mask, cut: I64) -> tuple[Mask, Mask]:
     """Tell of lanes, [n, positions], how the records behind a cut go with those in front of it.
 
     Returns:
-        bool [n] each: an end behind it has no begin on either side; one ends a region that was begun in front of it.
+        bool [n] each: an end behind it has no begin on either side; a region that was begun in front has no end there.
     """
-    stray, goes_on = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.bool_)
+    stray, cut_short = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.bool_)
     lane, at = np.nonzero(valid & ((kind == BEGIN) | (kind == END)))
     if not len(lane):
-        return stray, goes_on
+        return stray, cut_short
     key = lane * (TIRX_RECORD["event"].mask + 1) + event[lane, at]
     order = np.argsort(key, kind="stable")
     lane, at, key = lane[order], at[order], key[order]
@@ -313,5 +318,5 @@ def _over(kind: I64, event: I64, valid: Mask, cut: I64) -> tuple[Mask, Mask]:
     is_open = total - lowest
     fall = np.minimum.reduceat(np.where(is_behind, depth, big), first) - total
     stray[lane[first[fall < -is_open]]] = True
-    goes_on[lane[first[(is_open > 0) & (fall < 0)]]] = True
-    return stray, goes_on
+    cut_short[lane[first[is_open > 0]]] = True
+    return stray, cut_short
