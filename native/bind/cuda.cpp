@@ -135,9 +135,15 @@ void lanescope::bind::cuda(nb::module_& m) {
     m.def(
         "cuda_tirx_decode",
         [](const In<uint64_t>& words, uint64_t first, uint64_t stride, const In<int64_t>& slots,
-           const In<int64_t>& starts, const Rows<const uint32_t>& counts, bool split, uint64_t step_back, const nb::args& outputs) {
+           const In<int64_t>& starts, const Rows<const uint32_t>& counts, const In<int64_t>& cuts, bool keeps_earlier,
+           bool split, uint64_t step_back, const nb::args& outputs) {
             const auto lanes = lane_counts<const tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), stride, first, view(slots), view(starts)};
+            const tirx::Placement placement{lanes.size(), stride,     first,        view(slots),
+                                            view(starts), view(cuts), keeps_earlier};
+            if (cuts.size() != 0 && (cuts.size() != lanes.size() || stride == 0)) throw nb::value_error("no such cuts");
+            for (const auto cut : placement.cuts) {
+                if (cut < 0) throw nb::value_error("no such cuts");
+            }
             const auto data = view(words);
             const auto longest = longest_of(placement, data.size());
             Columns columns(outputs, lanes.size());
@@ -153,16 +159,17 @@ void lanescope::bind::cuda(nb::module_& m) {
                                      stride > 0 ? tirx::side_by_side * longest : 0, tirx::event_bits, decode_some);
         },
         "words"_a.noconvert(), "first"_a, "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(),
-        "counts"_a.noconvert(), "split"_a, "step_back"_a, "outputs"_a,
+        "counts"_a.noconvert(), "cuts"_a.noconvert(), "keeps_earlier"_a, "split"_a, "step_back"_a, "outputs"_a,
         "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
         "tick step or 0). `words` are rows of `stride`, the lane `first` in front; stride 0: the words of lane i are "
-        "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more.");
+        "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more. `cuts` are each lane's first "
+        "position that an earlier launch left, decoded only if `keeps_earlier`; empty: there are none.");
     m.def(
         "cuda_tirx_count",
         [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,
            const Rows<uint32_t>& counts) {
             const auto lanes = lane_counts<tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), 0, 0, view(slots), view(starts)};
+            const tirx::Placement placement{lanes.size(), 0, 0, view(slots), view(starts), {}, false};
             longest_of(placement, words.size());
             tirx::count(view(words), placement, lanes);
         },

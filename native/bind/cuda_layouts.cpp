@@ -17,10 +17,10 @@ namespace proton = lanescope::cuda::proton;
 
 namespace {
 
-ls2::Layout ls2_layout(uint64_t lanes, uint64_t capacity, uint64_t record_words, bool ring) {
+ls2::Layout ls2_layout(uint64_t lanes, uint64_t capacity, uint64_t record_words, bool ring, bool cycles) {
     const bool is_power = capacity != 0 && (capacity & (capacity - 1)) == 0;
     if (!is_power || capacity >> 31 != 0 || record_words - 1 > 1) throw nb::value_error("no such layout");
-    return {lanes, capacity, record_words, ring};
+    return {lanes, capacity, record_words, ring, cycles};
 }
 
 void check_rings(std::span<const proton::Ring> rings, size_t words) {
@@ -54,20 +54,20 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
     m.attr("CUDA_LS2_COLUMNS") = sizeof(ls2::Lane) / sizeof(int64_t);
     m.def(
         "cuda_ls2_scan",
-        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring,
+        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring, bool cycles,
            const Rows<int64_t>& lanes) {
-            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring);
+            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring, cycles);
             const auto rows = structs<ls2::Lane>(lanes, lanes.shape(0));
             nb::gil_scoped_release nogil;
             ls2::scan(view(words), layout, rows);
         },
-        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "lanes"_a.noconvert(),
+        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "cycles"_a, "lanes"_a.noconvert(),
         "Say for each lane what it holds, int64 [lanes, CUDA_LS2_COLUMNS].");
     m.def(
         "cuda_ls2_decode",
-        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring,
+        [](const In<uint64_t>& words, uint64_t capacity, uint64_t record_words, bool ring, bool cycles,
            const Rows<const int64_t>& lanes, uint64_t step_back, const nb::args& outputs) {
-            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring);
+            const auto layout = ls2_layout(lanes.shape(0), capacity, record_words, ring, cycles);
             const auto given = structs<ls2::Lane>(lanes);
             // What was scanned is counted again: the caller's table may be of other words.
             std::vector<ls2::Lane> rows(given.size());
@@ -87,8 +87,8 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
                                            columns.summaries.subspan(first, count), decoder);
                            });
         },
-        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "lanes"_a.noconvert(), "step_back"_a,
-        "outputs"_a, "Decode all lanes into the columns; results as cuda_tirx_decode.");
+        "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "cycles"_a, "lanes"_a.noconvert(),
+        "step_back"_a, "outputs"_a, "Decode all lanes into the columns; results as cuda_tirx_decode.");
 
     m.def(
         "cuda_proton_count",

@@ -36,7 +36,8 @@ bool with_room(const Rules& rules, size_t begins, size_t marks, size_t holes, si
 
 // Decodes words of the TIRx layout, scanned in two pieces, and checks the sums. Too few rows may be given: those that have
 // no room are left out, and it is told.
-inline void decode_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_t stride, bool split, bool is_short) {
+inline void decode_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_t stride, bool split, bool is_short,
+                        std::span<const int64_t> cuts = {}) {
     std::vector<tirx::LaneCount> counts(lanes), first(lanes), rest(lanes);
     const auto behind = words.subspan(1);
     const auto found = tirx::scan(behind, 1, stride, counts);
@@ -58,7 +59,7 @@ inline void decode_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_
     std::vector<uint64_t> scratch(tirx::side_by_side * words.size());
     std::vector<Summary> summaries(lanes);
     const auto decode = [&](LaneDecoder& decoder) {
-        tirx::decode(behind, {lanes, stride, 0, {}, {}}, 0, lanes, scratch, summaries, decoder);
+        tirx::decode(behind, {lanes, stride, 0, {}, {}, cuts, true}, 0, lanes, scratch, summaries, decoder);
     };
     const bool is_whole = with_room<tirx::event_bits>({32, split, 1 << 20}, is_short ? begins / 2 : begins, marks, holes, words.size(), decode);
     uint64_t decoded = found.misplaced;

@@ -14,6 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (words[slot] % 7 != 0) words[slot] = (words[slot] & ~(uint64_t{0xFFFFF} << 12)) | (slot - 1) % stride << 12;
     }
     tirx::stride_divisor(words);
-    decode_tirx(words, lanes, stride, data[0] < 128, data[0] % 16 == 15);
+    // Any position may be called the first of an earlier launch; the rows of all are asked for.
+    std::vector<int64_t> cuts;
+    if (data[1] % 4 == 0) {
+        for (uint64_t lane = 0; lane < lanes; ++lane) cuts.push_back(data[(2 + lane) % size] % 32);
+    }
+    decode_tirx(words, lanes, stride, data[0] < 128, data[0] % 16 == 15, cuts);
     return 0;
 }

@@ -69,6 +69,10 @@ def _unknown(capture: Capture, head: Head) -> InputError:
     found = known.what_is(head.data, head.name)
     if found is not None:
         return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
+    near = next((match for _, match in _matches(devices.in_tree(), head, least=1) if match.advice), None)
+    if near is not None:
+        what = f"is not a capture of any known device family: {near.reason}"
+        return InputError(f"{capture.main.path} {what}", hint=near.advice)
     what = "is not a capture of any known device family"
     if not any(head.data):
         what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"

@@ -129,6 +129,27 @@ void LaneDecoder::close_launch(Lane& lane, int64_t last_seen, uint32_t gap_index
     }
 }
 
+// Begin the records of an earlier launch, of which this is the first that is readable. It was over before this one began,
+// so its stamps lie in the past, however large they are.
+void LaneDecoder::go_back(const Record& first, Lane& lane) noexcept {
+    auto& summary = lane.summary;
+    close_launch(lane, lane.last, lane.gap_index, 0);
+    if (lane.is_stack) leave_stack(lane);
+    lane.finalized = false;
+    lane.is_earlier = true;
+    lane.base = lane.rows;
+    ++lane.launch;
+    if (summary.records == 0) {
+        lane.absent = 1;
+        return;
+    }
+    summary.max = std::max(summary.max, lane.last);
+    lane.stamp = static_cast<int64_t>(first.stamp);
+    if (lane.stamp + lane.clock.epoch > lane.last) lane.clock.epoch -= lane.clock.range;
+    lane.last = lane.stamp + lane.clock.epoch;
+    summary.min = std::min(summary.min, lane.last);
+}
+
 void LaneDecoder::mark_by_time(size_t base) noexcept {
     size_t count = 0;
     for (size_t row = base; row < slices_.size; ++row) {
@@ -184,7 +205,7 @@ bool LaneDecoder::step(const Record& record, Lane& lane) noexcept {
             lane.finalized = false;
             lane.base = lane.rows;
             ++lane.launch;
-        } else if (lane.launch > 0) {
+        } else if (lane.launch > 0 && !lane.is_earlier) {
             ++lane.summary.after_finalize;
         }
     }
@@ -280,7 +301,7 @@ void LaneDecoder::finish(Lane& lane, bool is_full, size_t lane_base, size_t inst
     if (has_tail) add_gap(lane, -1, lane.last_bad + 1 - lane.expected);
     summary.last = lane.last;
     summary.max = std::max(summary.max, lane.last);
-    summary.launches = summary.records > 0 ? lane.launch + 1 : 0;
+    summary.launches = summary.records > 0 ? lane.launch + 1 - lane.absent : 0;
     summary.slices = static_cast<int64_t>(lane.rows - lane_base);
     summary.instants = static_cast<int64_t>(instants_.size - instants_base);
     slices_.size = lane.rows;
@@ -288,7 +309,7 @@ void LaneDecoder::finish(Lane& lane, bool is_full, size_t lane_base, size_t inst
     result = summary;
 }
 
-template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&) noexcept;
+template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&, size_t) noexcept;
 
 namespace {
 

@@ -137,13 +137,17 @@ class LaneDecoder {
     LaneDecoder(const Rules& rules, const Workspace& work, Slices& slices, Instants& instants, Gaps& gaps) noexcept
         : rules_(rules), work_(work), slices_(slices), instants_(instants), gaps_(gaps) {}
 
+    static constexpr size_t no_cut = std::numeric_limits<size_t>::max();
+
     // Decode one lane: append its rows and fill its summary. Linear in the records; n log n where stamps step back.
     //
     //   records  anything with a size() and an operator[] that returns a Record; lanes_decode.hpp has the definition for
     //            whoever needs it for other types than spans
     //   is_full  the lane's last position holds a record, so more may have been dropped
+    //   cut      which of the records is the first of an earlier launch: from there on they are rows of a further launch,
+    //            at times before all of this one's; nothing pairs over it
     template <typename Records>
-    void decode(uint32_t lane, const Records& records, bool is_full, Summary& result) noexcept;
+    void decode(uint32_t lane, const Records& records, bool is_full, Summary& result, size_t cut = no_cut) noexcept;
 
     const TickStep& tick_step() const noexcept { return tick_step_; }
     bool is_whole() const noexcept { return is_whole_; }  // false: there was no room for rows, which were left out
@@ -153,10 +157,11 @@ class LaneDecoder {
     struct Lane;
 
     template <typename Records>
-    size_t run(const Records& records, size_t at, Lane& lane) noexcept;
+    size_t run(const Records& records, size_t at, size_t end, Lane& lane) noexcept;
     template <bool is_stack>
     bool step(const Record& record, Lane& lane) noexcept;
     void leave_stack(Lane& lane) noexcept;
+    void go_back(const Record& first, Lane& lane) noexcept;
     void finish(Lane& lane, bool is_full, size_t lane_base, size_t instants_base, Summary& result) noexcept;
     void add_gap(Lane& lane, int64_t dur, uint32_t missing) noexcept;
     void close_row(int32_t local, const Lane& lane, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
@@ -177,7 +182,7 @@ class LaneDecoder {
     bool is_whole_ = true;
 };
 
-extern template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&) noexcept;
+extern template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&, size_t) noexcept;
 
 // Where a part of the lanes has its rows among those of all: from here on, and room for so many.
 struct Share {

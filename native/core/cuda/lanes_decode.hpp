@@ -49,6 +49,8 @@ struct LaneDecoder::Lane {
     int32_t depth = 0;        // rows on the stack
     bool is_stack = true;     // the open rows are on the stack, not in the list
     bool finalized = false;
+    bool is_earlier = false;  // the records are those of an earlier launch
+    uint32_t absent = 0;      // launches without a record
     uint32_t launch = 0;
     uint32_t expected = 0;    // next position, if none is missing
     uint32_t gap_index = 0;   // position behind the last gap
@@ -59,10 +61,10 @@ struct LaneDecoder::Lane {
     int64_t last = 0;         // the stamp, unwrapped
 };
 
-// Take in records that are nothing but begins and ends, one in the other, at positions without a gap and in the order of
+// Take in records before `end` that are nothing but begins and ends, one in the other, at positions without a gap and in the order of
 // time: almost all there are. Return where that stops.
 template <typename Records>
-size_t LaneDecoder::run(const Records& records, size_t at, Lane& lane) noexcept {
+size_t LaneDecoder::run(const Records& records, size_t at, size_t end, Lane& lane) noexcept {
     if (lane.finalized || lane.unreadable > 0) return at;
     // What every record changes is kept out of memory that other stores might reach.
     const auto begin = slices_.begin.data();
@@ -82,7 +84,7 @@ size_t LaneDecoder::run(const Records& records, size_t at, Lane& lane) noexcept 
     auto stamp = lane.stamp;
     auto expected = lane.expected;
     auto shortest = slices_.shortest;
-    for (; at < records.size(); ++at, ++expected) {
+    for (; at < end; ++at, ++expected) {
         const Record record = records[at];
         const auto now = static_cast<int64_t>(record.stamp);
         if (record.kind > Kind::end || record.index != expected || clock.is_odd(now - stamp) ||
@@ -121,7 +123,8 @@ size_t LaneDecoder::run(const Records& records, size_t at, Lane& lane) noexcept 
 }
 
 template <typename Records>
-void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, Summary& result) noexcept {
+void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, Summary& result,
+                         size_t cut) noexcept {
     const auto lane_base = slices_.size;
     const auto instants_base = instants_.size;
     Lane lane{number, Clock{int64_t{1} << rules_.stamp_bits, static_cast<int64_t>(rules_.step_back)}};
@@ -134,13 +137,23 @@ void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, 
     }
     lane.last = lane.stamp;
     lane.summary.first = lane.summary.min = lane.summary.max = lane.stamp;
+    const size_t end = std::min(cut, records.size());
     size_t at = 0;
-    for (; at < records.size(); ++at) {
-        at = run(records, at, lane);
-        if (at == records.size() || !step<true>(records[at], lane)) break;
+    for (; at < end; ++at) {
+        at = run(records, at, end, lane);
+        if (at == end || !step<true>(records[at], lane)) break;
     }
-    if (at < records.size()) leave_stack(lane);
-    for (; at < records.size(); ++at) step<false>(records[at], lane);
+    if (at < end) leave_stack(lane);
+    for (; at < end; ++at) step<false>(records[at], lane);
+    for (bool is_first = true; at < records.size(); ++at) {
+        const Record record = records[at];
+        if (is_first && record.kind < Kind::unreadable) {
+            go_back(record, lane);
+            is_first = false;
+        }
+        if (lane.is_stack) leave_stack(lane);
+        step<false>(record, lane);
+    }
     finish(lane, is_full, lane_base, instants_base, result);
 }
 

@@ -44,13 +44,33 @@ class Positions {
     uint64_t present_ = 0;
 };
 
+// Whether a record is one of an earlier launch, in a buffer that was not cleared: it is stamped before the lane was begun,
+// and before the record in front of it. A lane that ran for more than half a turn has the former only.
+bool is_older(const Positions& words, const Layout& layout, uint64_t position) noexcept {
+    const auto word = words[position];
+    const auto before = [&](uint64_t i) { return i > 0 ? words[i - 1] : 0; };
+    if (!is_record(word)) {
+        // A value of one word belongs to the counter in front of it.
+        return layout.record_words == 1 && !(is_record(before(position)) && kind_of(before(position)) == counter);
+    }
+    const auto begun = words.header(layout.cycles ? 3 : 2);
+    if (begun == 0) return false;
+    auto at = position;
+    while (at > 0 && !is_record(before(at))) --at;
+    const auto stamp = static_cast<uint32_t>(word >> 32);
+    const auto earlier_than = [&](uint64_t other) {
+        return static_cast<int32_t>(stamp - static_cast<uint32_t>(other)) < 0;
+    };
+    return earlier_than(begun) && (at == 0 || earlier_than(before(at) >> 32));
+}
+
 // How many positions a lane took that nobody finalized: its count lags behind by less than count_every.
 uint64_t count_of_running(const Positions& words, const Layout& layout, uint64_t written) noexcept {
     const auto capacity = layout.capacity;
     auto count = written;
     if (!layout.ring || written < capacity) {
         const auto end = std::min(capacity, written + count_every);
-        while (count < end && words[count] != 0) ++count;
+        while (count < end && words[count] != 0 && !is_older(words, layout, count)) ++count;
         if (count < capacity || !layout.ring) return count;
     }
     // In a full ring the newest record stands before the oldest, so the stamp falls behind the last one written.
@@ -118,17 +138,26 @@ void scan(std::span<const uint64_t> words, const Layout& layout, std::span<Lane>
         if (state != finalized) {
             // Not before it was written: positions that are empty are not there.
             if (!layout.ring) offered = std::min(offered, layout.capacity);
-            offered = count_of_running(lane, layout, offered);
+            // Words in a lane that was never begun are those of an earlier launch, in a buffer that was not cleared.
+            const bool is_begun = state != unused || (lane.header(2) | lane.header(3)) != 0;
+            offered = is_begun ? count_of_running(lane, layout, offered) : 0;
         }
-        const auto stored = std::min(offered, layout.capacity);
-        const auto first = layout.ring && offered > layout.capacity ? offered & (layout.capacity - 1) : 0;
+        auto stored = std::min(offered, layout.capacity);
+        auto first = layout.ring && offered > layout.capacity ? offered & (layout.capacity - 1) : 0;
+        const auto lost = offered - stored;
+        const auto held = std::min(stored, lane.present());
+        // The ring may have overwritten a counter's record and not yet its value.
+        const uint64_t torn = layout.ring && layout.record_words == 1 && lost > 0 && is_value(lane[first]) ? 1 : 0;
+        first = (first + torn) & (layout.capacity - 1);
+        stored -= torn;
         Lane found{};
         found.state = clamped(state);
         found.offered = clamped(offered);
         found.stored = static_cast<int64_t>(stored);
-        found.present = static_cast<int64_t>(std::min(stored, lane.present()));
+        found.present = static_cast<int64_t>(held - torn);
+        found.torn = static_cast<int64_t>(torn);
         found.first = static_cast<int64_t>(first);
-        found.lost = clamped(offered - stored);
+        found.lost = clamped(lost);
         for_each(lane, layout, first, stored, [&](uint64_t, uint64_t word, Kind kind) {
             if (kind == Kind::unreadable) return;
             found.begins += kind == Kind::begin;
@@ -136,7 +165,7 @@ void scan(std::span<const uint64_t> words, const Layout& layout, std::span<Lane>
             found.special += !is_record(word) || kind_of(word) > instant;
         });
         const auto all = lane.all();
-        for (auto at = static_cast<uint64_t>(found.present) * layout.record_words; at < all.size(); ++at) {
+        for (auto at = held * layout.record_words; at < all.size(); ++at) {
             found.stale += all[at] != 0;
         }
         lanes[number] = found;

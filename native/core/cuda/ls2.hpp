@@ -18,6 +18,7 @@ struct Layout {
     uint64_t capacity = 0;      // positions of a lane
     uint64_t record_words = 1;  // words of a position: 1 or 2
     bool ring = false;
+    bool cycles = false;  // the clock of the stamps: clock64, not globaltimer
 
     uint64_t lane_words() const noexcept { return lane_header + capacity * record_words; }
 };
@@ -34,6 +35,7 @@ struct Lane {
     int64_t begins;   // records of that kind among the stored ones
     int64_t marks;    // all other readable words, values of counters among them
     int64_t special;  // of them, records of any kind above instant
+    int64_t torn;     // 1: the oldest position of the ring holds the value of a counter that was overwritten; left out
 };
 
 void scan(std::span<const uint64_t> words, const Layout& layout, std::span<Lane> lanes) noexcept;

@@ -57,6 +57,7 @@ class Gathered {
         while (size > 0 && words_[size - 1] == 0) --size;
         words_ = words_.first(size);
     }
+    void leave_out_from(size_t cut) noexcept { words_ = words_.first(std::min(cut, words_.size())); }
     bool is_full() const noexcept { return !words_.empty() && (*this)[size() - 1].kind < Kind::unreadable; }
 
   private:
@@ -180,7 +181,12 @@ void decode(std::span<const uint64_t> words, const Placement& placement, uint64_
             Gathered records(scratch.subspan(i * rows, rows_of(lane + i)), placement.first + lane + i);
             const bool is_full = records.is_full();
             records.leave_out_empty_end();
-            decoder.decode(static_cast<uint32_t>(lane + i), records, is_full, summaries[lane + i]);
+            const auto at = lane + i;
+            const auto cut = at < placement.cuts.size() ? static_cast<size_t>(placement.cuts[at]) : LaneDecoder::no_cut;
+            const bool is_cut = cut < records.size();
+            if (is_cut && !placement.keeps_earlier) records.leave_out_from(cut);
+            // What an earlier launch left behind this one's records was room that this one did not need.
+            decoder.decode(static_cast<uint32_t>(at), records, is_full && !is_cut, summaries[at], cut);
         }
     }
 }

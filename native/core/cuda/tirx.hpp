@@ -40,6 +40,8 @@ struct Placement {
     uint64_t first = 0;  // the number that the first lane has in the tags
     std::span<const int64_t> slots;
     std::span<const int64_t> starts;
+    std::span<const int64_t> cuts;  // of each lane, its first position that an earlier launch left; empty: none has any
+    bool keeps_earlier = false;     // those positions are decoded too
 };
 
 // Count the words of lanes that are listed.

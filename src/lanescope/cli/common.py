@@ -323,12 +323,24 @@ def _what_else(path: str, family: str) -> str:
     return "is it the right file, and the right --family?"
 
 
+def _say_nothing_there(trace: Trace) -> None:
+    """Say of captures that hold no record what that means."""
+    from lanescope.trace.stats import NO_RECORDS
+
+    for row in trace.stats.rows():
+        if row["name"].endswith(NO_RECORDS):
+            file = list(trace.inputs.rows())[row["input_id"]]
+            meaning = {spec.name: spec.doc for spec in devices.family(file["family"]).stats()}[row["name"]]
+            say(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+
+
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if data was lost or labels are not settled, and return the exit status that follows.
+    """Warn if there is nothing, data was lost or labels are not settled, and return the exit status that follows.
 
     Raises:
         InputError: all of it was lost.
     """
+    _say_nothing_there(trace)
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
     unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
     if unsettled:

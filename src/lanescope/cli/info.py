@@ -14,7 +14,7 @@ from lanescope.cli.common import Span, add_input, close, given_options, print_js
 from lanescope.devices import Family
 from lanescope.source import Match
 from lanescope.trace import StatSpec, Trace
-from lanescope.trace.stats import CORE_STATS
+from lanescope.trace.stats import CORE_STATS, NO_RECORDS
 from lanescope.trace.trace import SHARED
 from lanescope.view.tables import show
 from lanescope.view.text import count_text, escape, time_text
@@ -102,5 +102,6 @@ def _print(content: dict[str, Any]) -> None:
     if content["stats"]:
         print()
         show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="noted while decoding")
-    if not content["rows"]["slices"] and not content["rows"]["instants"]:
+    is_told = any(row["name"].endswith(NO_RECORDS) for row in content["stats"])
+    if not content["rows"]["slices"] and not content["rows"]["instants"] and not is_told:
         say("lanescope: nothing was decoded; `lanescope dump --stage packet` shows what the bytes look like")

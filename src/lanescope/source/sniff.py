@@ -38,8 +38,10 @@ class Match(NamedTuple):
         score: 0 to 100.
         format: the family's name for the format; empty when it is not its own.
         reason: one clause that a user can judge: what was checked and how it came out.
+        advice: what to do about it, where the family knows what is wrong with an input that it does not recognise.
     """
 
     score: int
     format: str = ""
     reason: str = ""
+    advice: str = ""

@@ -13,6 +13,11 @@ DUPLICATE = "_duplicate"
 DEGRADED = "_degraded"
 #: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong; the rule LS404.
 CONFIG = "_config"
+#: Endings of stats about a capture that holds nothing, about losses that nothing proves or rules out, and about what an
+#: earlier run left; the rules LS004 to LS006 report them.
+NO_RECORDS = "_no_records"
+MAY_BE_LOST = "_may_be_lost"
+STALE = ("_stale", "_stale_words")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ def decode_ls2_lane(words, lane, *, capacity, width, ring, offered):
     lost = max(0, offered - capacity)
     first, shift = (offered % capacity, 1) if ring and lost else (0, 0)
     order = [start + (first + i) % capacity * width for i in range(min(offered, capacity))]
+    if shift and width == 1 and order[0] < len(words) and words[order[0]] % 4 == 2:
+        del order[0]  # the value of a counter that was overwritten
     found = [words[at] if at < len(words) else 0 for at in order]
     good, bad = [], []
     counter = None  # the record whose value may come next

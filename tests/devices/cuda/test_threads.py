@@ -45,7 +45,10 @@ def decode(words, slots, starts, stride):
         core.cuda_tirx_count(words[1:], slots, starts, counts)
     used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
     out = Outputs(LANES, slices=begins, instants=used - begins, gaps=used + LANES)
-    result = core.cuda_tirx_decode(words[1:], 0, stride, slots, starts, counts, True, STEP_BACK, *out.arguments())
+    no_cuts = np.empty(0, np.int64)
+    result = core.cuda_tirx_decode(
+        words[1:], 0, stride, slots, starts, counts, no_cuts, False, True, STEP_BACK, *out.arguments()
+    )
     slices, instants, gaps, *_ = result
     result = (*result, *found)
     columns = [out.summary, out.used, counts]

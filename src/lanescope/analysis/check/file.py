@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.check.model import Hit, Rule, Subject
 from lanescope.trace import accounting
-from lanescope.trace.stats import DEGRADED, DUPLICATE, UNMATCHED
+from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED
 
 
 def _sums(subject: Subject) -> Iterator[Hit]:
@@ -49,6 +49,24 @@ def stat_hit(row: dict[str, object], severity: str | None) -> Hit:
     )
 
 
+def _named(subject: Subject, *endings: str) -> Iterator[Hit]:
+    for row in subject.trace.stats.rows():
+        if row["name"].endswith(endings):
+            yield stat_hit(row, None)
+
+
+def _nothing(subject: Subject) -> Iterator[Hit]:
+    yield from _named(subject, NO_RECORDS)
+
+
+def _perhaps(subject: Subject) -> Iterator[Hit]:
+    yield from _named(subject, MAY_BE_LOST)
+
+
+def _stale(subject: Subject) -> Iterator[Hit]:
+    yield from _named(subject, *STALE)
+
+
 RULES = (
     Rule(
         "LS001",
@@ -68,5 +86,31 @@ RULES = (
         "Look at the place with `lanescope dump`. Was the buffer too small, or the file cut? Record again if you can; "
         "totals of the lanes concerned are too low.",
         _loss,
+    ),
+    Rule(
+        "LS004",
+        "nothing was recorded",
+        "warning",
+        "The capture is one, and holds no record: there is nothing to draw, and nothing to conclude from that.",
+        "Was the instrumentation compiled in and switched on, and the buffer copied after the device had finished?",
+        _nothing,
+    ),
+    Rule(
+        "LS005",
+        "it cannot be known whether data was lost",
+        "notice",
+        "A buffer is filled to its last place, and nobody counted whether there was more. Nothing that was recorded "
+        "lacks a part, so perhaps that was all.",
+        "If totals matter, record again with a larger buffer: what does not fill it lost nothing.",
+        _perhaps,
+    ),
+    Rule(
+        "LS006",
+        "records of an earlier run",
+        "warning",
+        "The buffer was not cleared, so behind the records of this run it still holds what an earlier one left. They "
+        "were told apart by their times and left out, unless the family was asked to keep them.",
+        "Clear the buffer before each run. The other records are as good as those of a buffer that was cleared.",
+        _stale,
     ),
 )

@@ -49,16 +49,9 @@ def batches(
     parts = buffer.parts(PART_RECORDS)
     rules = {"split": options["multi"] == "split", "step_back": STEP_BACK}
     # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
-    summaries, steps = [], []
-    for part in parts:
-        decoded = buffer.decode(part, **rules)
-        summaries.append(decoded.summary)
-        steps.append(decoded.tick_step)
-    summary: Summary = {
-        name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
-        for name in summaries[0]
-    }
-    step = _common_step(summaries, steps)
+    summary, step, decoded = _all(buffer, parts, rules)
+    if buffer.part_launches(summary, keep=options["stale"] == "keep", launch_ns=options["launch_ns"]):
+        summary, step, decoded = _all(buffer, parts, rules)
     making = Making(capture, options, given, buffer, content, summary=summary, step=step)
     making.grow(facts.inputs(making), facts.clocks(making))
     joined = Joined(making)
@@ -77,6 +70,20 @@ def batches(
     before = making.before
     making.builder.records(name, lambda: make(before))
     yield making.builder.finish()
+
+
+def _all(buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]) -> tuple[Summary, int | None, Decoded]:
+    """Decode all parts; return the summary of all lanes, the step of their clock, and the last part."""
+    summaries, steps = [], []
+    for part in parts:
+        decoded = buffer.decode(part, **rules)
+        summaries.append(decoded.summary)
+        steps.append(decoded.tick_step)
+    summary: Summary = {
+        name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
+        for name in summaries[0]
+    }
+    return summary, _common_step(summaries, steps), decoded
 
 
 def _part(making: Making, joined: Joined, decoded: Decoded) -> None:

@@ -117,6 +117,15 @@ class Buffer(Protocol):
     def parts(self, limit: int) -> list[tuple[int, int]]:
         """Cut the lanes, first and last + 1, such that none has more than about ``limit`` records."""
 
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """Look for records that an earlier launch left; return whether there are any, and ``decode`` has changed.
+
+        Args:
+            summary: of all lanes, all records taken for those of one launch.
+            keep: they become a launch of their own; else they are left out.
+            launch_ns: how long the launch took by the host's clock, if that is known.
+        """
+
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode lanes.
 

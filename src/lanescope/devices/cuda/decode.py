@@ -53,6 +53,8 @@ class CudaDecoder:
             raise UsageError("option cap: no lane has room for 0 records", hint="give at least 1")
         if options["multi"] not in ("split", "ignore"):
             raise UsageError(f"option multi: {options['multi']!r} is not usable", hint="say split or ignore")
+        if options["stale"] not in ("drop", "keep"):
+            raise UsageError(f"option stale: {options['stale']!r} is not usable", hint="say drop or keep")
         if options["layout"] is not None and options["layout"] not in SHORT_NAMES.values():
             known = ", ".join(SHORT_NAMES)
             raise UsageError(f"option layout: {options['layout']!r} is not known", hint=f"there are {known}")

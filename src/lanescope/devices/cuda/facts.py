@@ -125,6 +125,8 @@ def add(making: Making) -> None:
 def _lane_stats(making: Making) -> None:
     summary, options = making.summary, making.options
     making.stat("cuda_empty_lane", int(np.count_nonzero(~making.known)))
+    if not making.known.any():
+        making.stat("cuda_no_records", len(making.known))
     after = int(summary["after_finalize"].sum())
     making.stat("cuda_after_finalize", after)
     if options["multi"] == "ignore":

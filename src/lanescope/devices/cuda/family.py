@@ -47,6 +47,12 @@ def _frequency(text: str) -> float:
     return value
 
 
+def _stale(text: str) -> str:
+    if text not in ("drop", "keep"):
+        raise ValueError("it is neither drop nor keep")
+    return text
+
+
 def _multi(text: str) -> str:
     if text not in ("split", "ignore"):
         raise ValueError("it is neither split nor ignore")
@@ -76,6 +82,13 @@ class Cuda(Family):
         Option("clock_mhz", _frequency, "rate of the SMs' counters, where stamps are cycles", metavar="MHZ"),
         Option("cap", positive, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
         Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
+        Option(
+            "stale",
+            _stale,
+            "records that an earlier launch left in a buffer that was not cleared: drop leaves them out, keep makes "
+            "a launch of them",
+            "drop",
+        ),
         Option("device", str, "name of the GPU; captures of one timer merge only under one name", metavar="NAME"),
     )
     sim_options = (
@@ -112,6 +125,8 @@ class Cuda(Family):
         Option("crossing", natural, "lanes with a pair of regions that cross", 0),
         Option("stray_ends", natural, "lanes with an end that nothing began", 0),
         Option("reruns", natural, "lanes that go on behind their finalize", 0),
+        Option("stale", natural, "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared", 0),
+        Option("apart", positive, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000),
     )
     views = VIEWS
     demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)

@@ -29,6 +29,7 @@ class Grid:
         capacity: int64 [lanes], records that have room.
         offered: int64 [lanes], records that the kernel wanted to store.
         lost: int64 [lanes], those of them that had no room.
+        torn: int64 [lanes], positions that hold half of what a ring has overwritten.
         counted: bool [lanes], where ``offered`` and ``lost`` are exact; elsewhere they are the least that it was.
         refused: lanes that the kernel began and that found no room in the buffer.
     """
@@ -44,6 +45,7 @@ class Grid:
     capacity: I64 | None = None
     offered: I64 | None = None
     lost: I64 | None = None
+    torn: I64 | None = None
     counted: npt.NDArray[np.bool_] | None = None
     refused: int | None = None
 

@@ -24,7 +24,7 @@ from lanescope.trace import Column, Dictionary, Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.
-SCANNED = ("state", "offered", "stored", "present", "first", "lost", "stale", "begins", "marks", "special")
+SCANNED = ("state", "offered", "stored", "present", "first", "lost", "stale", "begins", "marks", "special", "torn")
 #: A part may have so many times the words of its records.
 _SPARSE = 4
 #: A reading beyond this is none.
@@ -160,7 +160,9 @@ class Ls2Buffer:
         for first in range(0, lanes, step := self._lanes_at_once()):
             last = min(first + step, lanes)
             piece = self._words_of(first, last)
-            core.cuda_ls2_scan(piece, header.capacity, header.record_words, header.is_ring, self._table[first:last])
+            core.cuda_ls2_scan(
+                piece, header.capacity, header.record_words, header.is_ring, self.in_cycles, self._table[first:last]
+            )
             at = _FILE + np.arange(last - first)[:, None] * header.lane_words + np.arange(_LANE)
             there = at < len(piece)
             self.heads[first:last][there] = piece[at[there]]
@@ -220,6 +222,7 @@ class Ls2Buffer:
             capacity=np.full(len(lane), self.header.capacity, np.int64),
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
+            torn=self.scanned["torn"],
             # A full lane that nobody finalized may have dropped more than its count says.
             counted=(self.scanned["state"] == layout.FINALIZED)
             | self.header.is_ring
@@ -256,6 +259,10 @@ class Ls2Buffer:
                 first, done = block * groups, int(ends[block - 1])
         return [*parts, (first, lanes)]
 
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """What the lanes count is of one launch."""
+        return False
+
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
         header, (first, last) = self.header, part
@@ -272,6 +279,7 @@ class Ls2Buffer:
             header.capacity,
             header.record_words,
             header.is_ring,
+            self.in_cycles,
             self._table[first:last],
             step_back,
             *out.arguments(),
@@ -389,13 +397,39 @@ class Ls2Buffer:
         }
 
     def account(self, summary: Summary) -> tuple[int, int]:
-        """Count headers and records; holes, unreadable words and what stands outside of the records are lost."""
+        """Count headers and records; holes, unreadable words and what no lane counts are lost.
+
+        What an earlier launch left, and values of counters that a ring has overwritten, carry nothing.
+        """
         scanned, width = self.scanned, self.header.record_words
         records = int(summary["records"].sum())
         starts = _FILE + np.arange(len(self.heads), dtype=np.int64) * self.header.lane_words
         heads = int(np.minimum(_LANE, len(self.words) - starts).sum())
         missing = int(scanned["present"].sum()) - int(self._torn(summary).sum()) - records
-        return _FILE + heads + records * width, missing * width + int(scanned["stale"].sum())
+        return _FILE + heads + records * width, missing * width + int((scanned["stale"] - self._older).sum())
+
+    @cached_property
+    def _older(self) -> I64:
+        """Return how many words behind the records of each lane an earlier launch left, int64 [lanes].
+
+        Records of it are stamped before the lane was begun, and other words belong to the record in front of them. Of
+        a lane that was never begun all are older.
+        """
+        found = np.zeros(len(self.heads), np.int64)
+        width, begins = self.header.record_words, self.heads[:, 3 if self.in_cycles else 2]
+        for lane in np.flatnonzero(self.scanned["stale"] > 0).tolist():
+            words = self._words_of(lane, lane + 1)[_FILE + _LANE :]
+            words = words[int(self.scanned["present"][lane] + self.scanned["torn"][lane]) * width :]
+            if self.scanned["state"][lane] == layout.UNUSED:
+                found[lane] = np.count_nonzero(words)
+                continue
+            place = np.arange(len(words))
+            is_record = (words & np.uint64(1) == 1) & (place % width == 0)
+            of = np.maximum.accumulate(np.where(is_record, place, -1))
+            age = (words >> np.uint64(32)).astype(np.int64) - int(begins[lane] & np.uint64(layout.STAMP_WRAP - 1))
+            is_older = is_record & ((age + layout.STAMP_WRAP // 2) % layout.STAMP_WRAP < layout.STAMP_WRAP // 2)
+            found[lane] = np.count_nonzero(words[(of >= 0) & is_older[of]])
+        return found
 
     def _torn(self, summary: Summary) -> I64:
         """Return 1 for lanes whose last position stayed empty because a counter takes two, int64 [lanes]."""
@@ -421,8 +455,11 @@ class Ls2Buffer:
         yield "cuda_bad_lane_header", int(np.count_nonzero(strange)), first(strange)
         bad = summary["bad"] > 0
         yield "cuda_corrupt_record", int(summary["bad"].sum()), first(bad)
-        stale = scanned["stale"] > 0
-        yield "cuda_stale_words", int(scanned["stale"].sum()), first(stale)
+        older = self._older
+        yield "cuda_stale_words", int(older.sum()), first(older > 0)
+        uncounted = scanned["stale"] - older
+        yield "cuda_uncounted", int(uncounted.sum()), first(uncounted > 0)
+        yield "cuda_torn_counter", int(scanned["torn"].sum()), first(scanned["torn"] > 0)
         # What is empty behind a lane's last record leaves no gap between records.
         tail = self._tail(summary) - self._torn(summary)
         yield "cuda_tail_missing", int(tail.sum()), first(tail > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.devices.cuda import layout, npy
+from lanescope.devices.cuda import earlier, layout, npy
 from lanescope.devices.cuda.content import Content, content_of
 from lanescope.devices.cuda.flashinfer import Rewritten
 from lanescope.devices.cuda.formats import layout_of
@@ -21,13 +21,19 @@ from lanescope.source import CERTAIN, Head, Match
 ENOUGH_RECORDS = 8
 #: The least share of words that must stand where their lane says, and of records that must make sense.
 _MOST = 0.9
+#: The score of an array of zeros: no.
+_BLANK = 45
 
 
 def probe(head: Head) -> Match:
     """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
     data = np.frombuffer(head.data, np.uint8)
+    is_npy = head.data.startswith(npy.MAGIC)
     try:
         content = content_of(data)
+    except InputError as error:
+        return Match(0, "", error.message)
+    try:
         name = layout_of(content)
         if name == LS2:
             return _ls2(content)
@@ -35,8 +41,9 @@ def probe(head: Head) -> Match:
             return _proton(content)
         geometry = header(content.words(8))
     except InputError as error:
-        return Match(0, "", error.message)
-    is_npy = head.data.startswith(npy.MAGIC)
+        # An array of zeros is no capture, but nothing else that is known is saved as one.
+        is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
+        return Match(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Match(0, "", error.message)
     slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
         return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
@@ -75,9 +82,16 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
     if not geometry.stride or placed < _MOST * found.used:
         return Match(45 if is_npy else 30, name, reason)
-    summary = TirxBuffer(store_of(words), geometry, found).decode(split=True, step_back=STEP_BACK).summary
+    buffer = TirxBuffer(store_of(words), geometry, found)
+    summary = buffer.decode(split=True, step_back=STEP_BACK).summary
+    left = earlier.find(buffer, summary, sm=None, launch_ns=None)
+    if left is not None:
+        # What an earlier launch left is out of order with the latest one, and in order in itself.
+        buffer.cuts = left.cuts
+        summary = buffer.decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
+    reason += f", {left.records} of an earlier launch" if left is not None else ""
     if odd > (1 - _MOST) * placed:
         return Match(70 if is_npy else 40, name, reason)
     if placed < ENOUGH_RECORDS:

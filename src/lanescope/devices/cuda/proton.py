@@ -205,6 +205,10 @@ class ProtonBuffer:
         """All lanes at once: a file holds 64 MiB at most."""
         return [(0, len(self._rings))]
 
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """What the lanes count is of one launch."""
+        return False
+
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode all warps; arguments as ``buffer.Buffer.decode`` describes them."""
         count = len(self._rings)

@@ -33,7 +33,10 @@ def strided_records(words: Words, buffer: TirxBuffer, name: str, before: int) ->
     is_read = np.zeros(len(slots), np.bool_)
     fits = tags < geometry.lanes
     if geometry.stride:
-        fits &= (slots[: len(tags)] - 1) % geometry.stride == tags
+        index, lane_of = np.divmod(slots[: len(tags)] - 1, geometry.stride)
+        fits &= lane_of == tags
+        if len(buffer.cuts) and not buffer.keeps_earlier:
+            fits[fits] = index[fits] < buffer.cuts[tags[fits]]
     is_read[: len(tags)] = fits
     if name == layout.FLASHINFER_V2:
         lane = ((slots - 1) % geometry.lanes).astype(np.uint32)

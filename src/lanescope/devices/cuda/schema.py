@@ -5,7 +5,9 @@ from __future__ import annotations
 from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import StatSpec
 
-_LAUNCH = ColumnSpec("launch", "uint32", "0; counts up where records follow a finalize of their lane")
+_LAUNCH = ColumnSpec(
+    "launch", "uint32", "0; counts up where records follow a finalize of their lane, or are those of an earlier launch"
+)
 _BLOCK = ColumnSpec("block", "int64", "linear index of the block in the grid")
 _GROUP = ColumnSpec("group", "int64", "group of threads in the block")
 _EVENT = ColumnSpec("event_id", "int64", "event number of the record")
@@ -220,7 +222,13 @@ STATS = (
     StatSpec(
         "cuda_lane_full",
         "data_loss",
-        "lanes whose last slot is used and no finalize: what came after it, if anything, was dropped",
+        "lanes whose last slot is used and that lack what must follow: the ends of open regions, or their finalize",
+    ),
+    StatSpec(
+        "cuda_lane_may_be_lost",
+        "notice",
+        "lanes that are filled to their last slot and lack nothing: they may have dropped more, which nobody counted; "
+        "a larger buffer would tell",
     ),
     StatSpec(
         "cuda_lost_at_least",
@@ -231,11 +239,22 @@ STATS = (
     StatSpec("cuda_end_unmatched", "notice", "ends that no begin precedes; kept as instants"),
     StatSpec("cuda_crossing", "info", "regions that overlap another of their lane without nesting"),
     StatSpec("cuda_unfinalized_lane", "notice", "lanes without finalize, where others have one: trapped, hung or left"),
+    StatSpec(
+        "cuda_no_records",
+        "notice",
+        "lanes that the header promises, in a buffer without any record: its kernel ran without probes, or recorded "
+        "nothing yet when the buffer was copied; check that probes are compiled in, and copy it after the kernel's end",
+    ),
     StatSpec("cuda_empty_lane", "info", "lanes of the header's grid that hold no record"),
     StatSpec(
         "cuda_after_finalize",
         "notice",
         "records behind a finalize of their lane: a kernel that went on, or stale data of an earlier longer launch",
+    ),
+    StatSpec(
+        "cuda_stale",
+        "notice",
+        "records of an earlier launch, in a buffer that was not cleared before this; left out unless `stale` is keep",
     ),
     StatSpec("cuda_ignored", "data_loss", "records behind a finalize, left out because the caller asked for it"),
     StatSpec("cuda_backward", "error", "stamps earlier than the one before in their lane"),
@@ -265,7 +284,13 @@ STATS = (
         "is there, and how many there were nobody knows",
     ),
     StatSpec("cuda_tail_missing", "data_loss", "records that a lane counted and that are not at its end"),
-    StatSpec("cuda_stale_words", "notice", "words behind the records of their lane: left by an earlier launch"),
+    StatSpec("cuda_stale_words", "notice", "words that an earlier launch left behind the records of a lane; left out"),
+    StatSpec(
+        "cuda_uncounted",
+        "data_loss",
+        "words behind the records that their lane counts, and no older than the lane: its count may be damaged",
+    ),
+    StatSpec("cuda_torn_counter", "info", "values of counters that a ring has overwritten but for these"),
     StatSpec("cuda_bad_lane_header", "error", "lanes whose state is none; read like lanes that were never finalized"),
     StatSpec(
         "cuda_bad_block", "data_loss", "areas of a block without their mark, or whose sizes contradict themselves"

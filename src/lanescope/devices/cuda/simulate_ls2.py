@@ -160,7 +160,8 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
 
 
 def _refuse(options: Mapping[str, Any]) -> None:
-    for name in ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns", "slots", "cap"):
+    faults = ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns")
+    for name in (*faults, "slots", "cap", "stale"):
         if options[name]:
             raise UsageError(f"option {name} is not for the ls2 layout", hint="leave it out")
     if options["refused"] >= options["blocks"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from lanescope.devices.cuda.kernel import EVENTS, I64, Entry, Kernel, Random, Se
 from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, FLASHINFER_V2, INSTANT, WARPSCOPE
 from lanescope.devices.cuda.planted import planted
 from lanescope.devices.cuda.simulated import files, groups_of
+from lanescope.devices.cuda.store import Words
 from lanescope.errors import UsageError
 
 
@@ -28,8 +30,11 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     for lane in lanes:
         index, records = joined(index, records, lane)
     slots_needed = 1 + int((records.lane + index * setup.stride).max()) + 1
+    old = _earlier(setup, options, seed, kernel) if options["stale"] else None
     # Without a finalize a lane that is just full cannot be told from one that lost something.
     slots = setup.slots or slots_needed + (0 if setup.finalizes else setup.stride)
+    if old is not None and not setup.slots:
+        slots = max(slots, len(old))
     if options["overflow"]:
         slots = max(1 + setup.lanes, slots_needed * 3 // 5)
     if slots < 1 + setup.lanes:
@@ -47,6 +52,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     if setup.layout == FLASHINFER_V2:
         words = encode.to_flashinfer2(words, num_blocks=setup.blocks, num_groups=setup.groups, sm=setup.sm)
         truth["sm"] = setup.sm.tolist()
+    truth["stale"] = [] if old is None else _leave(words, old, setup)
     for lane in lanes:
         lane.damage(words, setup, truth)
     truth["planted"] = planted(kernel)
@@ -54,6 +60,37 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         # A probe with a limit leaves the slots behind it alone, however large the buffer is.
         words = np.concatenate([words, np.zeros(setup.stride, np.uint64)])
     return Simulation(files=files(encode.to_npy(words), truth), truth=truth)
+
+
+def _earlier(setup: Setup, options: Mapping[str, Any], seed: int, kernel: Kernel) -> Words:
+    """Return the buffer as an earlier launch of the same kernel left it, on other SMs and with tiles of its own."""
+    old = run(replace(setup, tiles=options["stale"], wrap=False), Random(seed + (3 << 64)))
+    end = max(int(times[-1].max()) for times in old.times)
+    begin = min(int(times[0].min()) for times in kernel.times)
+    old.times = [times + (begin - options["apart"] - end) for times in old.times]
+    index, records = old.records(without=[])
+    words, _ = encode.encode(
+        records, num_blocks=setup.blocks, num_groups=setup.groups, stride=setup.stride, index=index
+    )
+    if setup.layout == FLASHINFER_V2:
+        sm = (setup.sm + 1) % setup.sms
+        words = encode.to_flashinfer2(words, num_blocks=setup.blocks, num_groups=setup.groups, sm=sm)
+    return words
+
+
+def _leave(words: Words, old: Words, setup: Setup) -> list[list[int]]:
+    """Put what an earlier launch left where this one stored nothing.
+
+    Returns:
+        A row for each lane that holds any of it: block, group, its first position, records.
+    """
+    length = min(len(words), len(old))
+    slots = np.flatnonzero((words[:length] == 0) & (old[:length] != 0))
+    words[slots] = old[slots]
+    index, lane = np.divmod(slots - 1, setup.stride)
+    lanes, first, counts = np.unique(lane, return_index=True, return_counts=True)
+    rows = zip(lanes.tolist(), index[first].tolist(), counts.tolist(), strict=True)
+    return [[*divmod(number, setup.groups), at, count] for number, at, count in rows]
 
 
 def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:

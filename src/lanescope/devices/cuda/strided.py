@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.cuda import flashinfer, layout
+from lanescope.devices.cuda import earlier, flashinfer, layout
 from lanescope.devices.cuda.buffer import Extent, Mask, Special, Summary, Turns
 from lanescope.devices.cuda.clocks import Timeline
 from lanescope.devices.cuda.grid import UNKNOWN, Grid
@@ -57,6 +57,7 @@ class StridedBuffer:
         self.words = store_of(words)
         self._cap = cap
         self._sm: I64 | None = None
+        self._earlier: earlier.Earlier | None = None
         made, lanes = self.words, None
         if name in (layout.FLASHINFER_V1, layout.FLASHINFER_V2):
             lanes = header(made).lanes
@@ -97,6 +98,19 @@ class StridedBuffer:
     def parts(self, limit: int) -> list[tuple[int, int]]:
         """Cut the lanes into runs of about equal size."""
         return self.tirx.parts(limit)
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """Find what an earlier launch left in a buffer that was not cleared; see ``earlier.find``."""
+        found = earlier.find(self.tirx, summary, sm=self._sm, launch_ns=launch_ns)
+        if found is None:
+            return False
+        self._earlier = found
+        self.tirx.cuts, self.tirx.keeps_earlier = found.cuts, keep
+        if self._sm is not None and not keep:
+            # The earlier launch may have run elsewhere.
+            self._sm = flashinfer.Rewritten(earlier.Latest(self.words, self.tirx.geometry.stride, found.cuts)).sm
+            self.__dict__.pop("grid", None)
+        return True
 
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode lanes; arguments as ``buffer.Buffer.decode`` describes them."""
@@ -152,10 +166,14 @@ class StridedBuffer:
         return known | ({"room": room} if geometry.stride else {})
 
     def account(self, summary: Summary) -> tuple[int, int]:
-        """Count the header and the records; words of other lanes and holes are lost."""
+        """Count the header and the records; words of other lanes and holes are lost.
+
+        Records of an earlier launch that are left out carry nothing of this one.
+        """
         records = int(summary["records"].sum())
         holes = int((summary["missing"] - summary["bad"]).sum())
-        return 1 + records, self.tirx.found.used - records + holes + self._beyond[0]
+        left = 0 if self._earlier is None or self.tirx.keeps_earlier else self._earlier.records
+        return 1 + records, self.tirx.found.used - records - left + holes + self._beyond[0]
 
     @cached_property
     def _beyond(self) -> tuple[int, int | None]:
@@ -171,6 +189,8 @@ class StridedBuffer:
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the stride and the tags give reason to say."""
         geometry, found = self.tirx.geometry, self.tirx.found
+        if self._earlier is not None:
+            yield "cuda_stale", self._earlier.records, self._earlier.first_slot
         yield "cuda_stride_inferred", int(geometry.source == "inferred"), None
         yield "cuda_stride_unknown", int(not geometry.stride), None
         yield "cuda_corrupt_record", self.tirx.unreadable, found.first_misplaced

@@ -21,6 +21,7 @@ MAX_CANDIDATES = 8
 SAMPLE_SLOTS = 1 << 22
 #: A buffer that is not in memory is cut, however few records it has, if it has more than so many times the slots.
 _SPARSE = 4
+UNWRITTEN = "the header of the buffer was never written"
 _NO_SLOTS = np.empty(0, np.int64)
 
 
@@ -65,8 +66,9 @@ def header(words: Words | Store) -> Geometry:
     fields = TIRX_HEADER.decode(int(store_of(words).window(0, 1)[0]))
     blocks, groups = fields["num_blocks"], fields["num_groups"]
     if not blocks and not groups:
+        is_empty = not any(piece.any() for _, piece in store_of(words).pieces(0, len(words), 1))
         raise InputError(
-            "the header of the buffer was never written",
+            "the buffer holds only zeros: its header was never written" if is_empty else UNWRITTEN,
             hint="block 0 did not run, or profiling was compiled out, or the buffer was not copied back",
         )
     if not blocks or not groups or blocks * groups > TIRX_MAX_LANES:
@@ -185,6 +187,8 @@ class TirxBuffer:
         found: what its slots hold.
         listed: slots of all records, less 1, lane after lane, int64 [n]; empty where the stride is known.
         starts: where each lane begins in ``listed``, int64 [lanes + 1].
+        cuts: first position of each lane that an earlier launch left, int64 [lanes]; empty: nothing is known of any.
+        keeps_earlier: those positions are decoded as well, as a further launch.
     """
 
     words: Store
@@ -192,6 +196,8 @@ class TirxBuffer:
     found: Scan
     listed: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
     starts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+    cuts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+    keeps_earlier: bool = False
     _parts: list[tuple[int, int]] = field(default_factory=list)
     _by_lanes: ByLanes | None = None
 
@@ -292,6 +298,16 @@ class TirxBuffer:
         used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
         out = Outputs(last - first, slices=begins, instants=used - begins, gaps=used + last - first)
         result = core.cuda_tirx_decode(
-            slots, first, row, self.listed, self.starts, counts, split, step_back, *out.arguments()
+            slots,
+            first,
+            row,
+            self.listed,
+            self.starts,
+            counts,
+            self.cuts[first:last],
+            self.keeps_earlier,
+            split,
+            step_back,
+            *out.arguments(),
         )
         return out.done(result, stamp_wrap=STAMP_WRAP, base=first)

@@ -15,14 +15,21 @@ I64 = npt.NDArray[np.int64]
 
 
 def overruns(making: Making) -> None:
-    """Add a gap behind each lane that had no more room."""
+    """Add a gap behind each lane that lacks what had no more room; of one that is just full nobody knows."""
     summary = making.summary
     full = np.flatnonzero(summary["full"])
+    lost = making.grid.lost
+    exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
+    # A lane that is just full may lack nothing: what shows a loss are open regions, or a finalize that others have.
+    lacks = exact | (summary["open"][full] > 0) | ((lost is None) & bool(summary["finalizes"].any()))
+    if not lacks.all():
+        some = full[~lacks]
+        at = making.lane_ns(some[:1], summary["last"][some[:1]]) - making.t0
+        making.stat("cuda_lane_may_be_lost", len(some), ts=int(at[0]))
+    full, exact = full[lacks], exact[lacks]
     if not len(full):
         return
     is_open = summary["open"][full]
-    lost = making.grid.lost
-    exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
     last = making.lane_ns(full, summary["last"][full]) - making.t0
     ended = making.extent.ended[full] & exact
     making.builder.append(
@@ -62,7 +69,8 @@ def missing(making: Making, decoded: Decoded) -> None:
         # Position 0 stands for all that was overwritten, from the lane's begin on.
         overrun = (index == 0) & (ring[lane] > 0)
         assert making.grid.lost is not None
-        lost = np.where(overrun, absent - 1 + making.grid.lost[lane], absent)
+        dropped = making.grid.lost if making.grid.torn is None else making.grid.lost + making.grid.torn
+        lost = np.where(overrun, absent - 1 + dropped[lane], absent)
         empty = empty - overrun
         cause = np.where(overrun, "overrun", cause)
         begun = overrun & making.placed[lane]
