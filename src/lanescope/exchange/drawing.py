@@ -213,6 +213,17 @@ class Drawing:
             where = "something that is not a counter" if counter else "a counter"
             raise InternalError(f"{what} lie on no track or on {where}")
 
+    def start(self) -> int | None:
+        """Return the first time at which anything is drawn, at least 0; None when nothing is."""
+        ranges = self.lanes.ranges
+        times = (self.placement.begin, self.points_in_time.ts, self.samples_in_time.ts)
+        firsts = []
+        for column, ts in zip((0, 2, 4), times, strict=True):
+            begin = ranges[:, column][ranges[:, column] < ranges[:, column + 1]]
+            if len(begin):
+                firsts.append(int(ts[begin].min()))
+        return max(min(firsts), 0) if firsts else None
+
     # --- what is drawn ----------------------------------------------------------------------------------------
 
     def _span_names(self, trace: Trace) -> Int32:

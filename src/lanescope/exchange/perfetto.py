@@ -59,6 +59,8 @@ _MOST_PARTS = 2
 #: Rows that are no tracks of the trace are called from here on, in a file of parts.
 _FURTHER_ROWS = 1 << 31
 
+#: BOOTTIME, the clock that readers fall back to.
+_TRACE_CLOCK = 6
 _MERGE_NOT, _MERGE_BY_KEY = 2, 3
 _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
@@ -143,7 +145,10 @@ def write(
         descriptors = _descriptors(whole, _Rows(lanes.track, lanes.row, uuids, drawing.extra_track), salt)
         for packets in _blocks(descriptors, lost):
             sink.write(packets)
-        for block in _filled(_encoder(whole, drawing, table, uuids)):
+        origin = drawing.start()
+        if origin is not None:
+            sink.write(_snapshot(origin))
+        for block in _filled(_encoder(whole, drawing, table, uuids, origin=origin or 0)):
             sink.write(block)
         return _report(
             sink,
@@ -324,7 +329,7 @@ class _Places:
 
 
 class _Parts:
-    """Writes every batch on packet sequences of its own, then the descriptors of all tracks.
+    """Writes the events of every batch, then the descriptors of all tracks.
 
     Batches are laid out and compressed side by side, also while the next ones are decoded, and written in their order.
     The packets do not depend on the number of threads.
@@ -337,7 +342,7 @@ class _Parts:
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._places: _Places | None = None
         self._salt = 0
-        self._sequence: int | None = None
+        self._origin: int | None = None
         self._start: int | None = None
         self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
 
@@ -393,10 +398,11 @@ class _Parts:
             if len(drawing.spans):
                 first = int(drawing.spans.begin.min())
                 self._start = first if self._start is None else min(self._start, first)
-            first_sequence = core.PerfettoEncoder.FIRST_SEQUENCE if self._sequence is None else self._sequence
-            self._sequence = first_sequence + core.PerfettoEncoder.sequences(len(drawing.lanes.track), is_part=True)
+            if self._origin is None and (origin := drawing.start()) is not None:
+                self._origin = origin
+                self._sink.write(_snapshot(origin))
             encoder = _encoder(
-                part, drawing, table, self._places.of(drawing), is_part=True, first_sequence=first_sequence
+                part, drawing, table, self._places.of(drawing), is_part=True, origin=self._origin or 0
             )
             self._count(part, drawing)
             if self._sink.compress:
@@ -486,6 +492,16 @@ def _blocks(descriptors: Iterable[bytes], lost: int) -> Iterator[bytes]:
         block += _packet((35, _message((1, _message((19, lost))), (7, 1))))
     if block:
         yield bytes(block)
+
+
+def _snapshot(origin: int) -> bytes:
+    """Return the packet that begins the sequence of the events: its clock, which counts on from packet to packet.
+
+    There is one for all lanes, as the viewer marks each snapshot on a track of its own.
+    """
+    clock = _message((1, core.PerfettoEncoder.CLOCK), (2, origin), (3, 1))
+    readings = _message((1, clock), (1, _message((1, _TRACE_CLOCK), (2, origin))))
+    return _message((1, _message((10, core.PerfettoEncoder.SEQUENCE), (13, 1), (87, 1), (6, readings))))
 
 
 def _salt(trace: Trace) -> int:
