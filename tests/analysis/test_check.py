@@ -348,14 +348,64 @@ def test_flags_of_slices_and_instants_are_reported_by_lane(flag, code, severity)
     assert (findings[1].share_affected, findings[1].share_of_lane) == (None, None)
 
 
-def test_ls303_weighs_by_share_of_the_lane():
+SHORT = int(Flag.BELOW_RESOLUTION)
+
+
+@pytest.mark.parametrize(("length", "severity"), [(9, "notice"), (10, "warning")])
+def test_ls303_weighs_by_share_of_the_lane(length, severity):
     made = Made()
-    short = int(Flag.BELOW_RESOLUTION)
-    made.slices("disjoint", [(0, 9), (10, 91)], flags=[short, 0])
-    made.slices("nested", [(0, 10), (10, 90)], flags=[short, 0])
+    made.slices("nested", [(0, length), (length, 100 - length)], flags=[SHORT, 0])
     trace = made.finish()
-    assert found(trace) == [("LS303", "warning", "nested", 1, [2]), ("LS303", "notice", "disjoint", 1, [0])]
-    assert check.run(trace)[1].detail == "none longer than 9 ns"
+    assert found(trace) == [("LS303", severity, "nested", 1, [0])]
+    assert check.run(trace)[0].detail == f"none longer than {length} ns"
+
+
+def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
+    builder = TraceBuilder(TimeBase())
+    clocks = [builder.clock(name=name, device="d", frequency=None) for name in ("coarse", "fine", "idle")]
+    devices = [builder.track(f"gpu {i}", kind="group", role="device") for i in range(2)]
+    groups = [builder.track("sm", kind="group", role="sm", parent=devices[0], clock_id=clocks[0])]
+    # A lane has its own clock, else that of a group above it, else none; those without are told apart by device.
+    homes = [(groups[0], None)] * 3 + [(devices[0], clocks[1])] + [(devices[0], None)] + [(devices[1], None)] * 2
+    lanes = [
+        builder.track(f"lane {i}", kind="lane", role="core", parent=parent, clock_id=clock)
+        for i, (parent, clock) in enumerate(homes)
+    ]
+    for lane, short in zip(lanes, [2, 6, 4, 20, 3, 1, 1], strict=True):
+        builder.append(
+            "slices", track_id=lane, ts=[10 + lane, 110], dur=[short, 100 - short], name="s", flags=[SHORT, 0]
+        )
+    builder.append("slices", track_id=lanes[1], ts=[5], dur=[0], name="s", flags=[SHORT])
+    trace = builder.finish()
+    findings = check.run(trace)
+    assert [(f.severity, f.place.track, f.place.ts, f.count, f.share_of_lane) for f in findings] == [
+        ("warning", "gpu 0/lane 3", 16, 1, 0.2),
+        ("notice", "gpu 0/sm/lane 1", 5, 4, 0.06),
+        ("notice", "gpu 0/lane 4", 17, 1, 0.03),
+        ("notice", "gpu 1/lane 5", 18, 2, 0.01),
+    ]
+    assert {finding.code for finding in findings} == {"LS303"}
+    assert [f.share_affected for f in findings] == [short / 700 for short in (20, 12, 3, 2)]
+    assert [f.detail for f in findings] == [
+        "none longer than 20 ns",
+        "none longer than 6 ns; on 3 lanes of coarse, worst here: 2, 6.00% of the lane's busy time",
+        "none longer than 3 ns",
+        "none longer than 1 ns; on 2 lanes, worst here: 1, 1.00% of the lane's busy time",
+    ]
+    assert findings[1].evidence.ids.tolist() == [14, 0, 2, 4]
+
+
+@given(testing.traces())
+def test_ls303_finds_every_short_slice_once(trace):
+    flagged = np.flatnonzero(trace.slices["flags"] & np.uint32(SHORT)).tolist()
+    findings = check.run(trace, select=["LS303"])
+    assert sorted(row for finding in findings for row in finding.evidence.ids.tolist()) == flagged
+    ts, tracks = trace.slices["ts"], trace.slices["track_id"]
+    for finding in findings:
+        rows = finding.evidence.ids
+        here = rows[tracks[rows] == finding.place.track_id]
+        assert (np.diff(ts[rows]) >= 0).all()
+        assert finding.place.ts == ts[here].min()
 
 
 def test_ls304_anchors_that_run_backwards():
@@ -367,6 +417,7 @@ def test_ls304_anchors_that_run_backwards():
     trace = builder.finish()
     assert found(trace) == [("LS304", "warning", "", 1, [4])]
     assert check.run(trace)[0].detail == "anchors of bad run backwards"
+    assert check.run(trace)[0].place.ts == 30
 
 
 # --- LS4xx ------------------------------------------------------------------------------------------------------------

@@ -401,9 +401,7 @@ class _Parts:
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(_snapshot(origin))
-            encoder = _encoder(
-                part, drawing, table, self._places.of(drawing), is_part=True, origin=self._origin or 0
-            )
+            encoder = _encoder(part, drawing, table, self._places.of(drawing), is_part=True, origin=self._origin or 0)
             self._count(part, drawing)
             if self._sink.compress:
                 self._encoded.append(self._submit(_compressed_blocks, encoder))
