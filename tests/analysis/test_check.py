@@ -130,6 +130,36 @@ def test_ls002_loss_and_contradictions():
     assert findings[3].share_affected is None
 
 
+def test_a_stat_without_a_time_is_where_its_gap_is():
+    made = Made()
+    gaps = {"ts": [7, 3, 5], "dur": 2, "cause": "bad_bytes", "input_id": 0, "first_offset": [64, 8, 8]}
+    made.builder.append("gaps", track_id=[made.lanes[word] for word in ("free", "nested", "free")], **gaps)
+    builder = made.builder
+    builder.stat("test_lost", 3, input_id=0, first_offset=8)
+    builder.stat("test_wrong", 3, input_id=0, first_offset=64, track_id=made.device)
+    builder.stat("test_end_unmatched", 3, input_id=0, first_offset=8, track_id=made.lanes["free"])
+    builder.stat("test_wrong", 4, input_id=0, first_offset=9)
+    builder.stat("test_lost", 5)
+    builder.stat("test_lost", 6, input_id=0, first_offset=8, first_ts=1, track_id=made.lanes["disjoint"])
+    builder.stat("test_wrong", 7, input_id=0, first_offset=8, track_id=made.lanes["disjoint"])
+    trace = made.finish()
+    findings = [finding for finding in check.run(trace) if finding.evidence.table == "stats"]
+    places = {
+        int(finding.evidence.ids[0]): (finding.place.track.rpartition("/")[2], finding.place.ts) for finding in findings
+    }
+    assert places == {
+        0: ("nested", 3),
+        1: ("free", 7),
+        2: ("free", 5),
+        3: ("", None),
+        4: ("", None),
+        5: ("disjoint", 1),
+        6: ("disjoint", None),
+    }
+    drawn = [row["ts"] for row in check.to_table(findings).rows() if row["ts"] is not None]
+    assert sorted(drawn) == [1, 3, 5, 7]
+
+
 # --- LS1xx ------------------------------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ class WriteReport:
         gaps: gaps, drawn as slices.
         instants: instants of the trace.
         samples: counter samples.
-        findings: findings, drawn as instants.
+        findings: findings with a time, drawn as instants.
         flows: flows that the viewer draws.
         flows_undrawn: flows that the format cannot express: the effect comes before its cause begins.
         rows: rows that hold anything; a lane without overlap is one.
@@ -118,8 +118,8 @@ def write(
         out: a path, written under a temporary name and renamed; or a binary file object.
         compress: zlib packets inside the file, which every version of the viewer reads.
         findings: judgements to draw as instants: a table with the columns ``code``, ``title``, ``severity``,
-            ``detail``, ``count``, ``track_id`` and ``ts``; those without a lane or a time go to a track of their own.
-            Or what returns the table, called when the last batch has come.
+            ``detail``, ``count``, ``track_id`` and ``ts``; those without a lane go to a track of their own, those
+            without a time are not drawn. Or what returns the table, called when the last batch has come.
         in_parts: write each batch as it comes and let go of it, which is faster and takes no more memory for a longer
             capture. Readers see the same events on the same tracks; the bytes differ, and what would have gone below a
             slice of an earlier batch that goes on goes to a further row. Flows must stay within a batch.
@@ -148,7 +148,7 @@ def write(
         origin = drawing.start()
         if origin is not None:
             sink.write(_snapshot(origin))
-        for block in _filled(_encoder(whole, drawing, table, uuids, origin=origin or 0)):
+        for block in _filled(_encoder(whole, drawing, uuids, origin=origin or 0)):
             sink.write(block)
         return _report(
             sink,
@@ -338,12 +338,11 @@ class _Parts:
     def __init__(self, sink: _Sink) -> None:
         self._sink = sink
         self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") if _CORES > 1 else None
-        self._drawn: deque[tuple[Trace, Table | None, Future[Drawing]]] = deque()
+        self._drawn: deque[tuple[Trace, Future[Drawing]]] = deque()
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._places: _Places | None = None
         self._salt = 0
         self._origin: int | None = None
-        self._start: int | None = None
         self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
 
     def __enter__(self) -> _Parts:
@@ -368,7 +367,7 @@ class _Parts:
         if table is not None and len(table):
             bare = Trace(last.time, {name: getattr(last, name) for name in SHARED})
             self._draw(bare, table)
-            extra_track = self._drawn[-1][2].result().extra_track
+            extra_track = self._drawn[-1][1].result().extra_track
             self._encode(keep=0)
         while self._encoded:
             self._put()
@@ -386,22 +385,19 @@ class _Parts:
         if self._places is None:
             self._salt = _salt(part)
             self._places = _Places(self._salt)
-        self._drawn.append((part, table, self._submit(Drawing, part, table, self._salt, self._start)))
+        self._drawn.append((part, self._submit(Drawing, part, table, self._salt)))
         self._encode(keep=1)
 
     def _encode(self, *, keep: int) -> None:
         """Begin to encode what is laid out, all but the last few; write what is done."""
         while len(self._drawn) > keep:
-            part, table, drawn = self._drawn.popleft()
+            part, drawn = self._drawn.popleft()
             drawing = drawn.result()
             assert self._places is not None
-            if len(drawing.spans):
-                first = int(drawing.spans.begin.min())
-                self._start = first if self._start is None else min(self._start, first)
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(_snapshot(origin))
-            encoder = _encoder(part, drawing, table, self._places.of(drawing), is_part=True, origin=self._origin or 0)
+            encoder = _encoder(part, drawing, self._places.of(drawing), is_part=True, origin=self._origin or 0)
             self._count(part, drawing)
             if self._sink.compress:
                 self._encoded.append(self._submit(_compressed_blocks, encoder))
@@ -586,11 +582,9 @@ def _ranks(sort_key: Int64, parents: Int64) -> Int64:
 # --- events: the native encoder writes them ------------------------------------------------------------------------
 
 
-def _encoder(
-    trace: Trace, drawing: Drawing, findings: Table | None, uuids: Int64, **options: Any
-) -> core.PerfettoEncoder:
+def _encoder(trace: Trace, drawing: Drawing, uuids: Int64, **options: Any) -> core.PerfettoEncoder:
     lanes = drawing.lanes
-    slices, instants = drawn_events(trace, drawing, findings)
+    slices, instants = drawn_events(trace, drawing)
     return core.PerfettoEncoder(
         slices,
         instants,

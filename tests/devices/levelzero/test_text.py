@@ -120,7 +120,8 @@ def test_lines_that_are_no_records(tmp_path) -> None:
     gap = next(trace.gaps.rows())
     assert (gap["cause"], gap["lost_count"], gap["first_offset"], gap["dur"]) == ("bad_lines", 2, len(lines[0]), 1000)
     assert stats(trace)["levelzero_bad_line"] == 2
-    assert "LS002" in [finding.code for finding in check.run(trace)]
+    (finding,) = (found for found in check.run(trace) if found.detail == "levelzero_bad_line")
+    assert (finding.code, finding.place.track, finding.place.ts) == ("LS002", "unreadable lines", gap["ts"])
 
 
 @pytest.mark.parametrize("cut", [10, 100, 1])
