@@ -77,8 +77,8 @@ def test_name_of_the_capture_is_no_pattern():
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"3", b"[1, 2]", b'{"a": "b"}', b'{"a": 1, "b": 1}', b'{"1": "a", "01": "b"}', b"\xff\xfe", b"[" * 100_000,
-     b'["' + b"x" * (1 << 20) + b'"]'],
+    [b"", b"{", b"3", b"[1, 2]", b'{"a": "b"}', b'{"a": 1, "b": 1}', b'{"1": "a", "01": "b"}', b"\xff\xfe",
+     b"[" * 100_000, b'["' + b"x" * (1 << 20) + b'"]'],
 )  # fmt: skip
 def test_bad_neighbour_is_counted_and_not_used(text):
     trace = decode(WORDS, beside={"run.events.json": text})
