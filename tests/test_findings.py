@@ -82,3 +82,10 @@ def test_a_clean_capture_gives_no_false_finding(opened, name, part):
 def test_a_planted_fault_is_found(opened, name, fault, codes, seed):
     found = {finding.code for finding in check.run(opened(name, seed, **fault))}
     assert codes <= found
+
+
+def test_short_slices_are_one_finding_a_clock_and_not_one_a_lane(opened):
+    trace = opened("cuda", 1, blocks=20, tick=100)
+    (finding,) = (found for found in check.run(trace) if found.code == "LS303")
+    assert len(trace.clocks) == 1
+    assert len(set(trace.slices["track_id"][finding.evidence.ids].tolist())) > 10

@@ -30,7 +30,7 @@ struct Writer {
     TextArrays categories;
     std::optional<pf::Encoder> encoder;
 
-    void start(const Input<uint64_t>& uuids, const Ranges& ranges, uint32_t first_sequence, bool is_part) {
+    void start(const Input<uint64_t>& uuids, const Ranges& ranges, int64_t origin, bool is_part) {
         require(uuids.size() == ranges.shape(0), "lanes of different number");
         std::vector<pf::Lane> lanes(uuids.size());
         for (size_t i = 0; i < lanes.size(); ++i) {
@@ -38,7 +38,7 @@ struct Writer {
             lanes[i] = {uuids.data()[i], r[0], r[1], r[2], r[3], r[4], r[5]};
         }
         encoder.emplace(slices.events(true), instants.events(false), samples.samples(), names.texts(), categories.texts(),
-                        std::move(lanes), first_sequence, is_part);
+                        std::move(lanes), origin, is_part);
     }
 
     nb::object fill(size_t target) {
@@ -96,23 +96,22 @@ void lanescope::bind::perfetto(nb::module_& m) {
         .def(
             "__init__",
             [](Writer* self, EventArrays slices, EventArrays instants, SampleArrays samples, TextArrays names,
-               TextArrays categories, Input<uint64_t> lane_uuid, Ranges lane_ranges, uint32_t first_sequence, bool is_part) {
+               TextArrays categories, Input<uint64_t> lane_uuid, Ranges lane_ranges, int64_t origin, bool is_part) {
                 new (self) Writer{std::move(slices), std::move(instants),   std::move(samples),
                                   std::move(names),  std::move(categories), std::nullopt};
                 try {
-                    self->start(lane_uuid, lane_ranges, first_sequence, is_part);
+                    self->start(lane_uuid, lane_ranges, origin, is_part);
                 } catch (...) {
                     self->~Writer();
                     throw;
                 }
             },
             "slices"_a, "instants"_a, "samples"_a, "names"_a, "categories"_a, "lane_uuid"_a.noconvert(),
-            "lane_ranges"_a.noconvert(), "first_sequence"_a = pf::Encoder::kFirstSequence, "is_part"_a = false,
+            "lane_ranges"_a.noconvert(), "origin"_a = 0, "is_part"_a = false,
             "Lanes are written in the given order; a row of lane_ranges is where its slices, instants and samples begin and "
             "end in their orders.")
-        .def_static("sequences", &pf::Encoder::sequences, "lanes"_a, "is_part"_a,
-                    "Return how many sequences an encoder of so many lanes uses, from its first one on.")
-        .def_ro_static("FIRST_SEQUENCE", &pf::Encoder::kFirstSequence)
+        .def_ro_static("SEQUENCE", &pf::Encoder::kSequence)
+        .def_ro_static("CLOCK", &pf::Encoder::kClock)
         .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes, valid until the next call; empty at the end.");
 }

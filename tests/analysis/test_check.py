@@ -132,6 +132,36 @@ def test_ls002_loss_and_contradictions():
     assert findings[3].share_affected is None
 
 
+def test_a_stat_without_a_time_is_where_its_gap_is():
+    made = Made()
+    gaps = {"ts": [7, 3, 5], "dur": 2, "cause": "bad_bytes", "input_id": 0, "first_offset": [64, 8, 8]}
+    made.builder.append("gaps", track_id=[made.lanes[word] for word in ("free", "nested", "free")], **gaps)
+    builder = made.builder
+    builder.stat("test_lost", 3, input_id=0, first_offset=8)
+    builder.stat("test_wrong", 3, input_id=0, first_offset=64, track_id=made.device)
+    builder.stat("test_end_unmatched", 3, input_id=0, first_offset=8, track_id=made.lanes["free"])
+    builder.stat("test_wrong", 4, input_id=0, first_offset=9)
+    builder.stat("test_lost", 5)
+    builder.stat("test_lost", 6, input_id=0, first_offset=8, first_ts=1, track_id=made.lanes["disjoint"])
+    builder.stat("test_wrong", 7, input_id=0, first_offset=8, track_id=made.lanes["disjoint"])
+    trace = made.finish()
+    findings = [finding for finding in check.run(trace) if finding.evidence.table == "stats"]
+    places = {
+        int(finding.evidence.ids[0]): (finding.place.track.rpartition("/")[2], finding.place.ts) for finding in findings
+    }
+    assert places == {
+        0: ("nested", 3),
+        1: ("free", 7),
+        2: ("free", 5),
+        3: ("", None),
+        4: ("", None),
+        5: ("disjoint", 1),
+        6: ("disjoint", None),
+    }
+    drawn = [row["ts"] for row in check.to_table(findings).rows() if row["ts"] is not None]
+    assert sorted(drawn) == [1, 3, 5, 7]
+
+
 # --- LS1xx ------------------------------------------------------------------------------------------------------------
 
 
@@ -350,14 +380,64 @@ def test_flags_of_slices_and_instants_are_reported_by_lane(flag, code, severity)
     assert (findings[1].share_affected, findings[1].share_of_lane) == (None, None)
 
 
-def test_ls303_weighs_by_share_of_the_lane():
+SHORT = int(Flag.BELOW_RESOLUTION)
+
+
+@pytest.mark.parametrize(("length", "severity"), [(9, "notice"), (10, "warning")])
+def test_ls303_weighs_by_share_of_the_lane(length, severity):
     made = Made()
-    short = int(Flag.BELOW_RESOLUTION)
-    made.slices("disjoint", [(0, 9), (10, 91)], flags=[short, 0])
-    made.slices("nested", [(0, 10), (10, 90)], flags=[short, 0])
+    made.slices("nested", [(0, length), (length, 100 - length)], flags=[SHORT, 0])
     trace = made.finish()
-    assert found(trace) == [("LS303", "warning", "nested", 1, [2]), ("LS303", "notice", "disjoint", 1, [0])]
-    assert check.run(trace)[1].detail == "none longer than 9 ns"
+    assert found(trace) == [("LS303", severity, "nested", 1, [0])]
+    assert check.run(trace)[0].detail == f"none longer than {length} ns"
+
+
+def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
+    builder = TraceBuilder(TimeBase())
+    clocks = [builder.clock(name=name, device="d", frequency=None) for name in ("coarse", "fine", "idle")]
+    devices = [builder.track(f"gpu {i}", kind="group", role="device") for i in range(2)]
+    groups = [builder.track("sm", kind="group", role="sm", parent=devices[0], clock_id=clocks[0])]
+    # A lane has its own clock, else that of a group above it, else none; those without are told apart by device.
+    homes = [(groups[0], None)] * 3 + [(devices[0], clocks[1])] + [(devices[0], None)] + [(devices[1], None)] * 2
+    lanes = [
+        builder.track(f"lane {i}", kind="lane", role="core", parent=parent, clock_id=clock)
+        for i, (parent, clock) in enumerate(homes)
+    ]
+    for lane, short in zip(lanes, [2, 6, 4, 20, 3, 1, 1], strict=True):
+        builder.append(
+            "slices", track_id=lane, ts=[10 + lane, 110], dur=[short, 100 - short], name="s", flags=[SHORT, 0]
+        )
+    builder.append("slices", track_id=lanes[1], ts=[5], dur=[0], name="s", flags=[SHORT])
+    trace = builder.finish()
+    findings = check.run(trace)
+    assert [(f.severity, f.place.track, f.place.ts, f.count, f.share_of_lane) for f in findings] == [
+        ("warning", "gpu 0/lane 3", 16, 1, 0.2),
+        ("notice", "gpu 0/sm/lane 1", 5, 4, 0.06),
+        ("notice", "gpu 0/lane 4", 17, 1, 0.03),
+        ("notice", "gpu 1/lane 5", 18, 2, 0.01),
+    ]
+    assert {finding.code for finding in findings} == {"LS303"}
+    assert [f.share_affected for f in findings] == [short / 700 for short in (20, 12, 3, 2)]
+    assert [f.detail for f in findings] == [
+        "none longer than 20 ns",
+        "none longer than 6 ns; on 3 lanes of coarse, worst here: 2, 6.00% of the lane's busy time",
+        "none longer than 3 ns",
+        "none longer than 1 ns; on 2 lanes, worst here: 1, 1.00% of the lane's busy time",
+    ]
+    assert findings[1].evidence.ids.tolist() == [14, 0, 2, 4]
+
+
+@given(testing.traces())
+def test_ls303_finds_every_short_slice_once(trace):
+    flagged = np.flatnonzero(trace.slices["flags"] & np.uint32(SHORT)).tolist()
+    findings = check.run(trace, select=["LS303"])
+    assert sorted(row for finding in findings for row in finding.evidence.ids.tolist()) == flagged
+    ts, tracks = trace.slices["ts"], trace.slices["track_id"]
+    for finding in findings:
+        rows = finding.evidence.ids
+        here = rows[tracks[rows] == finding.place.track_id]
+        assert (np.diff(ts[rows]) >= 0).all()
+        assert finding.place.ts == ts[here].min()
 
 
 def test_ls304_anchors_that_run_backwards():
@@ -369,6 +449,7 @@ def test_ls304_anchors_that_run_backwards():
     trace = builder.finish()
     assert found(trace) == [("LS304", "warning", "", 1, [4])]
     assert check.run(trace)[0].detail == "anchors of bad run backwards"
+    assert check.run(trace)[0].place.ts == 30
 
 
 # --- LS4xx ------------------------------------------------------------------------------------------------------------

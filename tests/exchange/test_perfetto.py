@@ -60,9 +60,10 @@ def test_golden_bytes():
             "60 00 78 02 58 03"  # explicit order of children
             # lane: uuid 2, name, parent 1, rank 0, never merged
             "0a 13 50 01 e2 03 0e 08 02 12 04 4d 54 45 32 28 01 60 00 78 02"
-            # sequence 2: starts afresh, default clock 64, default track 2; clock 64 (incremental) is clock 6 at 1000500
-            "0a 25 50 02 68 01 b8 05 01 da 03 07 d0 03 40 5a 02 58 02"
-            "32 12 0a 08 08 40 10 b4 88 3d 18 01 0a 06 08 06 10 b4 88 3d"
+            # sequence 2: starts afresh; its clock 64 (incremental) is clock 6 at 1000500
+            "0a 1b 50 02 68 01 b8 05 01 32 12 0a 08 08 40 10 b4 88 3d 18 01 0a 06 08 06 10 b4 88 3d"
+            # at once: nothing is interned yet, default clock 64, default track 2
+            "0a 10 40 00 50 02 68 01 da 03 07 d0 03 40 5a 02 58 02"
         )
         + bytes.fromhex(
             "0a 16 40 00 50 02 62 0a 12 08 08 01 12 04 6c 6f 61 64 5a 04 48 01 50 01"  # load, a new name
@@ -88,26 +89,43 @@ def test_plain_slices_cost_their_few_bytes():
     assert by_bindings(data).slices.total() == len(trace.slices)
 
 
-@pytest.mark.parametrize(("lanes", "shared"), [(126, 1), (127, 2), (300, 3), (8_064, 64), (8_100, 64)])
-def test_many_lanes_share_sequences(lanes, shared):
+def many_lanes(lanes):
+    """Lanes that begin in falling order, so that the clock goes back between any two."""
     builder = TraceBuilder(TimeBase())
     group = builder.track("device", kind="group", role="device")
     tracks = [lane(builder, f"lane {i}", parent=group) for i in range(lanes)]
     for begin in (0, 50):
-        ts = np.arange(lanes) + begin
+        ts = lanes - np.arange(lanes) + begin
         builder.append("slices", track_id=np.array(tracks), ts=ts, dur=np.full(lanes, 10), name="load")
-    trace = builder.finish()
+    return builder.finish()
+
+
+@pytest.mark.parametrize(("lanes", "shared"), [(126, 1), (127, 2), (300, 3), (8_064, 64), (8_100, 64)])
+def test_many_lanes_share_texts_and_one_clock(lanes, shared):
+    trace = many_lanes(lanes)
     data, _ = written(trace)
-    assert by_bindings(data).slices == expected(trace)[0].slices
-    lanes_of: dict[int, set[int]] = {}
+    picture = by_bindings(data)
+    assert (picture.slices, picture.snapshots) == (expected(trace)[0].slices, 1)
+    turns = [0]
     for packet in packets(data):
+        assert packet.trusted_packet_sequence_id in (1, core.PerfettoEncoder.SEQUENCE)
         if packet.HasField("trace_packet_defaults"):
-            uuid = packet.trace_packet_defaults.track_event_defaults.track_uuid
-            lanes_of.setdefault(packet.trusted_packet_sequence_id, set()).add(uuid)
-    assert sum(map(len, lanes_of.values())) == lanes
-    assert max(map(len, lanes_of.values())) == shared
-    assert min(lanes_of) == 2
-    assert max(lanes_of) < 128 or shared == 64  # sequence ids of one byte, as long as clock ids suffice
+            turns += [0] if packet.sequence_flags else []
+            turns[-1] += 1
+    assert (sum(turns), max(turns)) == (lanes, shared)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_the_viewer_marks_one_clock_snapshot_and_not_one_a_lane(in_parts, trace_processor, tmp_path):
+    """It marks each row of the table ``clock_snapshot``: there were two for each of hundreds of lanes."""
+    path = tmp_path / "lanes.pftrace"
+    traces = [many_lanes(200), many_lanes(200)] if in_parts else many_lanes(200)
+    perfetto.write(traces, path, in_parts=in_parts)
+    snapshots, slices = trace_processor(
+        path, "select ts, snapshot_id from clock_snapshot", "select count(*) as count, min(ts) as first from slice"
+    )
+    assert snapshots == [{"ts": 1, "snapshot_id": 0}] * 2  # our clock and the viewer's
+    assert slices == [{"count": 800 if in_parts else 400, "first": 1}]
 
 
 def test_blocks_hold_whole_packets_even_if_one_is_larger_than_a_block():
@@ -382,7 +400,7 @@ def test_a_filtered_trace_keeps_its_arguments_and_flows():
     assert_drawn(kept, by_bindings(data), report.flows)
 
 
-def test_findings_are_instants():
+def test_findings_with_a_time_are_instants():
     trace = two_slices().finish()
     findings = Table.from_arrays(
         FINDINGS,
@@ -397,12 +415,13 @@ def test_findings_are_instants():
         },
     )
     data, report = written(trace, findings=findings)
-    assert report.findings == 3
+    assert report.findings == 2  # what has no time has no place in a drawing
     found = {shape.name: shape for shape in by_bindings(data).slices if shape.category == "lanescope.finding"}
     assert (found["LS101 slices overlap"].path, found["LS101 slices overlap"].ts) == (("AIC_0", "MTE2"), 1000700)
     assert dict(found["LS101 slices overlap"].args) == {"severity": "error", "detail": "load and mma", "count": 1}
-    assert (found["LS001 bytes are lost"].path, found["LS001 bytes are lost"].ts) == (("findings",), 1000500)
     assert (found["LS302 clock drifts"].path, found["LS302 clock drifts"].ts) == (("findings",), 5)
+    assert len(found) == 2
+    assert dict(found["LS302 clock drifts"].args) == {"severity": "notice", "detail": "by 3 ns", "count": 3}
 
 
 def test_tracks_are_ordered_and_told_apart():

@@ -117,14 +117,14 @@ def test_a_slice_below_one_that_goes_on_gets_a_row_of_its_own():
     assert {shape.depth for shape in picture.slices} == {0}
 
 
-def test_findings_without_a_time_stand_at_the_first_slice(decoded):
+def test_findings_without_a_time_are_not_drawn(decoded):
+    """They stood at the first slice, as if that had been the place."""
     whole = Trace.concat(decoded)
-    findings = check.to_table(check.run(whole))
-    start = int(whole.slices["ts"].min())
-    bare = [
-        s
-        for s in by_bindings(written(iter(decoded), in_parts=True, findings=findings)[0]).slices
-        if s.path == ("findings",)
-    ]
-    assert bare
-    assert {shape.ts for shape in bare} == {start}
+    findings = check.run(whole)
+    timed = [finding for finding in findings if finding.place.ts is not None]
+    assert len(timed) < len(findings)
+    for batches, in_parts in ((whole, False), (iter(decoded), True)):
+        data, report = written(batches, in_parts=in_parts, findings=check.to_table(findings))
+        drawn = [s for s in by_bindings(data).slices.elements() if s.category == "lanescope.finding"]
+        assert report.findings == len(drawn) == len(timed)
+        assert sorted(shape.ts for shape in drawn) == sorted(finding.place.ts for finding in timed)

@@ -34,6 +34,7 @@ class Picture:
     flows: Counter[tuple[Drawn, Drawn]] = field(default_factory=Counter)
     samples: Counter[tuple[tuple[str, ...], int, float]] = field(default_factory=Counter)
     lost: int = 0
+    snapshots: int = field(default=0, compare=False)
 
 
 # --- the model -----------------------------------------------------------------------------------------------------
@@ -173,6 +174,8 @@ class _Sequence:
         if packet.HasField("trace_packet_defaults"):
             self.default_clock = packet.trace_packet_defaults.timestamp_clock_id
             self.default_uuid = packet.trace_packet_defaults.track_event_defaults.track_uuid
+        if packet.sequence_flags:
+            self.texts = {kind: {} for kind in self.texts}
         for clock in packet.clock_snapshot.clocks:
             if clock.is_incremental:
                 assert 64 <= clock.clock_id < 128
@@ -203,21 +206,27 @@ def by_bindings(data: bytes) -> Picture:
         if packet.HasField("track_descriptor"):
             assert packet.track_descriptor.uuid not in tracks
             tracks[packet.track_descriptor.uuid] = packet.track_descriptor
-        assert (packet.sequence_flags == 1) == bool(packet.first_packet_on_sequence)
-        if packet.sequence_flags:
+        assert packet.HasField("clock_snapshot") == bool(packet.first_packet_on_sequence)
+        assert packet.sequence_flags == 1 or not packet.first_packet_on_sequence
+        if packet.first_packet_on_sequence:
             assert not sequence.clocks
+            picture.snapshots += 1
         sequence.learn(packet)
         picture.lost += sum(each.trace_writer_packet_loss for each in packet.trace_stats.buffer_stats)
+        if packet.HasField("timestamp"):
+            # The processor adds it as a signed number of 64 bits.
+            delta = packet.timestamp - (packet.timestamp >> 63 << 64)
+            assert delta >= 0 or not packet.HasField("track_event")
+            sequence.clocks[sequence.default_clock] += delta
         if packet.HasField("track_event"):
-            sequence.clocks[sequence.default_clock] += packet.timestamp
             ts = sequence.clocks[sequence.default_clock]
-            events.append((ts, sequence.default_uuid, packet.track_event, sequence))
+            events.append((ts, sequence.default_uuid, packet.track_event, sequence.texts))
     events.sort(key=lambda event: event[0])
     stacks: dict[int, list[list[Any]]] = {}
-    done: list[list[Any]] = []  # [uuid, event, sequence, ts, dur, depth]
+    done: list[list[Any]] = []  # [uuid, event, texts, ts, dur, depth]
     flows: dict[int, list[Any]] = {}
     edges = []
-    for ts, uuid, event, sequence in events:
+    for ts, uuid, event, texts in events:
         stack = stacks.setdefault(uuid, [])
         if event.type == TrackEvent.TYPE_COUNTER:
             assert tracks[uuid].HasField("counter")
@@ -228,7 +237,7 @@ def by_bindings(data: bytes) -> Picture:
             slice_ = stack.pop()
             slice_[4] = ts - slice_[3]
         else:
-            slice_ = [uuid, event, sequence, ts, -1, len(stack)]
+            slice_ = [uuid, event, texts, ts, -1, len(stack)]
             done.append(slice_)
             if event.type == TrackEvent.TYPE_SLICE_BEGIN:
                 stack.append(slice_)
@@ -244,15 +253,15 @@ def by_bindings(data: bytes) -> Picture:
     assert not flows, "a flow without its other end"
     shapes = {}
     for slice_ in done:
-        uuid, event, sequence, ts, dur, level = slice_
+        uuid, event, texts, ts, dur, level = slice_
         shapes[id(slice_)] = Drawn(
             _path(tracks, uuid),
-            sequence.texts["names"][event.name_iid],
-            ",".join(sequence.texts["categories"][iid] for iid in event.category_iids),
+            texts["names"][event.name_iid],
+            ",".join(texts["categories"][iid] for iid in event.category_iids),
             ts,
             dur,
             level if dur else 0,
-            normal(_annotations(event, sequence)),
+            normal(_annotations(event, texts)),
         )
     picture.slices.update(shapes.values())
     picture.flows.update((shapes[id(source)], shapes[id(destination)]) for source, destination in edges)
@@ -264,19 +273,19 @@ def _path(tracks, uuid) -> tuple[str, ...]:
     return (*_path(tracks, own.parent_uuid), own.name) if own.HasField("parent_uuid") else (own.name,)
 
 
-def _annotations(event, sequence):
+def _annotations(event, texts):
     for annotation in event.debug_annotations:
-        name = sequence.texts["arguments"][annotation.name_iid]
+        name = texts["arguments"][annotation.name_iid]
         if annotation.array_values:
             for i, element in enumerate(annotation.array_values):
-                yield f"{name}[{i}]", _value(element, sequence)
+                yield f"{name}[{i}]", _value(element, texts)
         else:
-            yield name, _value(annotation, sequence)
+            yield name, _value(annotation, texts)
 
 
-def _value(annotation, sequence):
+def _value(annotation, texts):
     if annotation.HasField("string_value_iid"):
-        return sequence.texts["values"][annotation.string_value_iid]
+        return texts["values"][annotation.string_value_iid]
     return getattr(annotation, annotation.WhichOneof("value"))
 
 

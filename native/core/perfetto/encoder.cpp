@@ -14,14 +14,12 @@ using layout::kForever;
 // Trace
 constexpr uint32_t kPacket = 1;
 // TracePacket
-constexpr uint32_t kClockSnapshot = 6;
 constexpr uint32_t kTimestamp = 8;
 constexpr uint32_t kSequenceId = 10;
 constexpr uint32_t kTrackEvent = 11;
 constexpr uint32_t kInternedData = 12;
 constexpr uint32_t kSequenceFlags = 13;
 constexpr uint32_t kDefaults = 59;
-constexpr uint32_t kFirstPacketOnSequence = 87;
 // TracePacketDefaults
 constexpr uint32_t kDefaultEvent = 11;
 constexpr uint32_t kDefaultClock = 58;
@@ -56,13 +54,16 @@ constexpr uint32_t kString = 6;
 constexpr uint32_t kArray = 12;
 constexpr uint32_t kStringIid = 17;
 
-// Clock ids 64 to 127 belong to their sequence; 6 is BOOTTIME, the clock that readers fall back to.
-constexpr uint32_t kFirstClock = 64;
-constexpr uint32_t kClocks = 64;
-constexpr uint64_t kTraceClock = 6;
+// Readers copy what is interned for every lane that shares it, and get it anew for every turn: few lanes take a turn each,
+// more take about so many between them.
+constexpr size_t kTurns = 126;
+constexpr size_t kMostLanesATurn = 64;
 
-// Sequence 1 carries the descriptors. Ids below 128 take one byte in every packet.
-constexpr size_t kShortSequences = 126;
+// Behind the timestamp of every END packet that carries nothing.
+static_assert(Encoder::kSequence < 128);
+constexpr size_t kEndTailSize = 6;
+constexpr uint8_t kEndTail[8] = {tag(kSequenceId, Wire::varint), Encoder::kSequence, tag(kTrackEvent, Wire::bytes), 2,
+                                 tag(kType, Wire::varint),       kSliceEnd};
 
 constexpr uint8_t kPacketTag = tag(kPacket, Wire::bytes);
 constexpr uint8_t kTimestampTag = tag(kTimestamp, Wire::varint);
@@ -104,7 +105,7 @@ uint8_t* put_plain(uint8_t* p, uint64_t delta, const uint8_t* tail, size_t tail_
 }  // namespace
 
 Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories,
-                 std::vector<Lane> lanes, uint32_t first_sequence, bool is_part)
+                 std::vector<Lane> lanes, int64_t origin, bool is_part)
     : slices_(std::move(slices)),
       instants_(std::move(instants)),
       samples_(samples),
@@ -112,6 +113,9 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       categories_(categories),
       lanes_(std::move(lanes)),
       open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
+      last_ts_(origin),
+      origin_(origin),
+      is_part_(is_part),
       interned_names_(names.size()),
       interned_categories_(categories.size()) {
     for (const Events* events : {&slices_, &instants_}) {
@@ -129,13 +133,8 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     }
     find_word();
     tails_.resize(names.size() * tails_a_name_);
-    lanes_a_sequence_ = lanes_a_sequence(lanes_.size(), is_part);
-    first_sequence_ = first_sequence;
-}
-
-uint32_t Encoder::lanes_a_sequence(size_t lanes, bool is_part) {
-    const size_t shared = (lanes + kShortSequences - 1) / kShortSequences;
-    return is_part ? kClocks : static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kClocks));
+    const size_t shared = is_part ? kMostLanesATurn : (lanes_.size() + kTurns - 1) / kTurns;
+    lanes_a_turn_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kMostLanesATurn));
 }
 
 std::span<const uint8_t> Encoder::fill(size_t target) {
@@ -149,6 +148,7 @@ std::span<const uint8_t> Encoder::fill(size_t target) {
         inside_ = false;
     }
     if (status_ != Status::ok) return {};
+    if (is_part_ && lane_ == lanes_.size() && last_ts_ != origin_) move_clock(origin_, {});
     return {out_.data(), used()};
 }
 
@@ -160,7 +160,7 @@ void Encoder::ensure(size_t bytes) {
     }
 }
 
-// The packet in front of a lane: its track and its clock become the defaults of the sequence.
+// The packet in front of a lane: its track becomes the default of the sequence, and the clock goes to its first time.
 void Encoder::start_lane(const Lane& lane) {
     next_slice_ = lane.slices_from;
     next_instant_ = lane.instants_from;
@@ -175,55 +175,38 @@ void Encoder::start_lane(const Lane& lane) {
     if (lane.samples_from < lane.samples_to) start = std::min(start, samples_.ts[static_cast<size_t>(lane.samples_from)]);
     if (start < 0) fail(Status::bad_time);
     if (status_ != Status::ok) return;
-    last_ts_ = start;
 
-    const auto in_sequence = static_cast<uint32_t>(lane_ % lanes_a_sequence_);
-    const uint64_t clock = kFirstClock + in_sequence;
-    sequence_ = first_sequence_ + static_cast<uint32_t>(lane_ / lanes_a_sequence_);
-
-    uint8_t* p = end_tail_;
-    *p++ = tag(kSequenceId, Wire::varint);
-    uint8_t varint[kVarintRoom];
-    const uint8_t* const behind = put_varint(varint, sequence_);
-    p = std::copy(static_cast<const uint8_t*>(varint), behind, p);
-    for (const uint8_t byte : {uint8_t{tag(kTrackEvent, Wire::bytes)}, uint8_t{2}, uint8_t{tag(kType, Wire::varint)}, kSliceEnd}) {
-        *p++ = byte;
-    }
-    end_tail_size_ = static_cast<size_t>(p - end_tail_);
-
-    Bytes& packet = event_;
-    packet.clear();
-    add_varint_field(packet, kSequenceId, sequence_);
-    if (in_sequence == 0) {
+    Bytes& rest = event_;
+    rest.clear();
+    if (lane_ % lanes_a_turn_ == 0) {
+        ++turn_;
         std::fill(std::begin(next_iid_), std::end(next_iid_), 0);
-        add_varint_field(packet, kSequenceFlags, 1);  // no earlier state is needed to read on from here
-        add_varint_field(packet, kFirstPacketOnSequence, 1);
+        add_varint_field(rest, kSequenceFlags, 1);  // nothing interned before is needed to read on from here
     }
     Bytes& message = argument_;
     Bytes& part = element_;
     part.clear();
     add_varint_field(part, kTrackUuid, lane.uuid);
     message.clear();
-    add_varint_field(message, kDefaultClock, clock);
+    add_varint_field(message, kDefaultClock, kClock);
     add_bytes_field(message, kDefaultEvent, part);
-    add_bytes_field(packet, kDefaults, message);
+    add_bytes_field(rest, kDefaults, message);
+    move_clock(start, rest);
+}
 
-    message.clear();
-    part.clear();
-    add_varint_field(part, 1, clock);
-    add_varint_field(part, 2, static_cast<uint64_t>(start));
-    add_varint_field(part, 3, 1);  // incremental
-    add_bytes_field(message, 1, part);
-    part.clear();
-    add_varint_field(part, 1, kTraceClock);
-    add_varint_field(part, 2, static_cast<uint64_t>(start));
-    add_bytes_field(message, 1, part);
-    add_bytes_field(packet, kClockSnapshot, message);
-
-    ensure(packet.size() + kMaxPlainPacket);
+// A packet without an event that moves the clock, back too: readers add up what 64 bits hold, with a sign.
+void Encoder::move_clock(int64_t ts, std::span<const uint8_t> rest) {
+    const auto delta = static_cast<uint64_t>(ts) - static_cast<uint64_t>(last_ts_);
+    last_ts_ = ts;
+    const size_t size = 1 + varint_size(delta) + 2 + rest.size();
+    ensure(size + kMaxPlainPacket);
     *at_++ = kPacketTag;
-    at_ = put_varint(at_, packet.size());
-    at_ = std::copy(packet.begin(), packet.end(), at_);
+    at_ = put_varint(at_, size);
+    *at_++ = kTimestampTag;
+    at_ = put_varint(at_, delta);
+    *at_++ = tag(kSequenceId, Wire::varint);
+    *at_++ = kSequence;
+    at_ = std::copy(rest.begin(), rest.end(), at_);
 }
 
 bool Encoder::run_lane(const Lane& lane, size_t target) {
@@ -270,10 +253,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     const size_t tails_a_name = tails_a_name_;
     const uint8_t* const stop = out_.data() + target;
     const int64_t last_slice = lane.slices_to - 1;
-    const uint32_t sequence = sequence_;
-    const size_t end_tail_size = end_tail_size_;
-    uint8_t end_tail[16];
-    std::memcpy(end_tail, end_tail_, sizeof end_tail);
+    const uint32_t turn = turn_;
     const int64_t instant =
         next_instant_ < lane.instants_to ? instants_.begin[static_cast<size_t>(next_instant_)] : kForever;
 
@@ -294,7 +274,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
                 blocked = top.end > instant || (may_carry && has_flows(top.index));
                 if (blocked) break;
             }
-            p = put_plain<sizeof end_tail>(p, static_cast<uint64_t>(top.end - last), end_tail, end_tail_size);
+            p = put_plain<sizeof kEndTail>(p, static_cast<uint64_t>(top.end - last), kEndTail, kEndTailSize);
             last = top.end;
             top = open[--depth];
         }
@@ -321,7 +301,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
             }
         }
         const Tail& tail = tails[slot];
-        if (tail.owner != sequence) break;
+        if (tail.owner != turn) break;
         if constexpr (!kBare) {
             if (categories != nullptr && tail.category != categories[index]) break;
         }
@@ -467,13 +447,12 @@ void Encoder::remember_tail(size_t slot, int32_t category, std::span<const uint8
     if (event.size() > sizeof tail.bytes - kVarintRoom) return;
     uint8_t* p = tail.bytes;
     *p++ = tag(kSequenceId, Wire::varint);
-    uint8_t varint[kVarintRoom];
-    p = std::copy(varint, put_varint(varint, sequence_), p);
+    *p++ = kSequence;
     *p++ = tag(kTrackEvent, Wire::bytes);
     *p++ = static_cast<uint8_t>(event.size());
     p = std::copy(event.begin(), event.end(), p);
     tail.size = static_cast<uint32_t>(p - tail.bytes);
-    tail.owner = sequence_;
+    tail.owner = turn_;
     tail.category = category;
 }
 
@@ -481,7 +460,7 @@ void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
     if (ts < last_ts_) return fail(Status::bad_nesting);
     const auto delta = static_cast<uint64_t>(ts - last_ts_);
     last_ts_ = ts;
-    size_t size = 1 + varint_size(delta) + 1 + varint_size(sequence_) + 1 + varint_size(event.size()) + event.size();
+    size_t size = 1 + varint_size(delta) + 2 + 1 + varint_size(event.size()) + event.size();
     if (!interned_.empty()) size += 1 + varint_size(interned_.size()) + interned_.size();
     ensure(size + kMaxPlainPacket);
     uint8_t* p = at_;
@@ -490,7 +469,7 @@ void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
     *p++ = kTimestampTag;
     p = put_varint(p, delta);
     *p++ = tag(kSequenceId, Wire::varint);
-    p = put_varint(p, sequence_);
+    *p++ = kSequence;
     if (!interned_.empty()) {
         *p++ = tag(kInternedData, Wire::bytes);
         p = put_varint(p, interned_.size());
@@ -576,11 +555,11 @@ bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, 
     return true;
 }
 
-// Return the id of a text on this sequence; the first time it goes out with the packet that uses it.
+// Return the id of a text in this turn; the first time it goes out with the packet that uses it.
 uint32_t Encoder::intern(Interned& entry, uint32_t field, std::span<const uint8_t> text) {
-    if (entry.owner == sequence_) return entry.iid;
+    if (entry.owner == turn_) return entry.iid;
     uint32_t& next = next_iid_[field == kArgumentTexts ? 0 : field];
-    entry = {sequence_, ++next};
+    entry = {turn_, ++next};
     entry_.clear();
     add_varint_field(entry_, kIid, entry.iid);
     add_bytes_field(entry_, kText, text);

@@ -1,7 +1,7 @@
 // Perfetto TrackEvent packets from placed slices, instants and counter samples.
 //
-// Every lane is written on its own incremental clock, so a packet carries the time since the one before it. Up to 64 lanes
-// share a packet sequence (clock ids 64 to 127 belong to a sequence) and with it the texts interned there.
+// All lanes are written on one packet sequence and its incremental clock, so a packet carries the time since the one before
+// it; a lane begins with a step back. Up to 64 lanes share the texts interned on the sequence, then it starts afresh.
 // Source of field numbers: google/perfetto, protos/perfetto/trace/.
 #pragma once
 #include <cstddef>
@@ -81,11 +81,13 @@ enum class Status : uint8_t {
 
 class Encoder {
 public:
-    // Sequences are numbered from `first_sequence`: encoders that write one file between them must not share any. Such a
-    // `part` puts as many lanes as it can on each.
-    static constexpr uint32_t kFirstSequence = 2;
+    // The sequence of the events, and its clock. A snapshot that sets the clock to `origin` comes before their packets.
+    static constexpr uint32_t kSequence = 2;
+    static constexpr uint32_t kClock = 64;
+    // Encoders that write one file between them leave the clock at `origin` for one another. Such a `part` shares texts
+    // between as many lanes as it can.
     Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes,
-            uint32_t first_sequence = kFirstSequence, bool is_part = false);
+            int64_t origin = 0, bool is_part = false);
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
@@ -94,23 +96,17 @@ public:
     std::span<const uint8_t> fill(size_t target);
 
     Status status() const { return status_; }
-    // How many sequences so many lanes use.
-    static uint32_t sequences(size_t lanes, bool is_part) {
-        const uint32_t each = lanes_a_sequence(lanes, is_part);
-        return static_cast<uint32_t>((lanes + each - 1) / each);
-    }
 
 private:
-    static uint32_t lanes_a_sequence(size_t lanes, bool is_part);
     using Bytes = std::vector<uint8_t>;
 
-    // A text as the sequence `owner` interned it last.
+    // A text as it was interned last, by the lanes of turn `owner`.
     struct Interned {
         uint32_t owner = 0;
         uint32_t iid = 0;
     };
-    // Everything behind the timestamp of a BEGIN packet that carries nothing, or one known word, as the sequence `owner`
-    // writes it.
+    // Everything behind the timestamp of a BEGIN packet that carries nothing, or one known word, as the lanes of turn
+    // `owner` write it.
     struct Tail {
         uint32_t owner = 0;
         int32_t category = -1;
@@ -123,6 +119,7 @@ private:
     };
 
     void start_lane(const Lane& lane);
+    void move_clock(int64_t ts, std::span<const uint8_t> rest);
     bool run_lane(const Lane& lane, size_t target);
     template <bool kBare>
     void run_plain(const Lane& lane, size_t target);
@@ -169,11 +166,10 @@ private:
     int64_t last_instant_ts_ = -1;
     int64_t instants_at_once_ = 0;
 
-    uint32_t sequence_ = 0;
-    uint32_t lanes_a_sequence_ = 1;
-    uint32_t first_sequence_ = kFirstSequence;
-    uint8_t end_tail_[16] = {};
-    size_t end_tail_size_ = 0;
+    int64_t origin_ = 0;
+    bool is_part_ = false;
+    uint32_t turn_ = 0;  // since the sequence started afresh the last time; from 1
+    uint32_t lanes_a_turn_ = 1;
 
     const Argument* word_ = nullptr;  // an argument whose few texts have tails of their own: a slice's flags, say
     size_t tails_a_name_ = 1;         // without it, then with each of its texts

@@ -17,9 +17,7 @@ _NO_ROWS = np.empty(0, np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
 
 
-def drawn_events(
-    trace: Trace, drawing: Drawing, findings: Table | None
-) -> tuple[core.PerfettoEvents, core.PerfettoEvents]:
+def drawn_events(trace: Trace, drawing: Drawing) -> tuple[core.PerfettoEvents, core.PerfettoEvents]:
     """Return the spans and the points of a drawing with all that goes with them, as the native writers read them."""
     placed, points = drawing.placement, drawing.points
     flows = drawing.span_flows
@@ -40,8 +38,8 @@ def drawn_events(
     _facts(trace.slices).attach(slices)
     _Arguments(len(trace.slices), len(trace.gaps), _declared(trace.gaps, ("lost_count", "first_offset"))).attach(slices)
     _facts(trace.instants).attach(instants)
-    if findings is not None:
-        columns = _declared(findings, ("severity", "detail", "count"))
+    if drawing.finding_table is not None:
+        columns = _declared(drawing.finding_table, ("severity", "detail", "count"))
         _Arguments(drawing.instants, drawing.findings, columns).attach(instants)
     for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
         for detail in trace.details.values():

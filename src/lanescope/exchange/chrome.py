@@ -45,7 +45,7 @@ class WriteReport:
         gaps: gaps, written as slices.
         instants: instants of the trace.
         samples: counter samples.
-        findings: findings, written as instants.
+        findings: findings with a time, written as instants.
         flows: flows that a reader draws.
         flows_undrawn: flows that the format cannot express: the effect is over before its cause begins.
         rows: threads that hold anything.
@@ -90,7 +90,7 @@ def write(
     with opened(out) as file, _sink(file, compress=compress) as sink:
         sink.write(_head(whole, lost, base))
         sink.write(b",\n".join(_descriptors(whole, drawing)))
-        encoder = _encoder(whole, drawing, findings, base)
+        encoder = _encoder(whole, drawing, base)
         try:
             while block := encoder.fill(BLOCK):
                 sink.write(block)
@@ -253,8 +253,8 @@ def _metadata(kind: str, process: int, thread: int, **arguments: Any) -> bytes:
     ).encode()
 
 
-def _encoder(trace: Trace, drawing: Drawing, findings: Table | None, base: int) -> core.ChromeEncoder:
-    spans, points = drawn_events(trace, drawing, findings)
+def _encoder(trace: Trace, drawing: Drawing, base: int) -> core.ChromeEncoder:
+    spans, points = drawn_events(trace, drawing)
     threads = _threads(trace, drawing)
     lanes, order = drawing.lanes, drawing.lanes.file_order
     kinds = trace.flows.column("kind")

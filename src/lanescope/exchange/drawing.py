@@ -158,11 +158,12 @@ class Drawing:
     """A trace laid out.
 
     Attributes:
-        tracks: how many tracks there are; ``extra_track`` is one more, for findings without a place.
+        tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
         extra_track: whether anything lies on it.
         names, categories: texts of all events.
         spans: slices, then gaps; ``span_name``, ``span_category`` (empty when none has one) int32 [spans].
         points: instants, then findings, then ends of flows; ``instants`` and ``findings`` count the first two.
+        finding_table: the findings that are drawn: those with a time.
         placement: rows of the spans.
         points_in_time, samples_in_time: points and counter samples by track and time.
         lanes: the rows.
@@ -170,8 +171,7 @@ class Drawing:
         flows_drawn: how many flows can be drawn.
     """
 
-    def __init__(self, trace: Trace, findings: Table | None, salt: int, start: int | None = None) -> None:
-        self._start = start  # the first time that is drawn, where spans are drawn elsewhere
+    def __init__(self, trace: Trace, findings: Table | None, salt: int) -> None:
         self.tracks = len(trace.tracks)
         self._track_ids = trace.tracks["id"]
         self._is_counter = trace.tracks["kind"] == "counter"
@@ -183,10 +183,13 @@ class Drawing:
         self.placement = place_intervals(self.spans, trace.tracks)
         self._require(np.flatnonzero(self.placement.rows), "slices and gaps", counter=False)
 
-        self.instants, self.findings = len(trace.instants), 0 if findings is None else len(findings)
+        # What has no time is no event: of a loss the gap is drawn, and a finding about it where the gap is.
+        drawn = None if findings is None else findings.take(np.flatnonzero(findings.valid("ts")))
+        self.finding_table = drawn
+        self.instants, self.findings = len(trace.instants), 0 if drawn is None else len(drawn)
         parts = [self._instants(trace.instants)]
-        if findings is not None:
-            parts.append(self._findings(findings))
+        if drawn is not None:
+            parts.append(self._findings(drawn))
         source, destination, ends = self._flow_ends(trace)
         parts.append(ends)
         self.points = Points(
@@ -212,6 +215,17 @@ class Drawing:
         if len(track) and (track.min() < 0 or bool((self._is_counter[track] != counter).any())):
             where = "something that is not a counter" if counter else "a counter"
             raise InternalError(f"{what} lie on no track or on {where}")
+
+    def start(self) -> int | None:
+        """Return the first time at which anything is drawn, at least 0; None when nothing is."""
+        ranges = self.lanes.ranges
+        times = (self.placement.begin, self.points_in_time.ts, self.samples_in_time.ts)
+        firsts = []
+        for column, ts in zip((0, 2, 4), times, strict=True):
+            begin = ranges[:, column][ranges[:, column] < ranges[:, column + 1]]
+            if len(begin):
+                firsts.append(int(ts[begin].min()))
+        return max(min(firsts), 0) if firsts else None
 
     # --- what is drawn ----------------------------------------------------------------------------------------
 
@@ -240,16 +254,13 @@ class Drawing:
     def _findings(self, findings: Table) -> Points:
         count = len(findings)
         track = np.where(findings.valid("track_id"), rows_of(self._track_ids, findings["track_id"]), -1)
-        known = findings.valid("ts")
-        placed = (track >= 0) & known
+        placed = track >= 0
         placed[placed] = ~self._is_counter[track[placed]]
-        start = int(self.spans.begin.min()) if len(self.spans) else 0
-        start = start if self._start is None else self._start
         titles = Dictionary()
         codes = titles.codes(f"{code} {title}" for code, title in zip(findings["code"], findings["title"], strict=True))
         return Points(
             np.where(placed, track, self.tracks),
-            np.where(known, findings["ts"], start),
+            findings["ts"],
             self.names.codes(Column.array(codes, dictionary=titles)),
             self.categories.same(FINDING, count),
         )

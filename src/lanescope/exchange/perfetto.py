@@ -59,6 +59,8 @@ _MOST_PARTS = 2
 #: Rows that are no tracks of the trace are called from here on, in a file of parts.
 _FURTHER_ROWS = 1 << 31
 
+#: BOOTTIME, the clock that readers fall back to.
+_TRACE_CLOCK = 6
 _MERGE_NOT, _MERGE_BY_KEY = 2, 3
 _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
@@ -77,7 +79,7 @@ class WriteReport:
         gaps: gaps, drawn as slices.
         instants: instants of the trace.
         samples: counter samples.
-        findings: findings, drawn as instants.
+        findings: findings with a time, drawn as instants.
         flows: flows that the viewer draws.
         flows_undrawn: flows that the format cannot express: the effect comes before its cause begins.
         rows: rows that hold anything; a lane without overlap is one.
@@ -116,8 +118,8 @@ def write(
         out: a path, written under a temporary name and renamed; or a binary file object.
         compress: zlib packets inside the file, which every version of the viewer reads.
         findings: judgements to draw as instants: a table with the columns ``code``, ``title``, ``severity``,
-            ``detail``, ``count``, ``track_id`` and ``ts``; those without a lane or a time go to a track of their own.
-            Or what returns the table, called when the last batch has come.
+            ``detail``, ``count``, ``track_id`` and ``ts``; those without a lane go to a track of their own, those
+            without a time are not drawn. Or what returns the table, called when the last batch has come.
         in_parts: write each batch as it comes and let go of it, which is faster and takes no more memory for a longer
             capture. Readers see the same events on the same tracks; the bytes differ, and what would have gone below a
             slice of an earlier batch that goes on goes to a further row. Flows must stay within a batch.
@@ -143,7 +145,10 @@ def write(
         descriptors = _descriptors(whole, _Rows(lanes.track, lanes.row, uuids, drawing.extra_track), salt)
         for packets in _blocks(descriptors, lost):
             sink.write(packets)
-        for block in _filled(_encoder(whole, drawing, table, uuids)):
+        origin = drawing.start()
+        if origin is not None:
+            sink.write(_snapshot(origin))
+        for block in _filled(_encoder(whole, drawing, uuids, origin=origin or 0)):
             sink.write(block)
         return _report(
             sink,
@@ -324,7 +329,7 @@ class _Places:
 
 
 class _Parts:
-    """Writes every batch on packet sequences of its own, then the descriptors of all tracks.
+    """Writes the events of every batch, then the descriptors of all tracks.
 
     Batches are laid out and compressed side by side, also while the next ones are decoded, and written in their order.
     The packets do not depend on the number of threads.
@@ -333,12 +338,11 @@ class _Parts:
     def __init__(self, sink: _Sink) -> None:
         self._sink = sink
         self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") if _CORES > 1 else None
-        self._drawn: deque[tuple[Trace, Table | None, Future[Drawing]]] = deque()
+        self._drawn: deque[tuple[Trace, Future[Drawing]]] = deque()
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._places: _Places | None = None
         self._salt = 0
-        self._sequence: int | None = None
-        self._start: int | None = None
+        self._origin: int | None = None
         self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
 
     def __enter__(self) -> _Parts:
@@ -363,7 +367,7 @@ class _Parts:
         if table is not None and len(table):
             bare = Trace(last.time, {name: getattr(last, name) for name in SHARED})
             self._draw(bare, table)
-            extra_track = self._drawn[-1][2].result().extra_track
+            extra_track = self._drawn[-1][1].result().extra_track
             self._encode(keep=0)
         while self._encoded:
             self._put()
@@ -381,23 +385,19 @@ class _Parts:
         if self._places is None:
             self._salt = _salt(part)
             self._places = _Places(self._salt)
-        self._drawn.append((part, table, self._submit(Drawing, part, table, self._salt, self._start)))
+        self._drawn.append((part, self._submit(Drawing, part, table, self._salt)))
         self._encode(keep=1)
 
     def _encode(self, *, keep: int) -> None:
         """Begin to encode what is laid out, all but the last few; write what is done."""
         while len(self._drawn) > keep:
-            part, table, drawn = self._drawn.popleft()
+            part, drawn = self._drawn.popleft()
             drawing = drawn.result()
             assert self._places is not None
-            if len(drawing.spans):
-                first = int(drawing.spans.begin.min())
-                self._start = first if self._start is None else min(self._start, first)
-            first_sequence = core.PerfettoEncoder.FIRST_SEQUENCE if self._sequence is None else self._sequence
-            self._sequence = first_sequence + core.PerfettoEncoder.sequences(len(drawing.lanes.track), is_part=True)
-            encoder = _encoder(
-                part, drawing, table, self._places.of(drawing), is_part=True, first_sequence=first_sequence
-            )
+            if self._origin is None and (origin := drawing.start()) is not None:
+                self._origin = origin
+                self._sink.write(_snapshot(origin))
+            encoder = _encoder(part, drawing, self._places.of(drawing), is_part=True, origin=self._origin or 0)
             self._count(part, drawing)
             if self._sink.compress:
                 self._encoded.append(self._submit(_compressed_blocks, encoder))
@@ -488,6 +488,16 @@ def _blocks(descriptors: Iterable[bytes], lost: int) -> Iterator[bytes]:
         yield bytes(block)
 
 
+def _snapshot(origin: int) -> bytes:
+    """Return the packet that begins the sequence of the events: its clock, which counts on from packet to packet.
+
+    There is one for all lanes, as the viewer marks each snapshot on a track of its own.
+    """
+    clock = _message((1, core.PerfettoEncoder.CLOCK), (2, origin), (3, 1))
+    readings = _message((1, clock), (1, _message((1, _TRACE_CLOCK), (2, origin))))
+    return _message((1, _message((10, core.PerfettoEncoder.SEQUENCE), (13, 1), (87, 1), (6, readings))))
+
+
 def _salt(trace: Trace) -> int:
     """Return what is added to ids, so that files of different captures can be opened as one timeline; 0 or >= 2^32."""
     if not len(trace.inputs):
@@ -572,11 +582,9 @@ def _ranks(sort_key: Int64, parents: Int64) -> Int64:
 # --- events: the native encoder writes them ------------------------------------------------------------------------
 
 
-def _encoder(
-    trace: Trace, drawing: Drawing, findings: Table | None, uuids: Int64, **options: Any
-) -> core.PerfettoEncoder:
+def _encoder(trace: Trace, drawing: Drawing, uuids: Int64, **options: Any) -> core.PerfettoEncoder:
     lanes = drawing.lanes
-    slices, instants = drawn_events(trace, drawing, findings)
+    slices, instants = drawn_events(trace, drawing)
     return core.PerfettoEncoder(
         slices,
         instants,

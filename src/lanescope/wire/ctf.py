@@ -105,8 +105,10 @@ class Description:
 _TOKEN = re.compile(
     r"""\s+|/\*.*?\*/|//[^\n]*|(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>0[xX][0-9a-fA-F]+|\d+)
     |(?P<word>[A-Za-z_]\w*)|(?P<mark>:=|\.\.\.|[{}\[\]();:=,.<>+-])""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
+#: What may stand after a backslash in a text.
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 
 def describe(text: bytes) -> Description:
@@ -251,7 +253,7 @@ class _Parser:
                 structs[name] = self._members()
             else:
                 self._expect("=")
-                values[name] = self._value()
+                _set(values, name, self._value())
             self._expect(";")
         self._expect("}")
         if what != "event":
@@ -277,7 +279,7 @@ class _Parser:
         if token == "-":
             return -_integer(self._next())
         if token[0] == '"':
-            return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
+            return _unescaped(token)
         if token[0].isdigit():
             return _integer(token)
         name = token
@@ -299,6 +301,8 @@ class _Parser:
             if len(found) > _MOST_FIELDS:
                 raise CtfError(f"there are more than {_MOST_FIELDS} fields in a structure")
         self._expect("}")
+        if len({item.name for item in found}) < len(found):
+            raise CtfError("two fields of a structure have one name")
         self._align()
         return tuple(found)
 
@@ -345,7 +349,7 @@ class _Parser:
         while self._peek() != "}":
             name = self._dotted()
             self._expect("=")
-            values[name] = self._value()
+            _set(values, name, self._value())
             self._expect(";")
         self._expect("}")
         return values
@@ -379,12 +383,29 @@ class _Parser:
                 if not isinstance(given, int) or self._peek() == "...":
                     raise CtfError("an enumeration has ranges")
                 value = given
-            labels.setdefault(value, token[1:-1] if token[0] == '"' else token)
+            labels.setdefault(value, _unescaped(token) if token[0] == '"' else token)
             value += 1
             if self._peek() != "}":
                 self._expect(",")
         self._expect("}")
         return Field("", INTEGER, base.size, base.signed, labels)
+
+
+def _set(values: dict[str, str | int], name: str, value: str | int) -> None:
+    if name in values:
+        raise CtfError(f"{name} is said twice")
+    values[name] = value
+
+
+def _unescaped(token: str) -> str:
+    """Return the text of a token in quotes."""
+
+    def character(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise CtfError(f"{match[0]!r} is not understood")
+        return _ESCAPES[match[1]]
+
+    return re.sub(r"\\(.)", character, token[1:-1], flags=re.DOTALL)
 
 
 def _integer(token: str) -> int:

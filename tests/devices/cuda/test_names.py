@@ -76,8 +76,10 @@ def test_name_of_the_capture_is_no_pattern():
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"3", b"[1, 2]", b'{"a": "b"}', b"\xff\xfe", b"[" * 100_000, b'["' + b"x" * (1 << 20) + b'"]']
-)
+    "text",
+    [b"", b"{", b"3", b"[1, 2]", b'{"a": "b"}', b'{"a": 1, "b": 1}', b'{"1": "a", "01": "b"}', b"\xff\xfe",
+     b"[" * 100_000, b'["' + b"x" * (1 << 20) + b'"]'],
+)  # fmt: skip
 def test_bad_neighbour_is_counted_and_not_used(text):
     trace = decode(WORDS, beside={"run.events.json": text})
     assert stats(trace) == {"cuda_bad_names": 1}
@@ -95,7 +97,15 @@ def test_bad_file_that_was_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"events": 3}, {"events": [1, 2]}, {"groups": 3}, {"groups": {"a": "b"}}, {"events": b"load"}]
+    "options",
+    [
+        {"events": 3},
+        {"events": [1, 2]},
+        {"groups": 3},
+        {"groups": {"a": "b"}},
+        {"events": b"load"},
+        {"events": {"a": 1, "b": 1}},
+    ],
 )
 def test_values_that_are_no_names(options):
     with pytest.raises(UsageError, match=f"option {next(iter(options))}"):

@@ -117,7 +117,8 @@ def test_memory_calls_make_traffic(tmp_path) -> None:
 def test_numbers_of_devices(tmp_path) -> None:
     """Of a sub-device its own number, then its root's: the names of the fields suggest the opposite."""
     script = Script(step=10_000_000).device(0xD0)
-    about = {"timerResolution": 80, "uuid": "01000000-0000-0000-0200-000000000000", "subdeviceId": 1}
+    about = {"timerResolution": 80, "timestampValidBits": 64, "kernelTimestampValidBits": 32, "subdeviceId": 1}
+    about["uuid"] = "01000000-0000-0000-0200-000000000000"
     script.record("lttng_ust_ze_properties:subdevice", hDevice=0xD0, hSubDevice=0xD1, pDeviceProperties_val=about)
     script.immediate(1, 0xD0).immediate(2, 0xD1)
     script.append("Barrier", 0x4, cl=1).result(0x4, 0, 10).append("Barrier", 0x5, cl=2).result(0x5, 0, 10)

@@ -57,7 +57,7 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
         ignore: codes to leave out.
 
     Returns:
-        The findings, the worst first, then by code, lane and time: one per rule and lane, or per stat or input.
+        The findings, the worst first, then by code, lane and time: one per rule and lane, clock, stat or input.
 
     Raises:
         UsageError: a choice fits no rule.

@@ -17,7 +17,7 @@ _WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "erro
 def _stats(subject: Subject, ending: str) -> Iterator[Hit]:
     for row in subject.trace.stats.rows():
         if row["name"].endswith(ending):
-            yield stat_hit(row, _WEIGHTS[row["severity"]])
+            yield stat_hit(subject, row, _WEIGHTS[row["severity"]])
 
 
 def _unmatched(subject: Subject) -> Iterator[Hit]:

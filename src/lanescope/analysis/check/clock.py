@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from lanescope.analysis.check.model import Hit, Rule, Subject
-from lanescope.analysis.intervals import Ints, firsts, highest_before, order, union
+from lanescope.analysis.intervals import Intervals, Ints, bounds, covered, firsts, highest_before, order
 from lanescope.trace import Flag
 
 #: From this share of a lane's busy time on, slices below the resolution make its totals doubtful.
@@ -51,16 +51,57 @@ def _ambiguous(subject: Subject) -> Iterator[Hit]:
 
 
 def _below_resolution(subject: Subject) -> Iterator[Hit]:
-    _, begin, end = subject.extents
+    """Short slices by clock, at the lane of which they make up the largest share."""
+    rows = subject.flagged("slices", Flag.BELOW_RESOLUTION)
+    if not len(rows):
+        return
+    track, begin, end = subject.extents.take(rows)
+    lanes, lane, counts = np.unique(track, return_inverse=True, return_counts=True)
+    short = covered(Intervals(lane, begin, end), len(lanes))
+    is_known = (lanes >= 0) & (lanes < len(subject.covered))
+    busy = np.zeros(len(lanes), np.int64)
+    busy[is_known] = subject.covered[lanes[is_known]]
+    share = np.divide(short, busy, out=np.zeros(len(lanes)), where=busy > 0)
+    clock = np.array([_clock(subject, one) for one in lanes.tolist()], np.int64)
+    by_clock = np.lexsort((rows, begin, clock[lane]))
+    worst_first = np.lexsort((-counts, -share, clock))
+    row_edges, lane_edges = bounds(clock[lane][by_clock]), bounds(clock[worst_first])
+    hits = []
+    for (first, last), (first_lane, last_lane) in zip(pairwise(row_edges), pairwise(lane_edges), strict=True):
+        mine, worst = by_clock[first:last], int(worst_first[first_lane])
+        longest = int((end[mine] - begin[mine]).max())
+        detail = f"none longer than {longest} {subject.trace.time.time_unit}"
+        if (many := last_lane - first_lane) > 1:
+            which = int(clock[worst])
+            name = f" of {subject.trace.clocks['name'][which]}" if which >= 0 else ""
+            detail += (
+                f"; on {many} lanes{name}, worst here: {counts[worst]}, {share[worst]:.2%} of the lane's busy time"
+            )
+        hit = Hit(
+            detail=detail,
+            rows=rows[mine],
+            severity="warning" if share[worst] >= DOUBTFUL_SHARE else None,
+            track_id=int(lanes[worst]),
+            ts=int(begin[mine[lane[mine] == worst][0]]),
+        )
+        hits.append((worst, hit))
+    yield from (hit for _, hit in sorted(hits, key=lambda one: one[0]))
 
-    def detail(ids: Ints) -> str:
-        return f"none longer than {int((end[ids] - begin[ids]).max())} {subject.trace.time.time_unit}"
 
-    for hit in subject.hits("slices", subject.flagged("slices", Flag.BELOW_RESOLUTION), detail):
-        short = union(subject.extents.take(hit.rows))
-        lane = subject.covered[hit.track_id] if hit.track_id in range(len(subject.covered)) else 0
-        doubtful = lane and int((short.end - short.begin).sum()) >= DOUBTFUL_SHARE * lane
-        yield replace(hit, severity="warning") if doubtful else hit
+def _clock(subject: Subject, track: int) -> int:
+    """Return the clock of a track, or of the nearest group above it that has one.
+
+    Without any it is a negative number, the same for all tracks of a device.
+    """
+    if not 0 <= track < len(subject.tree):
+        return -1
+    tracks, clocks = subject.trace.tracks, len(subject.trace.clocks)
+    has_clock = tracks.valid("clock_id")
+    chain = subject.tree.ancestors(track)
+    for step in reversed(chain):
+        if has_clock[step] and 0 <= tracks["clock_id"][step] < clocks:
+            return int(tracks["clock_id"][step])
+    return -2 - chain[0]
 
 
 def _suspect(subject: Subject) -> Iterator[Hit]:
@@ -76,7 +117,8 @@ def _suspect(subject: Subject) -> Iterator[Hit]:
             mine = np.sort(wrong[anchors["clock_id"][wrong] == which])
             names = subject.trace.clocks["name"]
             name = names[which] if 0 <= which < len(names) else f"clock {which}"
-            yield Hit(detail=f"anchors of {name} run backwards", table="anchors", rows=mine)
+            detail = f"anchors of {name} run backwards"
+            yield Hit(detail=detail, table="anchors", rows=mine, ts=int(anchors["ts"][mine].min()))
 
 
 RULES = (
@@ -103,8 +145,9 @@ RULES = (
         "LS303",
         "slices below the clock's resolution",
         "notice",
-        "These slices are shorter than two steps of their clock, so each may be twice as long as shown, or half. A "
-        "warning where they make up a tenth or more of their lane's busy time.",
+        "These slices are shorter than two steps of their clock, so each may be twice as long as shown, or half. One "
+        "finding for each clock, placed at the lane where they make up the largest share of the busy time; a warning "
+        "where that is a tenth or more.",
         "Use their count and their sum over many, not single lengths. Use a finer clock where the device has one.",
         _below_resolution,
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.check import attribution, causality, clock, file, lane
 from lanescope.analysis.check.model import SEVERITIES, Evidence, Finding, Hit, Place, Rule, Subject
-from lanescope.analysis.intervals import Intervals, Ints, covered
+from lanescope.analysis.intervals import Intervals, Ints, union
 from lanescope.errors import UsageError
 
 #: All rules, by code.
@@ -46,14 +46,14 @@ def examine(subject: Subject, chosen: Sequence[Rule]) -> list[Finding]:
 def _examine(subject: Subject, rule: Rule) -> list[Finding]:
     hits = list(rule.function(subject))
     inputs = subject.trace.inputs["path"]
-    times = _affected(subject, hits)
+    times, times_of_lane = _affected(subject, hits)
     lanes = subject.covered
     total = int(lanes.sum())
     found = []
-    for hit, time in zip(hits, times.tolist(), strict=True):
+    for hit, time, time_here in zip(hits, times.tolist(), times_of_lane.tolist(), strict=True):
         is_time = hit.table == "slices"
         lane_time = int(lanes[hit.track_id]) if hit.track_id is not None and 0 <= hit.track_id < len(lanes) else 0
-        share_of_lane = time / lane_time if is_time and lane_time else None
+        share_of_lane = time_here / lane_time if is_time and lane_time else None
         found.append(
             Finding(
                 code=rule.code,
@@ -78,12 +78,22 @@ def _examine(subject: Subject, rule: Rule) -> list[Finding]:
     return found
 
 
-def _affected(subject: Subject, hits: Sequence[Hit]) -> Ints:
-    """Return the time that each hit's slices cover, int64 [hits]; 0 without slices."""
+def _affected(subject: Subject, hits: Sequence[Hit]) -> tuple[Ints, Ints]:
+    """Return the time that each hit's slices cover, lane by lane, and that on the hit's own lane; int64 [hits].
+
+    0 without slices.
+    """
+    times, times_of_lane = np.zeros((2, len(hits)), np.int64)
     mine = [(number, hit.rows) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
-    if not mine:
-        return np.zeros(len(hits), np.int64)
-    rows = np.concatenate([rows for _, rows in mine])
-    _, begin, end = subject.extents.take(rows)
-    number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
-    return covered(Intervals(number, begin, end), len(hits))
+    if mine:
+        lane, begin, end = subject.extents.take(np.concatenate([rows for _, rows in mine]))
+        number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
+        first = int(lane.min())
+        lanes = int(lane.max()) - first + 1
+        both, begin, end = union(Intervals(number * lanes + (lane - first), begin, end))
+        number, lane = both // lanes, both % lanes + first
+        own = np.array([-1 if hit.track_id is None else hit.track_id for hit in hits])
+        np.add.at(times, number, end - begin)
+        is_own = lane == own[number]
+        np.add.at(times_of_lane, number[is_own], (end - begin)[is_own])
+    return times, times_of_lane

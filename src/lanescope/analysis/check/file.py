@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -31,28 +32,31 @@ def _loss(subject: Subject) -> Iterator[Hit]:
             )
     for row in subject.trace.stats.rows():
         if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE, DEGRADED)):
-            yield stat_hit(row, "error" if row["severity"] == "error" else None)
+            yield stat_hit(subject, row, "error" if row["severity"] == "error" else None)
 
 
-def stat_hit(row: dict[str, object], severity: str | None) -> Hit:
-    """Return the hit that reports a row of ``stats``."""
+def stat_hit(subject: Subject, row: dict[str, Any], severity: str | None) -> Hit:
+    """Return the hit that reports a row of ``stats``; where the stat has no time, at the gap that it made."""
+    track, ts = row["track_id"], row["first_ts"]
+    if ts is None:
+        track, ts = _gap(subject, row) or (track, ts)
     return Hit(
         detail=str(row["name"]),
         table="stats",
         rows=np.array([row["id"]], np.int64),
-        count=row["count"],  # type: ignore[arg-type]
+        count=row["count"],
         severity=severity,
-        track_id=row["track_id"],  # type: ignore[arg-type]
-        ts=row["first_ts"],  # type: ignore[arg-type]
-        input_id=row["input_id"],  # type: ignore[arg-type]
-        offset=row["first_offset"],  # type: ignore[arg-type]
+        track_id=track,
+        ts=ts,
+        input_id=row["input_id"],
+        offset=row["first_offset"],
     )
 
 
 def _named(subject: Subject, *endings: str) -> Iterator[Hit]:
     for row in subject.trace.stats.rows():
         if row["name"].endswith(endings):
-            yield stat_hit(row, None)
+            yield stat_hit(subject, row, None)
 
 
 def _nothing(subject: Subject) -> Iterator[Hit]:
@@ -65,6 +69,28 @@ def _perhaps(subject: Subject) -> Iterator[Hit]:
 
 def _stale(subject: Subject) -> Iterator[Hit]:
     yield from _named(subject, *STALE)
+
+
+def _gap(subject: Subject, stat: dict[str, Any]) -> tuple[int, int] | None:
+    """Return lane and begin of the first gap at the byte where a stat was first noted; None if there is none."""
+    gaps = subject.trace.gaps
+    if stat["first_offset"] is None or stat["input_id"] is None or not len(gaps):
+        return None
+    is_there = gaps.valid("first_offset") & (gaps["first_offset"] == stat["first_offset"])
+    is_there &= gaps.valid("input_id") & (gaps["input_id"] == stat["input_id"])
+    found = np.flatnonzero(is_there)
+    if stat["track_id"] is not None:
+        tracks = gaps["track_id"][found].tolist()
+        found = found[[_is_below(subject, track, stat["track_id"]) for track in tracks]]
+    if not len(found):
+        return None
+    first = found[np.lexsort((gaps["track_id"][found], gaps["ts"][found]))[0]]
+    return int(gaps["track_id"][first]), int(gaps["ts"][first])
+
+
+def _is_below(subject: Subject, track: int, group: int) -> bool:
+    """Tell whether a track is the group or stands below it."""
+    return 0 <= track < len(subject.tree) and group in subject.tree.ancestors(track)
 
 
 RULES = (

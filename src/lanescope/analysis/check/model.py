@@ -56,11 +56,11 @@ class Hit:
     Attributes:
         detail: one line, what exactly is wrong here; empty where the rule's title says it all.
         table: the table whose rows are the evidence.
-        rows: their ids, int64 [n], all of them; slices of one hit lie on one lane.
+        rows: their ids, int64 [n], all of them.
         count: how many faults; None: as many as rows.
         severity: where it differs from the rule's.
-        track_id: lane concerned.
-        ts: the earliest time concerned.
+        track_id: lane concerned; the worst of several.
+        ts: the earliest time concerned, on that lane if there is one.
         input_id: input concerned.
         offset: byte offset of the first fault in that input.
     """
@@ -128,7 +128,7 @@ class Finding:
         count: how many faults.
         share_affected: time that the evidence covers, as a share of the time that all slices of the trace cover; None
             where the evidence is no slices.
-        share_of_lane: the same, as a share of the time that the slices of its lane cover.
+        share_of_lane: time that the evidence on the lane of ``place`` covers, as a share of what all slices there do.
         evidence: the rows.
         advice: what to do.
     """

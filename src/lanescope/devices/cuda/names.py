@@ -44,7 +44,7 @@ def names_from(value: Any) -> Names:
         value: a sequence of names; a mapping of numbers to names or of names to numbers; an ``Enum`` class.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is none of these, or gives two names to one number.
 
     Example:
         >>> names_from(["load", "compute"]) == names_from({"0": "load", "1": "compute"}) == {0: "load", 1: "compute"}
@@ -58,7 +58,10 @@ def names_from(value: Any) -> Names:
             pairs = [(number, name) for name, number in pairs]
         if not all(_is_number(number) and isinstance(name, str) for number, name in pairs):
             raise ValueError("names must be mapped to numbers, or numbers to names")
-        return {int(number): name for number, name in pairs}
+        names = {int(number): name for number, name in pairs}
+        if len(names) < len(pairs):
+            raise ValueError("two names have one number")
+        return names
     if isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(isinstance(n, str) for n in value):
         return {number: name for number, name in enumerate(value) if name}
     raise ValueError("names must be a list, or a mapping between names and numbers")

@@ -136,7 +136,7 @@ def is_thapi_test(capture: Capture) -> bool:
         return False
     head = capture.main.head()
     starts = [layout.RECORD_START.match(line) for line in head.data.split(b"\n")]
-    return all(int(start[4].ljust(9, b"0")) % _MS == 0 for start in starts if start is not None)
+    return all(int(start[2].ljust(9, b"0")) % _MS == 0 for start in starts if start is not None)
 
 
 def _day(date: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from lanescope.devices.levelzero.calls import match
 from lanescope.devices.levelzero.events import Events
 
 _DAY_NS = 86_400 * layout.NS_PER_SECOND
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def encode(events: Events) -> bytes:
@@ -112,7 +114,7 @@ def _hex(value: int) -> str:
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f'"{_CONTROL.sub(lambda match: f"{chr(92)}x{ord(match[0]):02x}", escaped)}"'
 
 
 def _list(values: list[int]) -> str:

@@ -98,7 +98,7 @@ class LevelZero(Family):
             start = layout.RECORD_START.match(line)
             if start is not None:
                 seen += 1
-                wanted += start[8] in providers
+                wanted += start[4] in providers
             elif line.strip() and not line.startswith((b"#", b" ", b"}")):
                 other += 1
         if not wanted:

@@ -48,12 +48,15 @@ THAPI_SHRINK = 1_000_000
 #: Number of the Level Zero backend in interval records.
 BACKEND = 1
 
-#: Beginning of a record: time of day, host, process, thread, event. Source: the published test files.
+#: Beginning of a record: time of day, fraction of a second; host, process and thread; provider and event.
+#: Source: the published test files.
 RECORD_START = re.compile(
-    rb"(\d\d):(\d\d):(\d\d)\.(\d{1,9}) - (\S{1,255}) - vpid: (\d{1,10}), vtid: (\d{1,10}) - "
+    rb"(\d\d:\d\d:\d\d)\.(\d{1,9}) - (\S{1,255} - vpid: \d{1,10}, vtid: \d{1,10}) - "
     rb"(\w{1,128}):(\w{1,255}): (.*)",
     re.DOTALL,
 )
+#: Processes and threads are numbered by a 32-bit integer, from 0.
+MOST_PID = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)

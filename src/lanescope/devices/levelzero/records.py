@@ -9,19 +9,21 @@ from typing import Any
 
 from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.events import Rows
-from lanescope.devices.levelzero.fields import Fields, parse
+from lanescope.devices.levelzero.fields import BadField, Fields, byte, check, parse
 
 #: Position in the stream, time, thread: how rows of most tables begin.
 Stamp = tuple[int, int, int]
-#: Takes one record of a kind.
+#: Takes one record of a kind, or raises BadField before it has added anything.
 Handler = Callable[["Recorder", Stamp, bytes], None]
+#: How many payloads of exits are remembered for each function.
+_MOST_PLAIN = 1000
 #: How many calls of a thread are remembered while they are under way; the oldest is given up beyond that.
 _DEEPEST = 256
 
 
 @dataclass(slots=True)
 class BadRun:
-    """Lines without a record in between.
+    """Lines that are lost, without a record in between.
 
     Attributes:
         offset: byte offset of the first.
@@ -43,7 +45,7 @@ class TextReport:
     Attributes:
         size: bytes read.
         filler: bytes of comments, blank lines and records of other providers.
-        lost: bytes of lines that are no records.
+        lost: bytes of lines that are no records, or have fields that cannot be read.
         bad_runs: where those lines are; the last one grows when there are too many.
         notes: how often what was noticed, by name of the stat.
         offsets: byte offset of the first of each.
@@ -68,15 +70,10 @@ class Recorder:
     Args:
         rows: rows by table.
         processes: process of each thread; grows.
-        report: what is noticed.
-
-    Attributes:
-        offset: byte offset of the record that is being read.
     """
 
-    def __init__(self, rows: Mapping[str, Rows], processes: list[int], report: TextReport) -> None:
-        self.rows, self.processes, self.report = rows, processes, report
-        self.offset = 0
+    def __init__(self, rows: Mapping[str, Rows], processes: list[int]) -> None:
+        self.rows, self.processes = rows, processes
         self._calls: dict[int, list[tuple[str, Stamp, Any]]] = {}
         self.globals: dict[tuple[int, int], list[int]] = {}
         self.memory_types: dict[int, str] = {}
@@ -93,11 +90,12 @@ class Recorder:
         return self.rows[table].dictionary(column).code(text)
 
     def fields(self, payload: bytes) -> Fields:
-        """Return the fields of the record."""
-        return Fields(parse(payload), self._complain)
+        """Return the fields of the record.
 
-    def _complain(self) -> None:
-        self.report.note("levelzero_bad_field", self.offset)
+        Raises:
+            BadField: something in it is no field.
+        """
+        return Fields(parse(payload))
 
     def entered(self, function: str, stamp: Stamp, value: Any) -> None:
         """Remember what a function was given until it returns."""
@@ -106,15 +104,20 @@ class Recorder:
         if len(calls) > _DEEPEST:
             del calls[0]
 
-    def left(self, function: str, thread: int) -> tuple[Stamp, Any] | None:
+    def open_call(self, function: str, thread: int) -> tuple[Stamp, Any] | None:
         """Return when the innermost open call of a function began and what it was given, None if there is none."""
+        for name, stamp, value in reversed(self._calls.get(thread, ())):
+            if name == function:
+                return stamp, value
+        return None
+
+    def left(self, function: str, thread: int) -> None:
+        """Forget the innermost open call of a function, and what it called."""
         calls = self._calls.get(thread, [])
         for place in range(len(calls) - 1, -1, -1):
             if calls[place][0] == function:
-                _, stamp, value = calls[place]
                 del calls[place:]
-                return stamp, value
-        return None
+                return
 
     def executed(self, stamp: Stamp, value: tuple[int, list[int]], exit_ts: int | None) -> None:
         """Add the executions of lists by one call."""
@@ -158,6 +161,10 @@ def handler_of(provider: str, event: str) -> Handler | None:
     return _HANDLERS.get(f"{provider}:{event}")
 
 
+#: Most entries and exits by far.
+_NO_FIELDS = (b"{ }", b"{  }")
+
+
 def _entry_handler(function: str) -> Handler:
     is_append = function in layout.APPENDS
     kind = layout.APPENDS.get(function, layout.OTHER)
@@ -165,22 +172,27 @@ def _entry_handler(function: str) -> Handler:
     remember = _ENTRIES.get(function)
 
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-        code = reader.code("calls", "function", function)
         # Without its parameters an entry says nothing of the operation; a recorder that numbers them says it elsewhere.
         appended = (is_append or b"hSignalEvent: " in payload) and b"hCommandList: " in payload
         size = None
-        if b": " in payload and (appended or touches_memory or remember is not None):
+        if b": " not in payload:
+            if payload not in _NO_FIELDS:
+                check(payload)
+        elif appended or touches_memory or remember is not None:
             fields = reader.fields(payload)
+            value = None if remember is None else remember(fields)
             if appended:
                 _append(reader, stamp, function, kind, fields)
-            elif touches_memory and "size" in fields:
-                size = fields.integer("size")
+            elif touches_memory:
+                size = fields.optional("size")
+            if function == "zeKernelSetGroupSize":
+                group = tuple(fields.small(f"groupSize{axis}") for axis in "XYZ")
+                reader.kernel("update", stamp, fields.integer("hKernel"), group=group)
             if remember is not None:
-                reader.entered(function, stamp, remember(fields))
-                if function == "zeKernelSetGroupSize":
-                    group = tuple(fields.small(f"groupSize{axis}") for axis in "XYZ")
-                    reader.kernel("update", stamp, fields.handle("hKernel"), group=group)
-        reader.rows["calls"].add((*stamp, code, False, None, size))
+                reader.entered(function, stamp, value)
+        else:
+            check(payload)
+        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), False, None, size))
 
     return handle
 
@@ -196,18 +208,18 @@ def _append(reader: Recorder, stamp: Stamp, function: str, kind: str, fields: Fi
     rows = reader.rows["appends"]
     number = len(rows)
     waits = fields.integers("phWaitEvents_vals")
-    count = (fields.small("numWaitEvents") or 0) if "numWaitEvents" in fields else 0
-    size = fields.integer("size") if kind in (layout.COPY, layout.FILL) and "size" in fields else None
+    count = fields.optional_small("numWaitEvents") or 0
+    size = fields.optional("size") if kind in (layout.COPY, layout.FILL) else None
     rows.add(
         (
             *stamp,
             rows.dictionary("function").code(function),
             rows.dictionary("kind").code(kind),
             None,
-            fields.handle("hCommandList"),
+            fields.integer("hCommandList"),
             fields.integer("hEvent" if kind == layout.SIGNAL else "hSignalEvent"),
             count,
-            fields.integer("hKernel") if "hKernel" in fields else None,
+            fields.optional("hKernel"),
             *groups,
             size,
             fields.optional("dstptr", "ptr") if size is not None else None,
@@ -225,37 +237,42 @@ def _append(reader: Recorder, stamp: Stamp, function: str, kind: str, fields: Fi
 
 def _exit_handler(function: str) -> Handler:
     conclude = _EXITS.get(function)
-    results: dict[bytes, tuple[int | None, bool]] = {}
+    #: What exits without other fields say.
+    plain: dict[bytes, tuple[int | None, bool]] = {}
 
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-        begin = payload.find(b"zeResult: ")
-        text = b""
-        if begin >= 0:
-            text = payload[begin + 10 : begin + 90].split(b",", 1)[0].split(b" ", 1)[0].rstrip(b" }")
+        fields = None
         try:
-            code, succeeded = results[text]
+            code, succeeded = plain[payload]
         except KeyError:
-            name = result_name(text.decode(errors="replace"))
+            fields = reader.fields(payload)
+            name = result_name(fields.text("zeResult")) if "zeResult" in fields else ""
             code = reader.code("calls", "result", name) if name else None
             succeeded = name in (layout.SUCCESS, "")
-            if len(results) < 1000:
-                results[text] = code, succeeded
-        function_code = reader.code("calls", "function", function)
-        reader.rows["calls"].add((*stamp, function_code, True, code, None))
+            if b"," not in payload and len(plain) < _MOST_PLAIN:
+                plain[payload] = code, succeeded
         if conclude is not None:
-            entered = reader.left(function, stamp[2])
+            entered = reader.open_call(function, stamp[2])
             if succeeded and (entered is not None or b"," in payload):
-                conclude(reader, stamp, entered, reader.fields(payload))
+                conclude(reader, stamp, entered, reader.fields(payload) if fields is None else fields)
+            reader.left(function, stamp[2])
+        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), True, code, None))
 
     return handle
 
 
 def result_name(text: str) -> str:
-    """Return the name of a result that is written as a name or as a number."""
-    if text.isdigit() and len(text) < 11:
-        number = int(text)
+    """Return the name of a result that is written as a name or as a number.
+
+    Raises:
+        BadField: it is neither.
+    """
+    if not text.isascii() or not text.replace("_", "").isalnum():
+        raise BadField("no result")
+    if text.isdigit():
+        number = Fields({"": text}).integer("")
         return layout.RESULTS.get(number, f"0x{number:x}")
-    return text if text.replace("_", "").isalnum() else ""
+    return text
 
 
 _Entered = tuple[Stamp, Any] | None
@@ -263,11 +280,11 @@ _Entered = tuple[Stamp, Any] | None
 
 def _created_list(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
     if entered is not None:
-        reader.listed("create", stamp, fields.handle("phCommandList_val"), **entered[1])
+        reader.listed("create", stamp, fields.integer("phCommandList_val"), **entered[1])
 
 
 def _cloned_list(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
-    reader.listed("create", stamp, fields.handle("phClonedCommandList_val"), immediate=False)
+    reader.listed("create", stamp, fields.integer("phClonedCommandList_val"), immediate=False)
 
 
 def _ended_list(action: str) -> Any:
@@ -281,7 +298,7 @@ def _ended_list(action: str) -> Any:
 def _created_queue(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
     if entered is not None:
         device, ordinal, index = entered[1]
-        reader.rows["queues"].add((*stamp, fields.handle("phCommandQueue_val"), device, ordinal, index))
+        reader.rows["queues"].add((*stamp, fields.integer("phCommandQueue_val"), device, ordinal, index))
 
 
 def _executed(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
@@ -296,7 +313,7 @@ def _destroyed_event(reader: Recorder, stamp: Stamp, entered: _Entered, fields: 
 
 def _created_kernel(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
     name = entered[1] if entered is not None else None
-    reader.kernel("create", stamp, fields.handle("phKernel_val"), name=name)
+    reader.kernel("create", stamp, fields.integer("phKernel_val"), name=name)
 
 
 def _named_kernel(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) -> None:
@@ -339,47 +356,47 @@ def _freed(reader: Recorder, stamp: Stamp, entered: _Entered, fields: Fields) ->
 
 
 def _list_description(fields: Fields) -> dict[str, Any]:
-    description = Fields(fields.structure("desc_val"))
+    description = fields.structure("desc_val")
     return {
         "context": fields.optional("hContext"),
         "device": fields.optional("hDevice"),
-        "ordinal": description.small("commandQueueGroupOrdinal") if "commandQueueGroupOrdinal" in description else None,
+        "ordinal": description.optional_small("commandQueueGroupOrdinal"),
         "immediate": False,
         "in_order": bool(description.flags("flags") & layout.LIST_IN_ORDER) if "flags" in description else None,
     }
 
 
 def _immediate_description(fields: Fields) -> dict[str, Any]:
-    description = Fields(fields.structure("altdesc_val"))
+    description = fields.structure("altdesc_val")
     return {
         "context": fields.optional("hContext"),
         "device": fields.optional("hDevice"),
-        "ordinal": description.small("ordinal") if "ordinal" in description else None,
-        "index": description.small("index") if "index" in description else None,
+        "ordinal": description.optional_small("ordinal"),
+        "index": description.optional_small("index"),
         "immediate": True,
         "in_order": bool(description.flags("flags") & layout.QUEUE_IN_ORDER) if "flags" in description else None,
     }
 
 
 def _queue_description(fields: Fields) -> tuple[int | None, int | None, int | None]:
-    description = Fields(fields.structure("desc_val"))
+    description = fields.structure("desc_val")
     return (
         fields.optional("hDevice"),
-        description.small("ordinal") if "ordinal" in description else None,
-        description.small("index") if "index" in description else None,
+        description.optional_small("ordinal"),
+        description.optional_small("index"),
     )
 
 
 def _kernel_name(fields: Fields) -> str | None:
-    return fields.text("desc__pKernelName_val") or Fields(fields.structure("desc_val")).text("pKernelName") or None
+    return fields.text("desc__pKernelName_val") or fields.structure("desc_val").text("pKernelName") or None
 
 
 def _lists_of(queue: str, lists: str) -> Callable[[Fields], tuple[int, list[int]]]:
-    return lambda fields: (fields.handle(queue), fields.integers(lists))
+    return lambda fields: (fields.integer(queue), fields.integers(lists))
 
 
 def _handle_of(name: str) -> Callable[[Fields], int]:
-    return lambda fields: fields.handle(name)
+    return lambda fields: fields.integer(name)
 
 
 #: What is kept of an entry until the function returns.
@@ -427,8 +444,12 @@ _EXITS: dict[str, Callable[[Recorder, Stamp, _Entered, Fields], None]] = {
 }
 
 
+_USUAL_PUSH = re.compile(rb"\{ hEvent: (0x[0-9a-f]{1,16}) \}")
+
+
 def _push(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-    event = reader.fields(payload).handle("hEvent")
+    usual = _USUAL_PUSH.fullmatch(payload)
+    event = reader.fields(payload).integer("hEvent") if usual is None else int(usual[1], 16)
     reader.rows["pushes"].add((*stamp, event))
 
 
@@ -449,14 +470,14 @@ def _event_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
         rows.add((*stamp, None, None, int(event, 16), *codes, *map(int, usual.groups()[3:])))
         return
     fields = reader.fields(payload)
-    ticks = (fields.integer(name) or 0 for name in ("globalStart", "globalEnd", "contextStart", "contextEnd"))
-    status, timestamp_status = (result_name(fields.text(name)) for name in ("status", "timestampStatus"))
+    ticks = (fields.integer(name) for name in ("globalStart", "globalEnd", "contextStart", "contextEnd"))
+    status, timestamp_status = (result_name(fields.word(name)) for name in ("status", "timestampStatus"))
     rows.add(
         (
             *stamp,
             None,
             None,
-            fields.handle("hEvent"),
+            fields.integer("hEvent"),
             rows.dictionary("status").code(status),
             rows.dictionary("timestamp_status").code(timestamp_status),
             *ticks,
@@ -466,9 +487,9 @@ def _event_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 
 def _device(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    about = Fields(fields.structure("pDeviceProperties_val"), fields.complain)
+    about = fields.structure("pDeviceProperties_val")
     is_sub = "hSubDevice" in fields
-    resolution = about.integer("timerResolution") or 0
+    resolution = about.integer("timerResolution")
     in_cycles = about.text("stype") == layout.STYPE_CYCLES
     num, den = (resolution, 1) if in_cycles else (layout.NS_PER_SECOND, resolution)
     known = 0 < resolution <= (layout.FASTEST_HZ if in_cycles else layout.NS_PER_SECOND)
@@ -476,11 +497,11 @@ def _device(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["devices"].add(
         (
             *stamp,
-            fields.handle("hSubDevice" if is_sub else "hDevice"),
-            fields.handle("hDevice") if is_sub else None,
+            fields.integer("hSubDevice" if is_sub else "hDevice"),
+            fields.integer("hDevice") if is_sub else None,
             uuid_text(uuid.get("id") if isinstance(uuid, dict) else uuid),
             about.text("name"),
-            about.small("subdeviceId") if is_sub and "subdeviceId" in about else None,
+            about.optional_small("subdeviceId") if is_sub else None,
             num if known else None,
             den if known else None,
             not in_cycles,
@@ -490,46 +511,52 @@ def _device(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     )
 
 
-def _bits(value: int | None) -> int:
-    """Return a number of valid bits; unknown and impossible ones count as all."""
-    return value if value is not None and 1 <= value <= 64 else 64
+def _bits(value: int) -> int:
+    """Return a number of valid bits; 0, which drivers give that know none, counts as all."""
+    if value > 64:
+        raise BadField("no number of bits")
+    return value or 64
 
 
 def uuid_text(value: Any) -> str:
-    """Return a UUID as 32 hexadecimal digits from a list of bytes or from text; empty when it is none."""
+    """Return a UUID as 32 hexadecimal digits from a list of bytes or from text; empty when there is none.
+
+    Raises:
+        BadField: it is none.
+    """
     if isinstance(value, list):
-        try:
-            digits = "".join(f"{int(str(item), 0):02x}" for item in value)
-        except ValueError:
-            return ""
+        digits = "".join(f"{byte(item):02x}" for item in value)
+    elif isinstance(value, str) or value is None:
+        digits = (value or "").replace("-", "").lower()
     else:
-        digits = str(value or "").replace("-", "").lower()
-    return digits if len(digits) == 32 and all(digit in "0123456789abcdef" for digit in digits) else ""
+        raise BadField("no UUID")
+    if digits and (len(digits) != 32 or not set(digits) <= set("0123456789abcdef")):
+        raise BadField("no UUID")
+    return digits
 
 
 def _timer(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    ticks = fields.integer("deviceTimestamp")
-    if ticks is not None:
-        # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.
-        reader.rows["clock_pairs"].add((*stamp, fields.handle("hDevice"), stamp[1], ticks, None))
+    # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.
+    device, ticks = fields.integer("hDevice"), fields.integer("deviceTimestamp")
+    reader.rows["clock_pairs"].add((*stamp, device, stamp[1], ticks, None))
 
 
 def _kernel_properties(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    about = Fields(fields.structure("pKernelProperties_val"), fields.complain)
-    reader.kernel("update", stamp, fields.handle("hKernel"), simd=about.small("maxSubgroupSize"))
+    about = fields.structure("pKernelProperties_val")
+    reader.kernel("update", stamp, fields.integer("hKernel"), simd=about.small("maxSubgroupSize"))
 
 
 def _memory_type(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-    about = Fields(reader.fields(payload).structure("pMemAllocProperties_val"))
-    reader.memory_types[stamp[2]] = layout.MEMORY_TYPES.get(about.text("type"), "")
+    about = reader.fields(payload).structure("pMemAllocProperties_val")
+    reader.memory_types[stamp[2]] = layout.MEMORY_TYPES.get(about.word("type"), "")
 
 
 def _memory_range(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    memory = reader.memory_types.pop(stamp[2], "")
     base, size = fields.integer("base"), fields.integer("size")
+    memory = reader.memory_types.pop(stamp[2], "")
     if memory and base and size:
         reader.allocated(stamp, base, size, memory)
 
@@ -546,11 +573,11 @@ def _our_device(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["devices"].add(
         (
             *stamp,
-            fields.handle("device"),
+            fields.integer("device"),
             fields.optional("parent"),
             uuid_text(fields.text("uuid")),
             fields.text("name"),
-            fields.small("subdevice") if "subdevice" in fields else None,
+            fields.optional_small("subdevice"),
             num if known else None,
             den if known else None,
             False,
@@ -565,7 +592,7 @@ def _our_queue(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["queues"].add(
         (
             *stamp,
-            fields.handle("queue"),
+            fields.integer("queue"),
             fields.optional("device"),
             fields.small("ordinal"),
             fields.small("index"),
@@ -578,12 +605,12 @@ def _our_list(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.listed(
         "create",
         stamp,
-        fields.handle("list_id"),
+        fields.integer("list_id"),
         handle=fields.optional("handle"),
         context=fields.optional("context"),
         device=fields.optional("device"),
-        ordinal=fields.small("ordinal") if "ordinal" in fields else None,
-        index=fields.small("index") if "index" in fields else None,
+        ordinal=fields.optional_small("ordinal"),
+        index=fields.optional_small("index"),
         immediate=fields.switch("immediate"),
         in_order=fields.switch("in_order"),
         compute=fields.switch("compute") if "compute" in fields else None,
@@ -593,10 +620,10 @@ def _our_list(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 
 def _our_kernel(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    group = tuple(fields.small(f"group_{axis}") if f"group_{axis}" in fields else None for axis in "xyz")
-    simd = fields.small("simd") if "simd" in fields else None
+    group = tuple(fields.optional_small(f"group_{axis}") for axis in "xyz")
+    simd = fields.optional_small("simd")
     name = fields.text("name") or None
-    reader.kernel("update", stamp, fields.handle("kernel"), name=name, simd=simd, group=group)
+    reader.kernel("update", stamp, fields.integer("kernel"), name=name, simd=simd, group=group)
 
 
 def _our_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
@@ -604,8 +631,10 @@ def _our_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     rows = reader.rows["appends"]
     number = len(rows)
     waits = fields.integers("waits")
-    function = fields.text("api")
+    function = fields.word("api")
     dst, src = fields.text("dst"), fields.text("src")
+    if not {dst, src} <= {"", *layout.MEMORIES}:
+        raise BadField("no kind of memory")
     how, reason = fields.text("how"), fields.text("reason")
     rows.add(
         (
@@ -613,16 +642,16 @@ def _our_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
             rows.dictionary("function").code(function),
             rows.dictionary("kind").code(layout.APPENDS.get(function, layout.OTHER)),
             fields.integer("op_id"),
-            fields.handle("list_id"),
+            fields.integer("list_id"),
             fields.optional("signal"),
             len(waits),
             fields.optional("kernel"),
-            *(fields.small(f"groups_{axis}") if f"groups_{axis}" in fields else None for axis in "xyz"),
+            *(fields.optional_small(f"groups_{axis}") for axis in "xyz"),
             fields.optional("bytes"),
             None,
             None,
-            rows.dictionary("dst_memory").code(dst) if dst in layout.MEMORIES else None,
-            rows.dictionary("src_memory").code(src) if src in layout.MEMORIES else None,
+            rows.dictionary("dst_memory").code(dst) if dst else None,
+            rows.dictionary("src_memory").code(src) if src else None,
             rows.dictionary("how").code(how) if how else None,
             rows.dictionary("reason").code(reason) if reason else None,
         )
@@ -633,9 +662,8 @@ def _our_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 
 def _our_run(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    entry, leave = fields.small("t_entry"), fields.small("t_exit")
-    begin = stamp[1] if entry is None else entry
-    handle, queue, run = fields.handle("list_id"), fields.handle("queue"), fields.small("run")
+    begin, leave = fields.small("t_entry"), fields.optional_small("t_exit")
+    handle, queue, run = fields.integer("list_id"), fields.integer("queue"), fields.small("run")
     quiet = fields.switch("quiet")
     reader.rows["runs"].add((stamp[0], begin, stamp[2], handle, queue, run, leave, quiet))
 
@@ -644,14 +672,14 @@ def _our_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     rows = reader.rows["results"]
     ok = rows.dictionary("status").code(layout.SUCCESS), rows.dictionary("timestamp_status").code(layout.SUCCESS)
-    ticks = (fields.integer(name) or 0 for name in ("global_start", "global_end", "context_start", "context_end"))
+    ticks = (fields.integer(name) for name in ("global_start", "global_end", "context_start", "context_end"))
     rows.add((*stamp, fields.integer("op_id"), fields.small("run"), None, *ok, *ticks))
 
 
 def _our_loss(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     rows = reader.rows["losses"]
-    reason = rows.dictionary("reason").code(fields.text("reason"))
+    reason = rows.dictionary("reason").code(fields.word("reason"))
     rows.add((*stamp, fields.integer("op_id"), fields.small("run"), reason))
 
 
@@ -661,20 +689,19 @@ def _our_degradation(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     rows.add(
         (
             *stamp,
-            rows.dictionary("scope").code(fields.text("scope")),
-            fields.handle("id"),
-            rows.dictionary("reason").code(fields.text("reason")),
-            fields.handle("code"),
-            max(fields.small("count") or 1, 1),
+            rows.dictionary("scope").code(fields.word("scope")),
+            fields.integer("id"),
+            rows.dictionary("reason").code(fields.word("reason")),
+            fields.integer("code"),
+            max(fields.small("count"), 1),
         )
     )
 
 
 def _our_pair(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    host, ticks = fields.small("host_ns"), fields.integer("device_ticks")
-    if host is not None and ticks is not None:
-        reader.rows["clock_pairs"].add((*stamp, fields.handle("device"), host, ticks, fields.optional("error_ns")))
+    device, host, ticks = fields.integer("device"), fields.small("host_ns"), fields.integer("device_ticks")
+    reader.rows["clock_pairs"].add((*stamp, device, host, ticks, fields.optional_small("error_ns")))
 
 
 _HANDLERS: dict[str, Handler] = {

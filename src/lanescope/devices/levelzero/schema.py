@@ -342,9 +342,7 @@ DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEU
 
 STATS: tuple[StatSpec, ...] = (
     StatSpec("levelzero_bad_line", "data_loss", "a line is no record; what it said is lost"),
-    StatSpec(
-        "levelzero_bad_field", "data_loss", "a field is missing or no value; its record is used as far as it goes"
-    ),
+    StatSpec("levelzero_bad_field", "data_loss", "a field of a line is missing or cannot be read; the line is lost"),
     StatSpec("levelzero_bad_bytes", "data_loss", "bytes of a recording are no events; what they said is lost"),
     StatSpec("levelzero_discarded", "data_loss", "the recorder had no room for an event, most often on a full disk"),
     StatSpec(

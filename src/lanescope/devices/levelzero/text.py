@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lanescope.devices.levelzero import layout
 from lanescope.devices.levelzero.events import Events, Rows
+from lanescope.devices.levelzero.fields import BadField
 from lanescope.devices.levelzero.records import BadRun, Handler, Recorder, TextReport, handler_of
 from lanescope.devices.levelzero.schema import EVENTS
 
@@ -46,14 +47,14 @@ class TextReader:
         self._offset = 0
         self._seq = 0
         self._last_ts: int | None = None
-        self._processes: dict[tuple[bytes, int], int] = {}
+        self._processes: dict[tuple[str, int], int] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._thread_process: list[int] = []
-        self._whose: dict[tuple[bytes, bytes, bytes], int] = {}
+        self._whose: dict[bytes, int] = {}
         self._handlers: dict[tuple[bytes, bytes], Handler | None] = {}
-        self._recorder = Recorder(self._rows, self._thread_process, self.report)
+        self._recorder = Recorder(self._rows, self._thread_process)
         self._is_bad = False
-        self._clock: tuple[bytes, ...] = ()
+        self._clock = b""
         self._clock_ns = 0
 
     # --- bytes -> lines -> records ------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ class TextReader:
             else:
                 self._bad(offset, size)
             return
-        payload = match[10].rstrip()
+        payload = match[6].rstrip()
         if payload.endswith(b"}"):
             self._record(match.groups(), payload, offset, size)
         elif payload.startswith(b"{"):
@@ -136,15 +137,15 @@ class TextReader:
             if match is None:
                 self._bad(self._open_offset, self._open_size, count)
             else:
-                self._record(match.groups(), match[10], self._open_offset, self._open_size)
+                self._record(match.groups(), match[6], self._open_offset, self._open_size, count)
         elif self._open_size > _LONGEST:
             self._bad(self._open_offset, self._open_size, len(self._open))
             self._open = []
 
-    def _bad(self, offset: int, size: int, lines: int = 1) -> None:
+    def _bad(self, offset: int, size: int, lines: int = 1, stat: str = "levelzero_bad_line") -> None:
         self.report.lost += size
-        self.report.note("levelzero_bad_line", offset)
-        self.report.notes["levelzero_bad_line"] += lines - 1
+        self.report.note(stat, offset)
+        self.report.notes[stat] += lines - 1
         runs = self.report.bad_runs
         if self._is_bad or len(runs) >= _MOST_RUNS:
             runs[-1].lines += lines
@@ -153,47 +154,74 @@ class TextReader:
         runs[-1].after_ts = None
         self._is_bad = True
 
-    def _record(self, parts: tuple[bytes, ...], payload: bytes, offset: int, size: int) -> None:
-        hour, minute, second, fraction, host, pid, tid, provider, event, _ = parts
-        if (hour, minute, second) != self._clock:
-            self._clock = hour, minute, second
-            self._clock_ns = (int(hour) * 3600 + int(minute) * 60 + int(second)) * layout.NS_PER_SECOND
+    def _record(self, parts: tuple[bytes, ...], payload: bytes, offset: int, size: int, lines: int = 1) -> None:
+        clock, fraction, context, provider, event, _ = parts
+        if clock != self._clock:
+            hour, minute, second = int(clock[:2]), int(clock[3:5]), int(clock[6:])
+            if hour > 23 or minute > 59 or second > 59:
+                self._bad(offset, size, lines)
+                return
+            self._clock = clock
+            self._clock_ns = (hour * 3600 + minute * 60 + second) * layout.NS_PER_SECOND
         ns = int(fraction) if len(fraction) == 9 else int(fraction) * 10 ** (9 - len(fraction))
         ts = self._day_ns + self._clock_ns + ns // self._shrink
         last = self._last_ts
-        if last is not None and ts < last:
-            if last - ts > _HALF_DAY_NS:
-                self._day_ns += _DAY_NS
-                ts += _DAY_NS
-            else:
-                self.report.note("levelzero_time_backwards", offset)
-        if self._is_bad:
-            self._is_bad = False
-            self.report.bad_runs[-1].after_ts = ts
-        self._last_ts = ts
+        is_midnight = last is not None and last - ts > _HALF_DAY_NS
+        if is_midnight:
+            ts += _DAY_NS
         try:
             handler = self._handlers[provider, event]
         except KeyError:
             handler = handler_of(provider.decode(), event.decode())
             self._handlers[provider, event] = handler
-        if handler is None:
+        if handler is not None:
+            thread = self._whose.get(context)
+            try:
+                if thread is None:
+                    self._first(context, handler, ts, payload)
+                else:
+                    handler(self._recorder, (self._seq + 1, ts, thread), payload)
+            except BadField:
+                self._bad(offset, size, lines, "levelzero_bad_field")
+                return
+            self._seq += 1
+        else:
             self.report.filler += size
             self.report.note("levelzero_foreign_record", offset)
-            return
-        try:
-            thread = self._whose[host, pid, tid]
-        except KeyError:
-            thread = self._whose[host, pid, tid] = self._thread(host, int(pid), int(tid))
-        self._seq += 1
-        self._recorder.offset = offset
-        handler(self._recorder, (self._seq, ts, thread), payload)
+        if is_midnight:
+            self._day_ns += _DAY_NS
+        elif last is not None and ts < last:
+            self.report.note("levelzero_time_backwards", offset)
+        if self._is_bad:
+            self._is_bad = False
+            self.report.bad_runs[-1].after_ts = ts
+        self._last_ts = ts
 
-    def _thread(self, host: bytes, pid: int, tid: int) -> int:
-        process = self._processes.setdefault((host, pid), len(self._processes))
-        if process == len(self._rows["processes"]):
-            self._rows["processes"].add((host.decode(errors="replace"), pid))
-        thread = self._threads.setdefault((process, tid), len(self._threads))
-        if thread == len(self._thread_process):
-            self._rows["threads"].add((process, tid))
+    def _first(self, context: bytes, handler: Handler, ts: int, payload: bytes) -> None:
+        """Take the first record of a thread; the thread is known only if the record can be read."""
+        host, _, numbers = context.partition(b" - vpid: ")
+        pid, tid = (int(number) for number in numbers.split(b", vtid: "))
+        try:
+            name = host.decode()
+        except UnicodeDecodeError:
+            raise BadField("no UTF-8") from None
+        if not name.isprintable() or max(pid, tid) > layout.MOST_PID:
+            raise BadField("no host, process or thread")
+        process = self._processes.get((name, pid), len(self._processes))
+        thread = self._threads.get((process, tid), len(self._threads))
+        is_new = thread == len(self._threads)
+        if is_new:
             self._thread_process.append(process)
-        return thread
+        try:
+            handler(self._recorder, (self._seq + 1, ts, thread), payload)
+        except BadField:
+            if is_new:
+                self._thread_process.pop()
+            raise
+        self._whose[context] = thread
+        if is_new:
+            self._threads[process, tid] = thread
+            self._rows["threads"].add((process, tid))
+        if process == len(self._processes):
+            self._processes[name, pid] = process
+            self._rows["processes"].add((name, pid))
