@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from lanescope.errors import InternalError, UsageError
 from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder
-from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, REFERENCES, Flag
+from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, Flag
 
 TASKS = TableSpec(
     "toy_tasks",
     "one task of the toy",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id", is_argument=True),
         ColumnSpec("wait_ns", "int64", "time in the queue", nullable=True, unit="ns", is_argument=True),
         ColumnSpec("is_cold", "bool", "first task of its core"),
@@ -192,9 +192,11 @@ def test_every_flag_is_documented():
 
 def test_every_reference_of_the_model_is_declared():
     tables = {spec.name for spec in CORE_TABLES}
-    found = {c.name for spec in CORE_TABLES for c in spec.columns if c.type == "int64" and c.name.endswith("_id")}
-    assert found <= set(REFERENCES)
-    assert set(REFERENCES.values()) <= tables
+    for spec in CORE_TABLES:
+        for column in spec.columns:
+            assert bool(column.references) == column.name.endswith(("_id", "_track", "_slice"))
+            assert column.is_time == (column.name == "ts" or column.name.endswith("_ts"))
+            assert column.references in tables | {""}
 
 
 def test_an_unknown_plain_text_is_empty_underneath():

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.errors import MergeError
+from lanescope.errors import InternalError, MergeError
+from lanescope.testing import assert_consistent
 from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
 from lanescope.trace.merge import RUN_ROLE, align, merge
-from lanescope.trace.schema import REFERENCES, is_time
 
 TASKS = TableSpec(
     "toy_tasks",
     "one task of the toy",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id"),
-        ColumnSpec("sent_ts", "int64", "when it was sent", nullable=True, unit="ns"),
+        ColumnSpec("sent_ts", "int64", "when it was sent", nullable=True, unit="ns", is_time=True),
         ColumnSpec("wait_ns", "int64", "time in the queue", unit="ns"),
     ),
     key="slice_id",
@@ -25,7 +25,10 @@ TASKS = TableSpec(
 WORDS = TableSpec(
     "toy_words",
     "one word of the toy",
-    (ColumnSpec("input_id", "int64", "the input"), ColumnSpec("ts", "int64", "raw device time", unit="ticks")),
+    (
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
+        ColumnSpec("ts", "int64", "raw device time", unit="ticks"),
+    ),
 )
 STATS = (StatSpec("toy_dropped", "data_loss", "the toy dropped a record"),)
 UNIX = TimeBase(epoch_ns=1_700_000_000_000_000_000, epoch_kind="unix")
@@ -137,6 +140,82 @@ def test_detail_tables_and_records_of_one_family_only():
     merged = merge([at(0, "a", detail=False), at(1, "b", slices=((0, 1, "x"), (2, 1, "x")))])
     assert rows(merged.details["toy_tasks"], "slice_id") == [(1,), (2,)]
     assert rows(merged.records["toy.word"], "input_id", "ts") == [(0, 77), (2, 77)]
+
+
+GROUPS = TableSpec(
+    "toy_groups",
+    "a group of the toy",
+    (
+        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
+        ColumnSpec("id", "int64", "the number that the toy gave it"),
+        ColumnSpec("moment", "int64", "when it was made", unit="ns", is_time=True),
+        ColumnSpec("device_ts", "int64", "the same on the device's own clock", unit="ticks"),
+    ),
+    key="track_id",
+)
+MEMBERS = TableSpec(
+    "toy_members",
+    "a member of a group",
+    (
+        ColumnSpec("instant_id", "int64", "the instant", references="instants"),
+        ColumnSpec("group", "int64", "row of `toy_groups`", nullable=True, references="toy_groups"),
+        ColumnSpec("slice_id", "int64", "number of a slice of bread"),
+    ),
+    key="instant_id",
+)
+
+
+def grouped(capture, epoch_ns):
+    made = TraceBuilder(TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"), details=(GROUPS, MEMBERS))
+    main = made.input(capture=capture, path=capture, size=0, sha256=capture, family="toy", format="v1")
+    made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("instants", track_id=lane, ts=[1, 2], name="mark")
+    made.append("slices", track_id=lane, ts=1, dur=1, name="a")
+    made.append("toy_groups", track_id=lane, id=[7, 9], moment=[1, 2], device_ts=[10, 20])
+    made.append("toy_members", instant_id=[0, 1], group=[1, 0], group_valid=[True, False], slice_id=5)
+    return made.finish()
+
+
+def test_columns_of_a_plugin_move_by_their_declaration_and_not_by_their_name():
+    merged = merge([grouped("a", 0), grouped("b", 100)])
+    assert rows(merged.details["toy_groups"], "track_id", "id", "moment", "device_ts") == [
+        (1, 7, 1, 10),
+        (1, 9, 2, 20),
+        (3, 7, 101, 10),
+        (3, 9, 102, 20),
+    ]
+    assert rows(merged.details["toy_members"], "instant_id", "group", "slice_id") == [
+        (0, 1, 5),
+        (1, None, 5),
+        (2, 3, 5),
+        (3, None, 5),
+    ]
+    assert_consistent(merged)
+
+
+def test_a_reference_to_no_table_is_refused_by_name():
+    lost = TableSpec("toy_lost", "", (ColumnSpec("group", "int64", "", references="toy_groups"),))
+    with pytest.raises(InternalError, match=r"toy_lost\.group refers to table toy_groups"):
+        TraceBuilder(UNIX, details=(lost,))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"type": "int32", "references": "slices"}, "references and times are int64, not int32"),
+        ({"type": "uint64", "is_time": True}, "references and times are int64, not uint64"),
+        ({"type": "int64", "references": "slices", "is_time": True}, "either a reference or a time"),
+    ],
+)
+def test_a_column_that_no_merge_could_move_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        ColumnSpec("slice_id", doc="", **wrong)
+
+
+def test_a_key_without_a_table_is_refused():
+    with pytest.raises(ValueError, match="its key slice_id declares no table"):
+        TableSpec("toy_tasks", "", (ColumnSpec("slice_id", "int64", "the slice"),), key="slice_id")
 
 
 def test_the_same_capture_twice_is_refused():
@@ -272,7 +351,7 @@ def test_a_merge_keeps_every_row_at_its_moment(made):
         if "id" in table.spec.names:
             assert table["id"].tolist() == list(range(len(table)))
         for spec in table.spec.columns:
-            if is_time(spec.name):
+            if spec.is_time:
                 moments = [value + base for value in table[spec.name][table.valid(spec.name)].tolist()]
                 assert moments == [
                     value + trace.time.epoch_ns
@@ -280,9 +359,9 @@ def test_a_merge_keeps_every_row_at_its_moment(made):
                     for value in trace.tables()[name][spec.name][trace.tables()[name].valid(spec.name)].tolist()
                 ]
                 assert not table[spec.name][~table.valid(spec.name)].any()
-            if spec.name in REFERENCES:
+            if spec.references:
                 values = table[spec.name][table.valid(spec.name)]
-                assert ((values >= 0) & (values < len(merged.tables()[REFERENCES[spec.name]]))).all()
+                assert ((values >= 0) & (values < len(merged.tables()[spec.references]))).all()
 
 
 @given(traces(), st.integers(1, 3))

@@ -6,7 +6,7 @@ import numpy as np
 
 from lanescope.analysis.lanes import LaneTime
 from lanescope.trace import Table, Trace, accounting
-from lanescope.trace.schema import DISCIPLINES, FLOW_KINDS, QUALITIES, REFERENCES, SCOPES, SEVERITIES, TRACK_KINDS
+from lanescope.trace.schema import DISCIPLINES, FLOW_KINDS, QUALITIES, SCOPES, SEVERITIES, TRACK_KINDS
 
 _WORDS = {
     "quality": QUALITIES,
@@ -46,7 +46,7 @@ def assert_consistent(trace: Trace) -> None:
     """
     tables = trace.tables()
     for table in tables.values():
-        if "id" in table.spec.names:
+        if "id" in table.spec.names and not table.spec.key:
             assert table["id"].tolist() == list(range(len(table))), f"{table.spec.name}: ids are not dense"
         for column in table.spec.columns:
             where = f"{table.spec.name}.{column.name}"
@@ -55,8 +55,8 @@ def assert_consistent(trace: Trace) -> None:
             if column.type != "text":  # whose code under a null may stand for anything
                 blank = "" if column.type == "utf8" else 0
                 assert (values[~valid] == blank).all(), f"{where}: values under nulls"
-            if column.name in REFERENCES:
-                there = len(tables[REFERENCES[column.name]])
+            if column.references:
+                there = len(tables[column.references])
                 known = values[valid]
                 assert ((known >= 0) & (known < there)).all(), f"{where}: refers to rows that do not exist"
             words = _WORDS.get(column.name) or _WORDS.get((table.spec.name, column.name))

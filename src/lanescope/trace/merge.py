@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.errors import MergeError
+from lanescope.errors import InternalError, MergeError
 from lanescope.trace.column import Column
-from lanescope.trace.schema import REFERENCES, is_time
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
 
@@ -87,7 +86,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
             pieces[name].append(_moved(table, before, placement.shift))
             offsets[name] += len(table)
         for name in part.records:
-            makers.setdefault(name, []).append(_record_maker(part, name, before))
+            makers.setdefault(name, []).append(_record_maker(part, name, before, placement.shift))
     tables = {name: Table.concat(pieces[name]) for name in names}
     tables["tracks"] = _distinct_runs(tables["tracks"])
     details = {name: tables[name] for name in names if tables[name].spec.key}
@@ -246,7 +245,7 @@ def _latest(trace: Trace) -> int:
             for table in trace.tables().values()
             if len(table)
             for spec in table.spec.columns
-            if is_time(spec.name)
+            if spec.is_time
         ),
         default=0,
     )
@@ -269,16 +268,19 @@ def _counts_from(trace: Trace) -> str:
 
 
 def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
-    """Return ``table`` with its ids and references counted on and its times shifted."""
+    """Return ``table`` with its ids and references counted on and its times shifted, as its columns declare it."""
     columns = {}
     for spec in table.spec.columns:
         column = table.column(spec.name)
-        if is_time(spec.name):
+        if spec.is_time:
             column = _plus(column, shift)
-        elif spec.name == "id":
+        elif spec.references:
+            if spec.references not in offsets:
+                where = f"column {table.spec.name}.{spec.name}"
+                raise InternalError(f"{where} refers to table {spec.references}, which the trace does not have")
+            column = _plus(column, offsets[spec.references])
+        elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
             column = _plus(column, offsets.get(table.spec.name, 0))
-        elif spec.name in REFERENCES:
-            column = _plus(column, offsets[REFERENCES[spec.name]])
         columns[spec.name] = column
     return Table(table.spec, columns)
 
@@ -295,19 +297,8 @@ def _plus(column: Column, delta: int) -> Column:
     return Column.derived(len(column), lambda: np.where(valid, column.values + delta, 0), valid=valid)
 
 
-def _record_maker(part: Trace, name: str, offsets: dict[str, int]) -> Callable[[], Table]:
-    # Raw records keep the device's own times; what they say of tracks and inputs moves along.
-    return lambda: _moved_references(part.records[name], offsets)
-
-
-def _moved_references(table: Table, offsets: dict[str, int]) -> Table:
-    columns = {
-        spec.name: _plus(table.column(spec.name), offsets[REFERENCES[spec.name]])
-        if spec.name in REFERENCES
-        else table.column(spec.name)
-        for spec in table.spec.columns
-    }
-    return Table(table.spec, columns)
+def _record_maker(part: Trace, name: str, offsets: dict[str, int], shift: int) -> Callable[[], Table]:
+    return lambda: _moved(part.records[name], offsets, shift)
 
 
 def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
@@ -345,7 +336,7 @@ def _grouped(trace: Trace) -> Trace:
     columns = {name: below.column(name) for name in below.spec.names}
     columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below["parent_id"], 0))
     tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
-    makers = {name: _record_maker(trace, name, one_more) for name in trace.records}
+    makers = {name: _record_maker(trace, name, one_more, 0) for name in trace.records}
     return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
 
 
