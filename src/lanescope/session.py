@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from lanescope import devices
 from lanescope.devices import Family
-from lanescope.errors import InputError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, MissingToolError, UsageError
 from lanescope.source import MINE, TIE, Capture, Head, Match, Source
 from lanescope.trace import LazyTable, Trace
 
@@ -41,30 +41,73 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
     Raises:
         InputError: it is empty, or no family recognises it.
         UsageError: two families recognise it about equally; or ``family`` is unknown.
+        MissingToolError: ``family`` is of another package, and that is broken.
     """
     head = capture.main.head()
     chosen = None if family is None else devices.family(family)
     if not head.size:
         raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
     if chosen is not None:
-        return chosen, chosen.probe(head)
-    matches = _matches(devices.in_tree(), head)
+        return chosen, _asked(chosen, capture)
+    failed: list[Candidate] = []
+    matches = _matches(devices.in_tree(), head, failed)
     if not matches:
-        matches = _matches(devices.strangers(), head)
+        matches = _matches(devices.strangers(), head, failed)
     if not matches:
         what = "is not a capture of any known device family"
         if not any(head.data):
             what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
-        raise InputError(f"{capture.main.path} {what}", hint="if you know its family, say --family NAME")
+        raise InputError(f"{capture.main.path} {what}", hint="; ".join([_SAY_FAMILY, *_unasked(failed)]))
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
         raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
     return matches[0]
 
 
-def _matches(families: Iterable[Family], head: Head, least: int = MINE) -> list[tuple[Family, Match]]:
-    found = [(family, family.probe(head)) for family in families]
+def _matches(
+    families: Iterable[Family], head: Head, failed: list[Candidate], least: int = MINE
+) -> list[tuple[Family, Match]]:
+    """Ask ``families``, the surest first; one whose probe fails does not count and is added to ``failed``."""
+    found = []
+    for family in families:
+        try:
+            match = _probed(family, head)
+        except Exception as error:  # of one family: the capture may well be another one's
+            failed.append(Candidate(family.name, 0, "", f"its probe failed: {devices.described(error)}"))
+        else:
+            found.append((family, match))
     return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
+
+
+def _probed(family: Family, head: Head) -> Match:
+    match = family.probe(head)
+    if not isinstance(match, Match):  # a family of another package may be written without types
+        raise TypeError(f"it returned {match!r}, not a Match")
+    return match
+
+
+def _asked(family: Family, capture: Capture) -> Match:
+    """Ask the family that the user names; raise in its name if its probe fails."""
+    try:
+        return _probed(family, capture.main.head())
+    except LanescopeError:
+        raise
+    except Exception as error:
+        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {devices.described(error)}"
+        if family.name in devices.IN_TREE:
+            raise InternalError(what) from error
+        raise MissingToolError(what, hint=devices.UPDATE) from error
+
+
+_SAY_FAMILY = "if you know its family, say --family NAME"
+
+
+def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
+    """Yield which families could not be asked, and why."""
+    for candidate in failed:
+        yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
+    for broken in devices.plugins().broken:
+        yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
 
 
 def probe(path: PathLike) -> list[Candidate]:
@@ -75,14 +118,15 @@ def probe(path: PathLike) -> list[Candidate]:
 
     Returns:
         One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
-        comes within 10 points.
+        comes within 10 points. Families whose probe fails come last, with a score of 0 and the failure as reason.
 
     Raises:
         InputError: the file cannot be read.
     """
     with Capture(path) as capture:
-        matches = _matches((*devices.in_tree(), *devices.strangers()), capture.main.head(), least=1)
-    return [Candidate(family.name, match.score, match.format, match.reason) for family, match in matches]
+        failed: list[Candidate] = []
+        matches = _matches((*devices.in_tree(), *devices.strangers()), capture.main.head(), failed, least=1)
+    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
 
 
 def decode(

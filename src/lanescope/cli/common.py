@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import DataLossError, UsageError
+from lanescope.errors import DataLossError, MissingToolError, UsageError
 from lanescope.source import Capture
 from lanescope.view.text import count_text, escape
 
@@ -152,7 +152,10 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
 def is_in_order(batch: Trace) -> bool:
     """Tell from any batch of a decode whether its rows come in order of time over all batches."""
     families = batch.inputs["family"].tolist()
-    return bool(families) and all(devices.family(name).in_order for name in families)
+    try:
+        return bool(families) and all(devices.family(name).in_order for name in families)
+    except (UsageError, MissingToolError):  # a Parquet folder of a family that is not, or not usable, here
+        return False
 
 
 def read(path: str, args: argparse.Namespace) -> Trace:
