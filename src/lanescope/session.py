@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope import devices
 from lanescope.devices import Family
-from lanescope.errors import InputError, InternalError, LanescopeError, MissingToolError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, MergeError, MissingToolError, UsageError
 from lanescope.source import MINE, TIE, Capture, Head, Match, Source
 from lanescope.trace import LazyTable, Trace
+
+if TYPE_CHECKING:
+    from lanescope.trace.merge import Placement
 
 PathLike = str | os.PathLike[str]
 
@@ -260,4 +264,51 @@ def merge(traces: Iterable[Trace]) -> Trace:
     """
     from lanescope.trace import merge as merging
 
-    return merging.merge(list(traces))
+    given = list(traces)
+    with _naming_options(given):
+        return merging.merge(given)
+
+
+def align(traces: Iterable[Trace]) -> list[Placement]:
+    """Return where ``merge`` puts each of the traces; errors as there."""
+    from lanescope.trace import merge as merging
+
+    given = list(traces)
+    with _naming_options(given):
+        return merging.align(given)
+
+
+@contextmanager
+def _naming_options(traces: Sequence[Trace]) -> Iterator[None]:
+    """Name the decode options that would have helped when a merge is refused."""
+    try:
+        yield
+    except MergeError as error:
+        wanted = ("clock", "device") if error.lacks == "clock" else (error.lacks,)
+        which = {options_that_settle(traces[index], *wanted): None for index in error.traces}
+        named = ", or ".join(text for text in which if text)
+        if not named:
+            raise
+        hint = f"decode with {named}; or convert each on its own"
+        raise MergeError(error.message, hint=hint, lacks=error.lacks, traces=error.traces) from None
+
+
+def options_that_settle(trace: Trace, *what: str) -> str:
+    """Return the decode options of a trace's families that tell a merge something, as flags; empty: there are none.
+
+    Args:
+        trace: a trace.
+        what: what they tell, see ``Option.settles``.
+    """
+    texts = []
+    for name in dict.fromkeys(trace.inputs["family"].tolist()):
+        try:
+            options = devices.family(name).options
+        except (UsageError, MissingToolError):  # read from a folder; its family is not installed here
+            continue
+        flags = [
+            f"{option.flag} {option.metavar or option.name.upper()}" for option in options if option.settles in what
+        ]
+        if flags:
+            texts.append(f"{' or '.join(flags)} (family {name})")
+    return ", or ".join(texts)

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanescope.analysis import check
 from lanescope.errors import InternalError, MergeError
 from lanescope.testing import assert_consistent
 from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
 from lanescope.trace.merge import RUN_ROLE, align, merge
+from lanescope.trace.schema import Flag
 
 TASKS = TableSpec(
     "toy_tasks",
@@ -280,11 +282,63 @@ def test_the_closest_readings_of_a_clock_count():
     assert [p.shift for p in align([a, b])] == [0, 3025]
 
 
-def test_a_counter_that_wraps_soon_places_nothing():
-    narrow = {**GPU, "counter_bits": 32}
-    made = [toy(n, time=FIRST, clocks=(narrow,), anchors=((0, 10, 0, 0),)) for n in "ab"]
-    with pytest.raises(MergeError, match="no common clock"):
-        merge(made)
+NARROW = {**GPU, "name": "globaltimer_lo", "counter_bits": 32}
+WRAP = 1 << 32
+
+
+def launch(capture, ticks, **rest):
+    """A capture whose times count on nothing but a counter of 32 bits, which showed ``ticks`` at its time 0."""
+    return toy(capture, time=FIRST, clocks=(NARROW,), anchors=((0, ticks, 0, 1),), **rest)
+
+
+def test_launches_on_one_narrow_counter_are_placed_by_assumption_and_say_so():
+    made = [launch("a", 1_000), launch("b", 4_000), launch("c", WRAP - 500), launch("d", 3 * WRAP + 2_000)]
+    assert [(p.shift, p.wrap_period, p.error_ns) for p in align(made)] == [
+        (1_500, 0, 0),
+        (4_500, WRAP, 2),
+        (0, WRAP, 4),
+        (2_500, WRAP, 6),
+    ]
+    merged = merge(made)
+    assert_consistent(merged)
+    for table in (merged.slices, merged.instants):
+        assert (table["flags"] & Flag.EPOCH_AMBIGUOUS != 0).tolist() == [False, True, True, True]
+    assert {finding.code for finding in check.run(merged)} >= {"LS302"}
+
+
+def test_flags_of_rows_survive_a_place_that_is_assumed():
+    made = TraceBuilder(FIRST)
+    made.append("slices", track_id=made.track("l", kind="lane", role="core"), ts=[0, 1], dur=1, name="a", flags=[1, 2])
+    clock = made.clock(**NARROW)
+    made.anchor(clock_id=clock, ticks=5, ts=0)
+    merged = merge([launch("a", 5), made.finish()])
+    assert merged.slices["flags"].tolist() == [0, 1 | Flag.EPOCH_AMBIGUOUS, 2 | Flag.EPOCH_AMBIGUOUS]
+
+
+def test_a_clock_that_both_have_goes_before_a_narrow_counter():
+    a, c = launch("a", 1_000), launch("c", 2_000)
+    both = {"time": FIRST, "clocks": (NARROW, GPU)}
+    b = toy("b", **both, anchors=((0, 10, 0, 0), (1, 7 * WRAP, 0, 0)))
+    wide = toy("wide", **both, anchors=((0, 20, 0, 0), (1, 7 * WRAP + 30, 0, 0)))
+    assert [(p.shift, p.wrap_period) for p in align([b, wide])] == [(0, 0), (30, 0)]
+    with pytest.raises(MergeError, match="no common clock"):  # a says nothing of the wraps that b has counted
+        align([a, b, c])
+
+
+@pytest.mark.parametrize(
+    ("clock", "time"),
+    [
+        (NARROW, UNIX),
+        ({**NARROW, "device": ""}, FIRST),
+        ({**NARROW, "counter_bits": 16}, FIRST),
+        ({**NARROW, "frequency": None}, FIRST),
+    ],
+)
+def test_a_counter_that_wraps_soon_places_nothing_else(clock, time):
+    other = launch("b", 10) if time == UNIX else toy("b", time=time, clocks=(clock,), anchors=((0, 10, 0, 0),))
+    with pytest.raises(MergeError, match="no common clock") as caught:
+        merge([toy("a", time=time, clocks=(clock,), anchors=((0, 10, 0, 0),)), other])
+    assert (caught.value.lacks, caught.value.traces) == ("clock", (0, 1))
 
 
 def test_the_zero_of_the_only_counter_of_a_named_device_is_common():

@@ -12,6 +12,7 @@ import numpy as np
 
 from lanescope.errors import InternalError, MergeError
 from lanescope.trace.column import Column
+from lanescope.trace.schema import Flag
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
 
@@ -22,6 +23,8 @@ _NS = 1_000_000_000
 _INT64_MAX = (1 << 63) - 1
 #: A counter that wraps sooner may have wrapped between two captures any number of times, so it places nothing.
 _LEAST_PERIOD_S = 365 * 24 * 3600
+#: A counter that wraps sooner than this places not even by assumption.
+_LEAST_ASSUMED_S = 1
 #: Assumed only to judge how soon a counter of unknown frequency wraps.
 _FAST_HZ = 1_000_000_000
 
@@ -34,11 +37,15 @@ class Placement:
         shift: added to all its times, in the common time unit; >= 0, and 0 for the trace that begins first.
         clock: the clock that it shares with a trace that was placed before; empty for the first.
         error_ns: bound of the error of ``shift`` against the first trace; None when nobody stated one.
+        wrap_period: 0 where ``shift`` is certain within that error. Else the wrap period, in the common time unit, of
+            the narrow counter that is all it rests on: the nearest place was taken, and the true one may be any number
+            of periods away.
     """
 
     shift: int
     clock: str = ""
     error_ns: int | None = 0
+    wrap_period: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ def merge(traces: Sequence[Trace]) -> Trace:
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
-    what merging all at once would have given.
+    what merging all at once would have given. Slices and instants whose place is assumed (``Placement.wrap_period``)
+    have the flag ``EPOCH_AMBIGUOUS``.
 
     Args:
         traces: one or more; one comes back as it is.
@@ -83,7 +91,8 @@ def merge(traces: Sequence[Trace]) -> Trace:
     for part, placement in zip(parts, placements, strict=True):
         before = dict(offsets)
         for name, table in part.tables().items():
-            pieces[name].append(_moved(table, before, placement.shift))
+            moved = _moved(table, before, placement.shift)
+            pieces[name].append(_doubted(moved) if placement.wrap_period and name in ("slices", "instants") else moved)
             offsets[name] += len(table)
         for name in part.records:
             makers.setdefault(name, []).append(_record_maker(part, name, before, placement.shift))
@@ -101,6 +110,10 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
     Traces that share none may still be joined over others. Of a clock with many anchors the two readings that lie
     closest to each other are used. Nothing in a trace can tell whether a device was reset between two captures.
 
+    A counter of a named device that wraps too soon to be one clock of both (32 bits of nanoseconds: every 4.29 s) is
+    the last resort, for traces whose times count on nothing else: each is taken to lie within half a period of the one
+    that was placed on that counter before it, and its ``Placement`` states the period.
+
     Raises:
         MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
     """
@@ -108,27 +121,35 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
         raise MergeError("there is nothing to merge", hint="name at least one capture")
     _refuse_mixed_units(traces)
     _refuse_twins(traces)
-    clocks = [_readings(trace) for trace in traces]
+    clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
     found: dict[int, Placement] = {0: Placement(0)}
     queue = deque([0])
+    latest: dict[_Clock, int] = {}  # on each narrow counter, the trace that was placed last
     while queue:
         known = queue.popleft()
+        latest.update(dict.fromkeys(narrow[known], known))
         for other in range(len(traces)):
-            if other in found:
-                continue
-            link = _link(clocks[known], clocks[other], traces[known].time.time_unit)
-            if link is None:
-                continue
-            start = found[known]
-            error = None if None in (start.error_ns, link.error_ns) else (start.error_ns or 0) + (link.error_ns or 0)
-            found[other] = Placement(start.shift + link.shift, link.clock, error)
-            queue.append(other)
+            link = None if other in found else _link(clocks[known], clocks[other], traces[known].time.time_unit)
+            if link is not None:
+                found[other] = _beyond(found[known], link)
+                queue.append(other)
+        if not queue:
+            missing = (index for index in range(len(traces)) if index not in found)
+            assumed = next(((index, clock) for index in missing for clock in narrow[index] if clock in latest), None)
+            if assumed is not None:
+                other, clock = assumed
+                start = latest[clock]
+                link = _nearest(clock, narrow[start][clock], narrow[other][clock], traces[other].time.time_unit)
+                found[other] = _beyond(found[start], link)
+                queue.append(other)
     for index, trace in enumerate(traces):
         if index not in found:
             raise MergeError(
                 f"{_name(traces[0])} ({_counts_from(traces[0])}) and {_name(trace)} ({_counts_from(trace)})"
                 " have no common clock and no path of anchors between them",
                 hint="convert each on its own, or record both with anchors on one clock",
+                lacks="clock",
+                traces=(0, index),
             )
     earliest = min(placement.shift for placement in found.values())
     placed = [replace(found[index], shift=found[index].shift - earliest) for index in range(len(traces))]
@@ -150,6 +171,8 @@ def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
         raise MergeError(
             f"{_name(by_unit['cycles'])} counts cycles of unknown length, {_name(by_unit['ns'])} nanoseconds",
             hint=f"give the frequency of {_name(by_unit['cycles'])} when it is decoded, or convert each on its own",
+            lacks="frequency",
+            traces=tuple(index for index, trace in enumerate(traces) if trace.time.time_unit == "cycles"),
         )
 
 
@@ -197,7 +220,44 @@ def _identity(row: dict[str, Any]) -> _Clock:
 
 
 def _is_wide(clock: _Clock) -> bool:
-    return clock.bits is None or (1 << clock.bits) / (clock.frequency or _FAST_HZ) >= _LEAST_PERIOD_S
+    return clock.bits is None or _period_s(clock.bits, clock) >= _LEAST_PERIOD_S
+
+
+def _period_s(bits: int, clock: _Clock) -> Fraction:
+    return (1 << bits) / (clock.frequency or Fraction(_FAST_HZ))
+
+
+def _narrow(trace: Trace) -> dict[_Clock, _Reading]:
+    """Return the latest reading of the narrow counter that a trace counts on, if it is its only clock."""
+    identities = [_identity(row) for row in trace.clocks.rows()]
+    if trace.time.epoch_kind != "first_event" or len(set(identities)) != 1:
+        return {}
+    (clock,) = set(identities)
+    if not clock.device or clock.bits is None or not (clock.frequency or trace.time.time_unit == "cycles"):
+        return {}
+    if _is_wide(clock) or _period_s(clock.bits, clock) < _LEAST_ASSUMED_S:
+        return {}
+    readings = [_Reading(row["ticks"], row["ts"], row["error_ns"]) for row in trace.anchors.rows()]
+    return {clock: max(readings, key=lambda reading: reading.ts)} if readings else {}
+
+
+def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) -> Placement:
+    """Return where ``other`` lies as seen from ``known`` if less than half a period is between the two readings."""
+    assert clock.bits is not None
+    period = 1 << clock.bits
+    ticks = (other.ticks - known.ticks + period // 2) % period - period // 2
+    nearest = _between(clock, [known], [replace(other, ticks=known.ticks + ticks)], time_unit)
+    return replace(nearest, wrap_period=_length(period, clock, time_unit))
+
+
+def _beyond(start: Placement, link: Placement) -> Placement:
+    """Return the placement of a trace that lies by ``link`` as seen from one that lies at ``start``."""
+    error = None if start.error_ns is None or link.error_ns is None else start.error_ns + link.error_ns
+    return Placement(start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period))
+
+
+def _length(ticks: int, clock: _Clock, time_unit: str) -> int:
+    return int(ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency)
 
 
 def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str) -> Placement | None:
@@ -208,10 +268,9 @@ def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading
 
 def _between(clock: _Clock, known: list[_Reading], other: list[_Reading], time_unit: str) -> Placement:
     a, b = _closest(known, other)
-    ticks = b.ticks - a.ticks
-    distance = ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency
+    distance = _length(b.ticks - a.ticks, clock, time_unit)
     error = None if a.error_ns is None or b.error_ns is None else a.error_ns + b.error_ns
-    return Placement(a.ts + int(distance) - b.ts, f"{clock.name} of {clock.device}".removesuffix(" of "), error)
+    return Placement(a.ts + distance - b.ts, f"{clock.name} of {clock.device}".removesuffix(" of "), error)
 
 
 def _closest(known: list[_Reading], other: list[_Reading]) -> tuple[_Reading, _Reading]:
@@ -282,6 +341,17 @@ def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
         elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
             column = _plus(column, offsets.get(table.spec.name, 0))
         columns[spec.name] = column
+    return Table(table.spec, columns)
+
+
+def _doubted(table: Table) -> Table:
+    """Return ``table`` with the flag of an ambiguous place on all rows."""
+    columns = {name: table.column(name) for name in table.spec.names}
+    flags, doubt = columns["flags"], np.uint32(Flag.EPOCH_AMBIGUOUS)
+    if flags.constant_value is not None:
+        columns["flags"] = Column.constant(np.uint32(flags.constant_value) | doubt, len(flags), np.uint32)
+    else:
+        columns["flags"] = Column.derived(len(flags), lambda: flags.values | doubt)
     return Table(table.spec, columns)
 
 

@@ -35,7 +35,13 @@ class LevelZero(Family):
             default="auto",
             metavar="HOW",
         ),
-        Option("date", str, "the day on which the trace begins, UTC; the text does not say", metavar="YYYY-MM-DD"),
+        Option(
+            "date",
+            str,
+            "the day on which the trace begins, UTC; the text does not say",
+            metavar="YYYY-MM-DD",
+            settles="clock",
+        ),
         Option(
             "tolerance_ms", float, "how far host and device clocks may be off (default 10)", default=10.0, metavar="MS"
         ),
