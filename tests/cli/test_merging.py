@@ -64,3 +64,11 @@ def test_a_refused_merge_names_the_options_that_would_help(call, tmp_path):
         " convert each on its own\n"
     )
     assert call("convert", second, second, "-o", "both.pftrace").err.endswith("; name each capture once\n")
+
+
+def test_dumps_of_one_file_name_are_not_put_together_by_guess(call):
+    for seed, folder in enumerate(("a", "b")):
+        assert call("sim", "aie", "--records", 50, "--seed", seed, "-o", f"{folder}/run.bin").status == 0
+    done = call("convert", "a/run.bin", "b/run.bin", "-o", "both.pftrace")
+    assert done.status == 2
+    assert "have no common clock and no path of anchors between them; convert each on its own" in done.err

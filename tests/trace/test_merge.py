@@ -36,7 +36,7 @@ STATS = (StatSpec("toy_dropped", "data_loss", "the toy dropped a record"),)
 UNIX = TimeBase(epoch_ns=1_700_000_000_000_000_000, epoch_kind="unix")
 
 
-def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=(), detail=True):
+def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=(), detail=True, lane_clock=None):
     """A trace of one group, one lane, and one of everything that a merge has to move."""
     made = TraceBuilder(time, details=(TASKS,) if detail else (), stats=STATS)
     digest = hashlib.sha256(repr((capture, time, slices)).encode()).hexdigest()
@@ -50,7 +50,7 @@ def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=
     for clock, ticks, ts, error in anchors:
         made.anchor(clock_id=clock_ids[clock], ticks=ticks, ts=ts, error_ns=error)
     group = made.track("device 0", kind="group", role="device")
-    lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main)
+    lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main, clock_id=lane_clock)
     made.stat("toy_dropped", 3, track_id=lane, input_id=main, first_offset=4, first_ts=2)
     if slices:
         ts, dur, name = zip(*slices, strict=True)
@@ -288,7 +288,7 @@ WRAP = 1 << 32
 
 def launch(capture, ticks, **rest):
     """A capture whose times count on nothing but a counter of 32 bits, which showed ``ticks`` at its time 0."""
-    return toy(capture, time=FIRST, clocks=(NARROW,), anchors=((0, ticks, 0, 1),), **rest)
+    return toy(capture, time=FIRST, clocks=(NARROW,), anchors=((0, ticks, 0, 1),), lane_clock=0, **rest)
 
 
 def test_launches_on_one_narrow_counter_are_placed_by_assumption_and_say_so():
@@ -308,8 +308,9 @@ def test_launches_on_one_narrow_counter_are_placed_by_assumption_and_say_so():
 
 def test_flags_of_rows_survive_a_place_that_is_assumed():
     made = TraceBuilder(FIRST)
-    made.append("slices", track_id=made.track("l", kind="lane", role="core"), ts=[0, 1], dur=1, name="a", flags=[1, 2])
     clock = made.clock(**NARROW)
+    lane = made.track("lane", kind="lane", role="core", clock_id=clock)
+    made.append("slices", track_id=lane, ts=[0, 1], dur=1, name="a", flags=[1, 2])
     made.anchor(clock_id=clock, ticks=5, ts=0)
     merged = merge([launch("a", 5), made.finish()])
     assert merged.slices["flags"].tolist() == [0, 1 | Flag.EPOCH_AMBIGUOUS, 2 | Flag.EPOCH_AMBIGUOUS]
@@ -317,7 +318,7 @@ def test_flags_of_rows_survive_a_place_that_is_assumed():
 
 def test_a_clock_that_both_have_goes_before_a_narrow_counter():
     a, c = launch("a", 1_000), launch("c", 2_000)
-    both = {"time": FIRST, "clocks": (NARROW, GPU)}
+    both = {"time": FIRST, "clocks": (NARROW, GPU), "lane_clock": 0}
     b = toy("b", **both, anchors=((0, 10, 0, 0), (1, 7 * WRAP, 0, 0)))
     wide = toy("wide", **both, anchors=((0, 20, 0, 0), (1, 7 * WRAP + 30, 0, 0)))
     assert [(p.shift, p.wrap_period) for p in align([b, wide])] == [(0, 0), (30, 0)]
@@ -326,19 +327,23 @@ def test_a_clock_that_both_have_goes_before_a_narrow_counter():
 
 
 @pytest.mark.parametrize(
-    ("clock", "time"),
+    ("clock", "lane_clock"),
     [
-        (NARROW, UNIX),
-        ({**NARROW, "device": ""}, FIRST),
-        ({**NARROW, "counter_bits": 16}, FIRST),
-        ({**NARROW, "frequency": None}, FIRST),
+        ({**NARROW, "device": ""}, 0),
+        ({**NARROW, "counter_bits": 16}, 0),
+        ({**NARROW, "frequency": None}, 0),
+        (NARROW, None),  # lanes that count on something else
     ],
 )
-def test_a_counter_that_wraps_soon_places_nothing_else(clock, time):
-    other = launch("b", 10) if time == UNIX else toy("b", time=time, clocks=(clock,), anchors=((0, 10, 0, 0),))
+def test_a_counter_that_wraps_soon_places_nothing_else(clock, lane_clock):
+    made = [
+        toy(name, time=FIRST, clocks=(clock,), anchors=((0, 10, 0, 0),), lane_clock=lane_clock) for name in ("a", "b")
+    ]
     with pytest.raises(MergeError, match="no common clock") as caught:
-        merge([toy("a", time=time, clocks=(clock,), anchors=((0, 10, 0, 0),)), other])
+        merge(made)
     assert (caught.value.lacks, caught.value.traces) == ("clock", (0, 1))
+    with pytest.raises(MergeError, match="no common clock"):
+        merge([at(0, "unix"), launch("a", 10)])
 
 
 def test_the_zero_of_the_only_counter_of_a_named_device_is_common():

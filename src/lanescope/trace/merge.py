@@ -228,9 +228,12 @@ def _period_s(bits: int, clock: _Clock) -> Fraction:
 
 
 def _narrow(trace: Trace) -> dict[_Clock, _Reading]:
-    """Return the latest reading of the narrow counter that a trace counts on, if it is its only clock."""
+    """Return the latest reading of the narrow counter that all lanes of a trace count on, if it has no other clock."""
     identities = [_identity(row) for row in trace.clocks.rows()]
+    is_lane = trace.tracks["kind"] == "lane"
     if trace.time.epoch_kind != "first_event" or len(set(identities)) != 1:
+        return {}
+    if not trace.tracks.valid("clock_id")[is_lane].all():
         return {}
     (clock,) = set(identities)
     if not clock.device or clock.bits is None or not (clock.frequency or trace.time.time_unit == "cycles"):
