@@ -228,7 +228,7 @@ def views(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis import views as analyses
 
     shared = analyses.Shared(trace)
-    families = {str(name) for name in trace.inputs["family"].tolist()}
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
     known = (*devices.in_tree(), *(devices.strangers() if families - set(devices.IN_TREE) else ()))
     members = [family for family in known if family.name in families]
     declared = [view for family in members for view in family.views]
@@ -301,7 +301,7 @@ def options_that_settle(trace: Trace, *what: str) -> str:
         what: what they tell, see ``Option.settles``.
     """
     texts = []
-    for name in dict.fromkeys(trace.inputs["family"].tolist()):
+    for name in dict.fromkeys(trace.inputs.values("family").tolist()):
         try:
             options = devices.family(name).options
         except (UsageError, MissingToolError):  # read from a folder; its family is not installed here

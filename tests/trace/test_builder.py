@@ -60,7 +60,7 @@ def test_rows_come_back_with_nulls_texts_and_defaults():
     trace = made.finish()
     rows = list(trace.slices.rows())
     assert [row["dur"] for row in rows] == [5, None]
-    assert trace.slices["dur"].tolist() == [5, 0], "the value under a null is 0"
+    assert trace.slices.values("dur").tolist() == [5, 0], "the value under a null is 0"
     assert [row["last_seen_ts"] for row in rows] == [None, 12]
     assert {row["quality"] for row in rows} == {"exact"}
     assert [row["task"] for row in trace.details["toy_tasks"].rows()] == [1, 2**64 - 1]
@@ -204,5 +204,6 @@ def test_an_unknown_plain_text_is_empty_underneath():
     made = TraceBuilder(TimeBase(), details=(spec,))
     made.append("toy_notes", note=np.array(["a", "b"], object), note_valid=[False, True])
     table = made.finish().details["toy_notes"]
-    assert table["note"].tolist() == ["", "b"]
+    assert table.values("note").tolist() == ["", "b"]
+    assert table["note"].tolist() == [None, "b"]
     assert [row["note"] for row in table.rows()] == [None, "b"]

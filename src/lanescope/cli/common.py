@@ -151,7 +151,7 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
 
 def is_in_order(batch: Trace) -> bool:
     """Tell from any batch of a decode whether its rows come in order of time over all batches."""
-    families = batch.inputs["family"].tolist()
+    families = batch.inputs.values("family").tolist()
     try:
         return bool(families) and all(devices.family(name).in_order for name in families)
     except (UsageError, MissingToolError):  # a Parquet folder of a family that is not, or not usable, here
@@ -282,10 +282,10 @@ class Span:
         """Take in the rows of one batch."""
         for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
             if len(table):
-                ts = table["ts"]
-                ends = [ts + table["dur"] if "dur" in table.spec.names else ts]
+                ts = table.values("ts")
+                ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
                 if "last_seen_ts" in table.spec.names:
-                    ends.append(table["last_seen_ts"])
+                    ends.append(table.values("last_seen_ts"))
                 begin, end = int(ts.min()), max(int(times.max()) for times in ends)
                 self.begin = begin if self.begin is None else min(self.begin, begin)
                 self.end = end if self.end is None else max(self.end, end)

@@ -230,7 +230,7 @@ def _period_s(bits: int, clock: _Clock) -> Fraction:
 def _narrow(trace: Trace) -> dict[_Clock, _Reading]:
     """Return the latest reading of the narrow counter that all lanes of a trace count on, if it has no other clock."""
     identities = [_identity(row) for row in trace.clocks.rows()]
-    is_lane = trace.tracks["kind"] == "lane"
+    is_lane = trace.tracks.values("kind") == "lane"
     if trace.time.epoch_kind != "first_event" or len(set(identities)) != 1:
         return {}
     if not trace.tracks.valid("clock_id")[is_lane].all():
@@ -303,7 +303,7 @@ def _time(traces: Sequence[Trace], placements: Sequence[Placement]) -> TimeBase:
 def _latest(trace: Trace) -> int:
     return max(
         (
-            int(table[spec.name].max())
+            int(table.values(spec.name).max())
             for table in trace.tables().values()
             if len(table)
             for spec in table.spec.columns
@@ -381,7 +381,7 @@ def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
 def _is_merged(trace: Trace) -> bool:
     tracks = trace.tracks
     roots = ~tracks.valid("parent_id")
-    return bool(roots.any()) and bool((tracks["role"][roots] == RUN_ROLE).all())
+    return bool(roots.any()) and bool((tracks.values("role")[roots] == RUN_ROLE).all())
 
 
 def _grouped(trace: Trace) -> Trace:
@@ -407,7 +407,7 @@ def _grouped(trace: Trace) -> Trace:
     tables = {name: _moved(table, one_more, 0) for name, table in trace.tables().items()}
     below = tables["tracks"]
     columns = {name: below.column(name) for name in below.spec.names}
-    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below["parent_id"], 0))
+    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below.values("parent_id"), 0))
     tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
     makers = {name: _record_maker(trace, name, one_more, 0) for name in trace.records}
     return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
@@ -415,7 +415,7 @@ def _grouped(trace: Trace) -> Trace:
 
 def _distinct_runs(tracks: Table) -> Table:
     """Number the groups of the captures in order, and tell those of one name apart."""
-    names, order = tracks["name"].copy(), tracks["sort_key"].copy()
+    names, order = tracks.values("name").copy(), tracks.values("sort_key").copy()
     taken: set[str] = set()
     for ordinal, root in enumerate(np.flatnonzero(~tracks.valid("parent_id")).tolist()):
         names[root] = next(name for name in _variants(names[root]) if name not in taken)

@@ -98,7 +98,7 @@ def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
     return Totals(
         slices=int(np.count_nonzero(sound)),
         open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
-        total=int(slices["dur"][closed].sum()),
+        total=int(slices.values("dur")[closed].sum()),
         covered=int((time.end - time.begin).sum()),
     )
 
