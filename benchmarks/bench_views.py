@@ -32,7 +32,7 @@ def run() -> list[Row]:
     simulation = FAMILY.simulate(options, seed=1)
     trace = cuda.decode(next(iter(simulation.files.values())), events=simulation.truth["event_names"])
     slices = trace.slices
-    begin, track = slices["ts"], slices["track_id"]
+    begin, track = slices.values("ts"), slices.values("track_id")
 
     def sort() -> None:
         np.lexsort((begin, track))

@@ -144,7 +144,7 @@ def events(family: str, path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
 
     slices = lanescope.open(path, family).slices
     known = slices.valid("dur")
-    ts, dur, track = (slices[name][known] for name in ("ts", "dur", "track_id"))
+    ts, dur, track = (slices.values(name)[known] for name in ("ts", "dur", "track_id"))
     name = slices.codes("name")[known]
     time_ = np.concatenate([ts, ts + dur])
     kind = np.repeat(np.array([0, 1], np.int8), len(ts))
@@ -199,7 +199,9 @@ def dumps(family: str, path: Path) -> tuple[int, Callable[[], object]]:
     rows = [
         {"ph": "X", "name": name, "pid": 1, "tid": track, "ts": ts / 1000, "dur": dur / 1000}
         for name, track, ts, dur in zip(
-            slices["name"].tolist(), *(slices[name].tolist() for name in ("track_id", "ts", "dur")), strict=True
+            slices.values("name").tolist(),
+            *(slices.values(name).tolist() for name in ("track_id", "ts", "dur")),
+            strict=True,
         )
     ]
     return len(rows), lambda: json.dumps({"traceEvents": rows})

@@ -50,7 +50,15 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
 def _spec(spec: TableSpec) -> str:
     key = f" Joined by `{spec.key}`." if spec.key else ""
     rows = [
-        (f"`{c.name}`", c.type, "yes" if c.nullable else "", c.unit, c.doc + (" *(argument)*" if c.is_argument else ""))
+        (
+            f"`{c.name}`",
+            c.type,
+            "yes" if c.nullable else "",
+            c.unit,
+            c.doc
+            + (f" *(references `{c.references}`)*" if c.references else "")
+            + (" *(argument)*" if c.is_argument else ""),
+        )
         for c in spec.columns
     ]
     return f"## `{spec.name}`\n\nOne row: {spec.doc}.{key}\n\n" + _table(

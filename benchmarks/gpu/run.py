@@ -151,8 +151,8 @@ def check_planted(bench: Bench) -> None:
     )
     worst = 0
     for event, ns in enumerate(PLANTED_NS):
-        mask = trace.slices["name"] == f"{ns} ns"
-        found = trace.slices["dur"][mask]
+        mask = trace.slices.values("name") == f"{ns} ns"
+        found = trace.slices.values("dur")[mask]
         least, most = (int(found.min()), int(found.max())) if len(found) else (0, 0)
         worst = max(worst, most - ns)
         holds = len(found) == blocks and least >= ns - step and most <= ns + SLACK_NS + 2 * step
@@ -260,16 +260,18 @@ def out_of_order(trace: Trace, tiles: int) -> int:
     """Return how many lanes have other records than begin and end of each stage in turn."""
     (name,) = (name for name in ("cuda_ls2_records", "cuda_records") if name in trace.records)
     table = trace.records[name]
-    is_stage = np.isin(table["kind"], ("begin", "end"))
-    order = np.lexsort((table["slot"][is_stage], table["lane"][is_stage]))
-    lanes = table["lane"][is_stage][order]
-    marks = 2 * table["event_id"][is_stage][order].astype(np.int64) + (table["kind"][is_stage][order] == "end")
+    is_stage = np.isin(table.values("kind"), ("begin", "end"))
+    order = np.lexsort((table.values("slot")[is_stage], table.values("lane")[is_stage]))
+    lanes = table.values("lane")[is_stage][order]
+    marks = 2 * table.values("event_id")[is_stage][order].astype(np.int64) + (
+        table.values("kind")[is_stage][order] == "end"
+    )
     expected = list(range(2 * len(STAGES))) * tiles
     return sum(part.tolist() != expected for part in np.split(marks, np.flatnonzero(np.diff(lanes)) + 1))
 
 
 def _median(trace: Trace, name: str) -> float:
-    return float(np.median(trace.slices["dur"][trace.slices["name"] == name]))
+    return float(np.median(trace.slices.values("dur")[trace.slices.values("name") == name]))
 
 
 def check_pipeline(bench: Bench) -> None:
@@ -299,7 +301,7 @@ def check_pipeline(bench: Bench) -> None:
         bench.save(f"pipeline-{variant}", words, plan)
         trace = plan.decode(words)
         sound(bench.report, f"pipeline: {variant}", trace, plan)
-        names = Counter(trace.slices["name"].tolist())
+        names = Counter(trace.slices.values("name").tolist())
         expect = {"WAIT_EMPTY": 1, "FILL": 1, "WAIT_FULL": CONSUMERS, "SUM": CONSUMERS}
         wanted = {name: count * blocks * tiles for name, count in expect.items()}
         bench.report.check(f"pipeline: {variant} has every region", holds=dict(names) == wanted, seen=dict(names))
@@ -307,9 +309,9 @@ def check_pipeline(bench: Bench) -> None:
         bench.report.check(
             f"pipeline: {variant} has every flow", holds=len(trace.flows) == flows, seen=len(trace.flows)
         )
-        late = int((trace.flows["dst_ts"] < trace.flows["src_ts"]).sum())
+        late = int((trace.flows.values("dst_ts") < trace.flows.values("src_ts")).sum())
         bench.report.check(f"pipeline: {variant} no effect before its cause", holds=late == 0, seen=late)
-        values = Counter(trace.counters["value"].tolist())
+        values = Counter(trace.counters.values("value").tolist())
         slots = {float(slot): blocks * len(range(slot, tiles, DEPTH)) for slot in range(DEPTH)}
         bench.report.check(f"pipeline: {variant} counts its slots", holds=dict(values) == slots, seen=dict(values))
     bench.report.figures["pipeline"] = found

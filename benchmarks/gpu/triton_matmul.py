@@ -68,7 +68,7 @@ def examine(trace: Trace, check: Callable[..., None], *, programs: int, steps: i
         programs: of the grid.
         steps: that each program goes through.
     """
-    per_lane = Counter(zip(trace.slices["track_id"].tolist(), trace.slices["name"].tolist(), strict=True))
+    per_lane = Counter(zip(trace.slices.values("track_id").tolist(), trace.slices.values("name").tolist(), strict=True))
     wanted = {"LOAD": steps, "DOT": steps, "STORE": 1}
     lanes = {track for track, _ in per_lane}
     right = len(lanes) == programs and all(per_lane[lane, name] == n for lane in lanes for name, n in wanted.items())
@@ -76,11 +76,14 @@ def examine(trace: Trace, check: Callable[..., None], *, programs: int, steps: i
     errors = [row["name"] for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]
     check("triton: no error, nothing lost", holds=not errors, seen=errors)
     # Regions follow each other: none begins before the one before it in the program has ended.
-    order = np.lexsort((trace.details["cuda_regions"]["begin_slot"], trace.slices["track_id"]))
-    tracks, begin, dur = (trace.slices[name][order] for name in ("track_id", "ts", "dur"))
+    order = np.lexsort((trace.details["cuda_regions"].values("begin_slot"), trace.slices.values("track_id")))
+    tracks, begin, dur = (trace.slices.values(name)[order] for name in ("track_id", "ts", "dur"))
     late = int(((begin + dur)[:-1] > begin[1:])[tracks[:-1] == tracks[1:]].sum())
     check("triton: regions follow each other", holds=late == 0, seen=late)
-    return {f"median_{n.lower()}_ns": float(np.median(trace.slices["dur"][trace.slices["name"] == n])) for n in EVENTS}
+    return {
+        f"median_{n.lower()}_ns": float(np.median(trace.slices.values("dur")[trace.slices.values("name") == n]))
+        for n in EVENTS
+    }
 
 
 def measure(check: Callable[..., None], out: Path, *, rounds: int) -> dict[str, Any]:

@@ -53,9 +53,9 @@ with session(events=EVENTS, blocks=BLOCKS, groups=["load", "sum"], records_per_l
     cost = s.overhead(launch, (data, sums, PROBES), name="pipeline", rounds=3)
 
 assert (sums == data.sum((1, 2))).all()
-regions = Counter(trace.slices["name"][trace.slices["category"] == "region"].tolist())
-fills = (trace.slices["category"] == "async").sum()
-values = trace.counters["value"]
+regions = Counter(trace.slices.values("name")[trace.slices.values("category") == "region"].tolist())
+fills = (trace.slices.values("category") == "async").sum()
+values = trace.counters.values("value")
 print(", ".join(f"{name} {count}" for name, count in sorted(regions.items())))
 print(f"FILL {fills} asynchronous, {len(trace.flows)} flows, values {values.min():.0f} to {values.max():.0f}")
 print(cost)

@@ -55,6 +55,6 @@ with session(events=EVENTS, blocks=PROGRAMS, records_per_lane=32) as s:
     trace = s.trace()
     cost = s.overhead(launch, (given, out, PROBES), sizes, name="softmax", rounds=3)
 
-print(", ".join(f"{name} {count}" for name, count in sorted(Counter(trace.slices["name"].tolist()).items())))
+print(", ".join(f"{name} {count}" for name, count in sorted(Counter(trace.slices.values("name").tolist()).items())))
 print(cost)
 s.save("out")

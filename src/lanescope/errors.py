@@ -55,9 +55,21 @@ class DataLossError(LanescopeError):
 
 
 class MergeError(LanescopeError):
-    """Captures cannot be put on one time base."""
+    """Captures cannot be put on one time base.
+
+    Args:
+        message: as of ``LanescopeError``.
+        hint: as of ``LanescopeError``.
+        lacks: what decode options could add: ``clock`` (a relation of their clocks), ``frequency``, or empty.
+        traces: which of the traces lack it.
+    """
 
     exit_status = 2
+
+    def __init__(self, message: str, *, hint: str = "", lacks: str = "", traces: tuple[int, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.lacks = lacks
+        self.traces = traces
 
 
 class MissingToolError(LanescopeError):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope import devices
 from lanescope.devices import Family
-from lanescope.errors import InputError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, MergeError, MissingToolError, UsageError
 from lanescope.source import MINE, TIE, Capture, Head, Match, Source, is_one
 from lanescope.trace import LazyTable, Trace
+
+if TYPE_CHECKING:
+    from lanescope.trace.merge import Placement
 
 PathLike = str | os.PathLike[str]
 
@@ -44,39 +48,41 @@ def recognise(capture: Capture, family: str | None = None) -> tuple[Family, Matc
     Raises:
         InputError: it is empty, or no family recognises it.
         UsageError: two families recognise it about equally; or ``family`` is unknown.
+        MissingToolError: ``family`` is of another package, and that is broken.
     """
     head = capture.main.head()
     chosen = None if family is None else devices.family(family)
     if not head.size:
         raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
     if chosen is not None:
-        return chosen, chosen.probe(head)
-    matches = _matches(devices.in_tree(), head)
+        return chosen, _asked(chosen, capture)
+    failed: list[Candidate] = []
+    matches = _matches(devices.in_tree(), head, failed)
     if not matches:
-        matches = _matches(devices.strangers(), head)
+        matches = _matches(devices.strangers(), head, failed)
     if not matches:
-        raise _unknown(capture, head)
+        raise _unknown(capture, head, failed)
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
         raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
     return matches[0]
 
 
-def _unknown(capture: Capture, head: Head) -> InputError:
+def _unknown(capture: Capture, head: Head, failed: list[Candidate]) -> InputError:
     """Return the error for what no family recognises."""
     from lanescope.exchange import known
 
     found = known.what_is(head.data, head.name)
     if found is not None:
         return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
-    near = next((match for _, match in _matches(devices.in_tree(), head, least=1) if match.advice), None)
+    near = next((match for _, match in _matches(devices.in_tree(), head, [], least=1) if match.advice), None)
     if near is not None:
         what = f"is not a capture of any known device family: {near.reason}"
         return InputError(f"{capture.main.path} {what}", hint=near.advice)
     what = "is not a capture of any known device family"
     if not any(head.data):
         what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
-    return InputError(f"{capture.main.path} {what}", hint="if you know its family, say --family NAME")
+    return InputError(f"{capture.main.path} {what}", hint="; ".join([_SAY_FAMILY, *_unasked(failed)]))
 
 
 def capture(path: PathLike) -> Capture:
@@ -116,12 +122,53 @@ def _is_capture(path: PathLike) -> bool:
         return False
     if not head.size:
         return False
-    return bool(_matches(devices.in_tree(), head) or _matches(devices.strangers(), head))
+    return bool(_matches(devices.in_tree(), head, []) or _matches(devices.strangers(), head, []))
 
 
-def _matches(families: Iterable[Family], head: Head, least: int = MINE) -> list[tuple[Family, Match]]:
-    found = [(family, family.probe(head)) for family in families]
+def _matches(
+    families: Iterable[Family], head: Head, failed: list[Candidate], least: int = MINE
+) -> list[tuple[Family, Match]]:
+    """Ask ``families``, the surest first; one whose probe fails does not count and is added to ``failed``."""
+    found = []
+    for family in families:
+        try:
+            match = _probed(family, head)
+        except Exception as error:  # of one family: the capture may well be another one's
+            failed.append(Candidate(family.name, 0, "", f"its probe failed: {devices.described(error)}"))
+        else:
+            found.append((family, match))
     return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
+
+
+def _probed(family: Family, head: Head) -> Match:
+    match = family.probe(head)
+    if not isinstance(match, Match):  # a family of another package may be written without types
+        raise TypeError(f"it returned {match!r}, not a Match")
+    return match
+
+
+def _asked(family: Family, capture: Capture) -> Match:
+    """Ask the family that the user names; raise in its name if its probe fails."""
+    try:
+        return _probed(family, capture.main.head())
+    except LanescopeError:
+        raise
+    except Exception as error:
+        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {devices.described(error)}"
+        if family.name in devices.IN_TREE:
+            raise InternalError(what) from error
+        raise MissingToolError(what, hint=devices.UPDATE) from error
+
+
+_SAY_FAMILY = "if you know its family, say --family NAME"
+
+
+def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
+    """Yield which families could not be asked, and why."""
+    for candidate in failed:
+        yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
+    for broken in devices.plugins().broken:
+        yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
 
 
 def probe(path: PathLike) -> list[Candidate]:
@@ -132,14 +179,15 @@ def probe(path: PathLike) -> list[Candidate]:
 
     Returns:
         One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
-        comes within 10 points.
+        comes within 10 points. Families whose probe fails come last, with a score of 0 and the failure as reason.
 
     Raises:
         InputError: the file cannot be read.
     """
     with capture(path) as opened:
-        matches = _matches((*devices.in_tree(), *devices.strangers()), opened.main.head(), least=1)
-    return [Candidate(family.name, match.score, match.format, match.reason) for family, match in matches]
+        failed: list[Candidate] = []
+        matches = _matches((*devices.in_tree(), *devices.strangers()), opened.main.head(), failed, least=1)
+    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
 
 
 def decode(
@@ -237,7 +285,7 @@ def views(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis import views as analyses
 
     shared = analyses.Shared(trace)
-    families = {str(name) for name in trace.inputs["family"].tolist()}
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
     known = (*devices.in_tree(), *(devices.strangers() if families - set(devices.IN_TREE) else ()))
     members = [family for family in known if family.name in families]
     declared = [view for family in members for view in family.views]
@@ -273,4 +321,51 @@ def merge(traces: Iterable[Trace]) -> Trace:
     """
     from lanescope.trace import merge as merging
 
-    return merging.merge(list(traces))
+    given = list(traces)
+    with _naming_options(given):
+        return merging.merge(given)
+
+
+def align(traces: Iterable[Trace]) -> list[Placement]:
+    """Return where ``merge`` puts each of the traces; errors as there."""
+    from lanescope.trace import merge as merging
+
+    given = list(traces)
+    with _naming_options(given):
+        return merging.align(given)
+
+
+@contextmanager
+def _naming_options(traces: Sequence[Trace]) -> Iterator[None]:
+    """Name the decode options that would have helped when a merge is refused."""
+    try:
+        yield
+    except MergeError as error:
+        wanted = ("clock", "device") if error.lacks == "clock" else (error.lacks,)
+        which = {options_that_settle(traces[index], *wanted): None for index in error.traces}
+        named = ", or ".join(text for text in which if text)
+        if not named:
+            raise
+        hint = f"decode with {named}; or convert each on its own"
+        raise MergeError(error.message, hint=hint, lacks=error.lacks, traces=error.traces) from None
+
+
+def options_that_settle(trace: Trace, *what: str) -> str:
+    """Return the decode options of a trace's families that tell a merge something, as flags; empty: there are none.
+
+    Args:
+        trace: a trace.
+        what: what they tell, see ``Option.settles``.
+    """
+    texts = []
+    for name in dict.fromkeys(trace.inputs.values("family").tolist()):
+        try:
+            options = devices.family(name).options
+        except (UsageError, MissingToolError):  # read from a folder; its family is not installed here
+            continue
+        flags = [
+            f"{option.flag} {option.metavar or option.name.upper()}" for option in options if option.settles in what
+        ]
+        if flags:
+            texts.append(f"{' or '.join(flags)} (family {name})")
+    return ", or ".join(texts)

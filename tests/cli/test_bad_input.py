@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -203,18 +202,3 @@ def test_large_holes_are_refused_at_once(tmp_path, shell):
         3,
         "lanescope: hole begins with 65536 zeros: no capture does; if you know its family, say --family NAME\n",
     )
-
-
-def test_a_plugin_that_cannot_be_loaded_is_named(shell, run_file, tmp_path, plugin_path):
-    info = tmp_path / "broken/broken-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[lanescope.devices]\ngone = no_such_module:FAMILY\n")
-    (tmp_path / "text").write_text("no capture")
-    done = shell("info", "text", env={"PYTHONPATH": str(Path(info).parent)})
-    assert done.status == 2
-    assert done.err.startswith("lanescope: the device family 'gone' of another package cannot be loaded: ")
-    assert is_one_line(done.err)
-    done = shell("doctor", env={"PYTHONPATH": str(Path(info).parent)})
-    assert done.status == 1
-    assert "families of others\t\tmissing\tthe device family 'gone' of another package cannot be loaded" in done.out

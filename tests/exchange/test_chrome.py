@@ -16,7 +16,7 @@ TASKS = TableSpec(
     "toy_tasks",
     "one task",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id", is_argument=True),
         ColumnSpec("wait", "int64", "wait", nullable=True, is_argument=True),
         ColumnSpec("share", "float64", "share", is_argument=True),

@@ -15,7 +15,7 @@ TASKS = TableSpec(
     "toy_tasks",
     "one task",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id", is_argument=True),
         ColumnSpec("note", "utf8", "free text", nullable=True),
         ColumnSpec("share", "float64", "share", nullable=True),

@@ -27,7 +27,6 @@ from lanescope.errors import InternalError
 from lanescope.exchange import perfetto
 from lanescope.testing.strategies import DETAILS, STATS
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
-from lanescope.trace.schema import REFERENCES
 
 
 def written(trace, **options) -> tuple[bytes, perfetto.WriteReport]:
@@ -189,9 +188,9 @@ def side_by_side(traces: list[Trace]) -> Trace:
             if not len(table):
                 continue
             shifted = {
-                column.name: table[column.name] + shift[REFERENCES[column.name]]
+                column.name: table[column.name] + shift[column.references]
                 for column in table.spec.columns
-                if REFERENCES.get(column.name) in shift
+                if column.references in shift
             }
             builder.append(name, **table_with(table, **shifted))
         for row in trace.stats.rows():
@@ -340,7 +339,7 @@ def test_arguments_come_from_declared_columns_whatever_their_order():
         "test_many",
         "several rows for some slices",
         (
-            ColumnSpec("slice_id", "int64", "key"),
+            ColumnSpec("slice_id", "int64", "key", references="slices"),
             ColumnSpec("big", "uint64", "an identity", is_argument=True),
             ColumnSpec("small", "int32", "a number", nullable=True, is_argument=True),
             ColumnSpec("byte", "uint8", "a number", is_argument=True),

@@ -189,3 +189,23 @@ def test_merge_takes_traces(families, path, tmp_path):
     other.write_bytes(b"Tx")
     with pytest.raises(lanescope.MergeError, match="no common clock"):
         lanescope.merge(iter([trace, lanescope.open(other)]))
+
+
+class Failing(Toy):
+    """A family whose probe has a fault."""
+
+    def probe(self, head):
+        raise KeyError("magic")
+
+
+def test_a_family_whose_probe_raises_hides_no_other_one(families, path):
+    families(Failing("bad"), Toy("good"), strangers=(Failing("worse"),))
+    assert len(lanescope.open(path).slices) == 201
+    assert [tuple(found) for found in lanescope.probe(path)] == [
+        ("good", 95, "toy-1", "begins with T"),
+        ("bad", 0, "", "its probe failed: KeyError: 'magic'"),
+        ("worse", 0, "", "its probe failed: KeyError: 'magic'"),
+    ]
+    path.write_bytes(b"words")
+    with pytest.raises(InputError, match=r"family 'bad' could not look at it: .*; device family 'worse' could not"):
+        lanescope.open(path)

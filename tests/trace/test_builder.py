@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from lanescope.errors import InternalError, UsageError
 from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder
-from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, REFERENCES, Flag
+from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, Flag
 
 TASKS = TableSpec(
     "toy_tasks",
     "one task of the toy",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id", is_argument=True),
         ColumnSpec("wait_ns", "int64", "time in the queue", nullable=True, unit="ns", is_argument=True),
         ColumnSpec("is_cold", "bool", "first task of its core"),
@@ -60,7 +60,7 @@ def test_rows_come_back_with_nulls_texts_and_defaults():
     trace = made.finish()
     rows = list(trace.slices.rows())
     assert [row["dur"] for row in rows] == [5, None]
-    assert trace.slices["dur"].tolist() == [5, 0], "the value under a null is 0"
+    assert trace.slices.values("dur").tolist() == [5, 0], "the value under a null is 0"
     assert [row["last_seen_ts"] for row in rows] == [None, 12]
     assert {row["quality"] for row in rows} == {"exact"}
     assert [row["task"] for row in trace.details["toy_tasks"].rows()] == [1, 2**64 - 1]
@@ -192,9 +192,11 @@ def test_every_flag_is_documented():
 
 def test_every_reference_of_the_model_is_declared():
     tables = {spec.name for spec in CORE_TABLES}
-    found = {c.name for spec in CORE_TABLES for c in spec.columns if c.type == "int64" and c.name.endswith("_id")}
-    assert found <= set(REFERENCES)
-    assert set(REFERENCES.values()) <= tables
+    for spec in CORE_TABLES:
+        for column in spec.columns:
+            assert bool(column.references) == column.name.endswith(("_id", "_track", "_slice"))
+            assert column.is_time == (column.name == "ts" or column.name.endswith("_ts"))
+            assert column.references in tables | {""}
 
 
 def test_an_unknown_plain_text_is_empty_underneath():
@@ -202,5 +204,6 @@ def test_an_unknown_plain_text_is_empty_underneath():
     made = TraceBuilder(TimeBase(), details=(spec,))
     made.append("toy_notes", note=np.array(["a", "b"], object), note_valid=[False, True])
     table = made.finish().details["toy_notes"]
-    assert table["note"].tolist() == ["", "b"]
+    assert table.values("note").tolist() == ["", "b"]
+    assert table["note"].tolist() == [None, "b"]
     assert [row["note"] for row in table.rows()] == [None, "b"]

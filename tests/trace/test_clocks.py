@@ -28,3 +28,10 @@ def test_equals_exact_arithmetic(ticks, frequency):
 def test_is_monotone_so_nesting_survives(ticks, frequency):
     times = ticks_to_ns(np.array(sorted(ticks), np.int64), frequency)
     assert (np.diff(times) >= 0).all()
+
+
+@pytest.mark.parametrize("frequency", [Fraction(1222017555865782271, 14056719000), Fraction(2**63 + 1, 10**9)])
+def test_a_ratio_of_numbers_beyond_63_bits_converts_exactly(frequency):
+    exact = [tick * 10**9 * frequency.denominator // frequency.numerator for tick in (0, 1, 10**6)]
+    assert ticks_to_ns(np.array([0, 0]), frequency).tolist() == [0, 0]
+    assert ticks_to_ns(np.array([0, 1, 10**6]), frequency).tolist() == exact

@@ -6,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.errors import MergeError
+from lanescope.analysis import check
+from lanescope.errors import InternalError, MergeError
+from lanescope.testing import assert_consistent
 from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
 from lanescope.trace.merge import RUN_ROLE, align, merge
-from lanescope.trace.schema import REFERENCES, is_time
+from lanescope.trace.schema import Flag
 
 TASKS = TableSpec(
     "toy_tasks",
     "one task of the toy",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "task id"),
-        ColumnSpec("sent_ts", "int64", "when it was sent", nullable=True, unit="ns"),
+        ColumnSpec("sent_ts", "int64", "when it was sent", nullable=True, unit="ns", is_time=True),
         ColumnSpec("wait_ns", "int64", "time in the queue", unit="ns"),
     ),
     key="slice_id",
@@ -25,13 +27,16 @@ TASKS = TableSpec(
 WORDS = TableSpec(
     "toy_words",
     "one word of the toy",
-    (ColumnSpec("input_id", "int64", "the input"), ColumnSpec("ts", "int64", "raw device time", unit="ticks")),
+    (
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
+        ColumnSpec("ts", "int64", "raw device time", unit="ticks"),
+    ),
 )
 STATS = (StatSpec("toy_dropped", "data_loss", "the toy dropped a record"),)
 UNIX = TimeBase(epoch_ns=1_700_000_000_000_000_000, epoch_kind="unix")
 
 
-def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=(), detail=True):
+def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=(), detail=True, lane_clock=None):
     """A trace of one group, one lane, and one of everything that a merge has to move."""
     made = TraceBuilder(time, details=(TASKS,) if detail else (), stats=STATS)
     digest = hashlib.sha256(repr((capture, time, slices)).encode()).hexdigest()
@@ -45,7 +50,7 @@ def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=
     for clock, ticks, ts, error in anchors:
         made.anchor(clock_id=clock_ids[clock], ticks=ticks, ts=ts, error_ns=error)
     group = made.track("device 0", kind="group", role="device")
-    lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main)
+    lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main, clock_id=lane_clock)
     made.stat("toy_dropped", 3, track_id=lane, input_id=main, first_offset=4, first_ts=2)
     if slices:
         ts, dur, name = zip(*slices, strict=True)
@@ -139,6 +144,82 @@ def test_detail_tables_and_records_of_one_family_only():
     assert rows(merged.records["toy.word"], "input_id", "ts") == [(0, 77), (2, 77)]
 
 
+GROUPS = TableSpec(
+    "toy_groups",
+    "a group of the toy",
+    (
+        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
+        ColumnSpec("id", "int64", "the number that the toy gave it"),
+        ColumnSpec("moment", "int64", "when it was made", unit="ns", is_time=True),
+        ColumnSpec("device_ts", "int64", "the same on the device's own clock", unit="ticks"),
+    ),
+    key="track_id",
+)
+MEMBERS = TableSpec(
+    "toy_members",
+    "a member of a group",
+    (
+        ColumnSpec("instant_id", "int64", "the instant", references="instants"),
+        ColumnSpec("group", "int64", "row of `toy_groups`", nullable=True, references="toy_groups"),
+        ColumnSpec("slice_id", "int64", "number of a slice of bread"),
+    ),
+    key="instant_id",
+)
+
+
+def grouped(capture, epoch_ns):
+    made = TraceBuilder(TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"), details=(GROUPS, MEMBERS))
+    main = made.input(capture=capture, path=capture, size=0, sha256=capture, family="toy", format="v1")
+    made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("instants", track_id=lane, ts=[1, 2], name="mark")
+    made.append("slices", track_id=lane, ts=1, dur=1, name="a")
+    made.append("toy_groups", track_id=lane, id=[7, 9], moment=[1, 2], device_ts=[10, 20])
+    made.append("toy_members", instant_id=[0, 1], group=[1, 0], group_valid=[True, False], slice_id=5)
+    return made.finish()
+
+
+def test_columns_of_a_plugin_move_by_their_declaration_and_not_by_their_name():
+    merged = merge([grouped("a", 0), grouped("b", 100)])
+    assert rows(merged.details["toy_groups"], "track_id", "id", "moment", "device_ts") == [
+        (1, 7, 1, 10),
+        (1, 9, 2, 20),
+        (3, 7, 101, 10),
+        (3, 9, 102, 20),
+    ]
+    assert rows(merged.details["toy_members"], "instant_id", "group", "slice_id") == [
+        (0, 1, 5),
+        (1, None, 5),
+        (2, 3, 5),
+        (3, None, 5),
+    ]
+    assert_consistent(merged)
+
+
+def test_a_reference_to_no_table_is_refused_by_name():
+    lost = TableSpec("toy_lost", "", (ColumnSpec("group", "int64", "", references="toy_groups"),))
+    with pytest.raises(InternalError, match=r"toy_lost\.group refers to table toy_groups"):
+        TraceBuilder(UNIX, details=(lost,))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"type": "int32", "references": "slices"}, "references and times are int64, not int32"),
+        ({"type": "uint64", "is_time": True}, "references and times are int64, not uint64"),
+        ({"type": "int64", "references": "slices", "is_time": True}, "either a reference or a time"),
+    ],
+)
+def test_a_column_that_no_merge_could_move_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        ColumnSpec("slice_id", doc="", **wrong)
+
+
+def test_a_key_without_a_table_is_refused():
+    with pytest.raises(ValueError, match="its key slice_id declares no table"):
+        TableSpec("toy_tasks", "", (ColumnSpec("slice_id", "int64", "the slice"),), key="slice_id")
+
+
 def test_the_same_capture_twice_is_refused():
     trace, other = at(0, "a"), at(0, "b")
     with pytest.raises(MergeError, match=r"a\.bin and a\.bin are the same capture; name each capture once"):
@@ -219,11 +300,68 @@ def test_the_closest_readings_of_a_clock_count():
     assert [p.shift for p in align([a, b])] == [0, 3025]
 
 
-def test_a_counter_that_wraps_soon_places_nothing():
-    narrow = {**GPU, "counter_bits": 32}
-    made = [toy(n, time=FIRST, clocks=(narrow,), anchors=((0, 10, 0, 0),)) for n in "ab"]
-    with pytest.raises(MergeError, match="no common clock"):
+NARROW = {**GPU, "name": "globaltimer_lo", "counter_bits": 32}
+WRAP = 1 << 32
+
+
+def launch(capture, ticks, **rest):
+    """A capture whose times count on nothing but a counter of 32 bits, which showed ``ticks`` at its time 0."""
+    return toy(capture, time=FIRST, clocks=(NARROW,), anchors=((0, ticks, 0, 1),), lane_clock=0, **rest)
+
+
+def test_launches_on_one_narrow_counter_are_placed_by_assumption_and_say_so():
+    made = [launch("a", 1_000), launch("b", 4_000), launch("c", WRAP - 500), launch("d", 3 * WRAP + 2_000)]
+    assert [(p.shift, p.wrap_period, p.error_ns) for p in align(made)] == [
+        (1_500, 0, 0),
+        (4_500, WRAP, 2),
+        (0, WRAP, 4),
+        (2_500, WRAP, 6),
+    ]
+    merged = merge(made)
+    assert_consistent(merged)
+    for table in (merged.slices, merged.instants):
+        assert (table["flags"] & Flag.EPOCH_AMBIGUOUS != 0).tolist() == [False, True, True, True]
+    assert {finding.code for finding in check.run(merged)} >= {"LS302"}
+
+
+def test_flags_of_rows_survive_a_place_that_is_assumed():
+    made = TraceBuilder(FIRST)
+    clock = made.clock(**NARROW)
+    lane = made.track("lane", kind="lane", role="core", clock_id=clock)
+    made.append("slices", track_id=lane, ts=[0, 1], dur=1, name="a", flags=[1, 2])
+    made.anchor(clock_id=clock, ticks=5, ts=0)
+    merged = merge([launch("a", 5), made.finish()])
+    assert merged.slices["flags"].tolist() == [0, 1 | Flag.EPOCH_AMBIGUOUS, 2 | Flag.EPOCH_AMBIGUOUS]
+
+
+def test_a_clock_that_both_have_goes_before_a_narrow_counter():
+    a, c = launch("a", 1_000), launch("c", 2_000)
+    both = {"time": FIRST, "clocks": (NARROW, GPU), "lane_clock": 0}
+    b = toy("b", **both, anchors=((0, 10, 0, 0), (1, 7 * WRAP, 0, 0)))
+    wide = toy("wide", **both, anchors=((0, 20, 0, 0), (1, 7 * WRAP + 30, 0, 0)))
+    assert [(p.shift, p.wrap_period) for p in align([b, wide])] == [(0, 0), (30, 0)]
+    with pytest.raises(MergeError, match="no common clock"):  # a says nothing of the wraps that b has counted
+        align([a, b, c])
+
+
+@pytest.mark.parametrize(
+    ("clock", "lane_clock"),
+    [
+        ({**NARROW, "device": ""}, 0),
+        ({**NARROW, "counter_bits": 16}, 0),
+        ({**NARROW, "frequency": None}, 0),
+        (NARROW, None),  # lanes that count on something else
+    ],
+)
+def test_a_counter_that_wraps_soon_places_nothing_else(clock, lane_clock):
+    made = [
+        toy(name, time=FIRST, clocks=(clock,), anchors=((0, 10, 0, 0),), lane_clock=lane_clock) for name in ("a", "b")
+    ]
+    with pytest.raises(MergeError, match="no common clock") as caught:
         merge(made)
+    assert (caught.value.lacks, caught.value.traces) == ("clock", (0, 1))
+    with pytest.raises(MergeError, match="no common clock"):
+        merge([at(0, "unix"), launch("a", 10)])
 
 
 def test_the_zero_of_the_only_counter_of_a_named_device_is_common():
@@ -290,7 +428,7 @@ def test_a_merge_keeps_every_row_at_its_moment(made):
         if "id" in table.spec.names:
             assert table["id"].tolist() == list(range(len(table)))
         for spec in table.spec.columns:
-            if is_time(spec.name):
+            if spec.is_time:
                 moments = [value + base for value in table[spec.name][table.valid(spec.name)].tolist()]
                 assert moments == [
                     value + trace.time.epoch_ns
@@ -298,9 +436,9 @@ def test_a_merge_keeps_every_row_at_its_moment(made):
                     for value in trace.tables()[name][spec.name][trace.tables()[name].valid(spec.name)].tolist()
                 ]
                 assert not table[spec.name][~table.valid(spec.name)].any()
-            if spec.name in REFERENCES:
+            if spec.references:
                 values = table[spec.name][table.valid(spec.name)]
-                assert ((values >= 0) & (values < len(merged.tables()[REFERENCES[spec.name]]))).all()
+                assert ((values >= 0) & (values < len(merged.tables()[spec.references]))).all()
 
 
 @given(traces(), st.integers(1, 3))

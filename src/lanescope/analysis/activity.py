@@ -63,7 +63,7 @@ def innermost(time: LaneTime) -> Pieces:
     usable = (end[rows] > begin[rows]) & (track[rows] >= 0) & (track[rows] < len(time.tree))
     rows = rows[usable]
     sorted_time = time.extents.take(rows)
-    alone = (time.tree.tracks["discipline"] == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
+    alone = (time.tree.tracks.values("discipline") == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
     stacked = np.flatnonzero(~alone)
     alone[stacked] = crossing(sorted_time.take(stacked))
     if not alone.any():

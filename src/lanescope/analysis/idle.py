@@ -162,7 +162,7 @@ def idle(
     name, names = _names(stretches, pieces, code, texts)
     has_row = has_producer & (row >= 0)
     unit = trace.time.time_unit
-    ids = trace.slices["id"]
+    ids = trace.slices.values("id")
     safe = np.where(has_row, row, 0)
     return Table(
         spec(unit),
@@ -259,27 +259,29 @@ def _by_flow(trace: Trace, stretches: _Stretches, pieces: Pieces) -> _Charge:
     ends_in = _target(flows, slices, stretches)
     used = np.flatnonzero(ends_in >= 0)
     # The last of each stretch in this order is the latest; of several at once the first in the table.
-    used = used[np.lexsort((-used, flows["src_ts"][used], ends_in[used]))]
+    used = used[np.lexsort((-used, flows.values("src_ts")[used], ends_in[used]))]
     if not len(used):
         return found
     last = np.append(ends_in[used][1:] != ends_in[used][:-1], True)
     flow = used[last]
     at = ends_in[flow]
-    source = np.where(flows.valid("src_slice")[flow], flows["src_slice"][flow], -1)
-    row = rows_of(slices["id"], source) if len(slices) else np.full(len(flow), -1)
+    source = np.where(flows.valid("src_slice")[flow], flows.values("src_slice")[flow], -1)
+    row = rows_of(slices.values("id"), source) if len(slices) else np.full(len(flow), -1)
     # A flow without a slice comes from what ran, or had just ended, on its lane.
-    guess = last_before(pieces.time.group, pieces.time.begin, flows["src_track"][flow], flows["src_ts"][flow], "left")
+    guess = last_before(
+        pieces.time.group, pieces.time.begin, flows.values("src_track")[flow], flows.values("src_ts")[flow], "left"
+    )
     if len(pieces):
         row = np.where((row < 0) & (guess >= 0), pieces.row[guess], row)
-    found.row[at], found.track[at], found.done[at] = row, flows["src_track"][flow], flows["src_ts"][flow]
-    found.flow[at] = flows["id"][flow]
+    found.row[at], found.track[at], found.done[at] = row, flows.values("src_track")[flow], flows.values("src_ts")[flow]
+    found.flow[at] = flows.values("id")[flow]
     return found
 
 
 def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
     """Return the stretch that each flow ends in, int64 [flows], -1 for none."""
     track, begin, end = stretches.time
-    dst, ts = flows["dst_track"], flows["dst_ts"]
+    dst, ts = flows.values("dst_track"), flows.values("dst_ts")
     found = last_before(track, begin, dst, ts, "left")
     found[found >= 0] = np.where(end[found[found >= 0]] >= ts[found >= 0], found[found >= 0], -1)
     # One that arrives as a stretch begins has not kept it waiting, but belongs to it if to any.
@@ -290,7 +292,7 @@ def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
     # A flow that names a slice that waits belongs to that one, whatever ended at the same time.
     named = np.flatnonzero(flows.valid("dst_slice"))
     if len(named) and len(slices):
-        row = rows_of(slices["id"], flows["dst_slice"][named])
+        row = rows_of(slices.values("id"), flows.values("dst_slice")[named])
         waiting = np.flatnonzero(stretches.row >= 0)
         by_row = waiting[np.argsort(stretches.row[waiting], kind="stable")]
         key = stretches.row[by_row]
@@ -423,7 +425,7 @@ def causes(
     np.add.at(recorded, lane_of[time.tree.lanes], (last - first - time.unknown)[time.tree.lanes])
     producer = np.where(rows.valid("producer"), rows.codes("producer").astype(np.int64), -1)
     codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
-    keys: list[Ints] = [lane_of[rows["track_id"]], *codes, producer + 1]
+    keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]
     found, inverse = _alike(keys)
 
     def total(values: Ints) -> Ints:
@@ -431,7 +433,7 @@ def causes(
         np.add.at(summed, inverse, values)
         return summed
 
-    length = total(rows[f"dur_{unit}"])
+    length = total(rows.values(f"dur_{unit}"))
     lane, kind, name = (key[found] for key in keys[:3])
     producer = producer[found]
     sort = np.lexsort((-length, lane))
@@ -456,8 +458,8 @@ def causes(
             "producer": text(np.where(has_producer, producer[sort], 0), "producer", has_producer),
             "count": Column.array(total(np.ones(len(rows), np.int64))[sort]),
             f"total_{unit}": Column.array(length[sort]),
-            f"blocked_{unit}": Column.array(total(rows[f"blocked_{unit}"])[sort]),
-            f"latency_{unit}": Column.array(total(rows[f"latency_{unit}"])[sort]),
+            f"blocked_{unit}": Column.array(total(rows.values(f"blocked_{unit}"))[sort]),
+            f"latency_{unit}": Column.array(total(rows.values(f"latency_{unit}"))[sort]),
             "inferred": Column.array(total(inferred.astype(np.int64))[sort]),
             "share": Column.array(length[sort] / np.where(of > 0, of, 1), valid=None if (of > 0).all() else of > 0),
         },

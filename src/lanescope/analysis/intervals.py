@@ -35,14 +35,14 @@ def extents(slices: Table) -> Intervals:
 
     Up to its end; an open slice up to ``last_seen_ts``, or not at all. Never negative, never beyond 63 bits.
     """
-    ts = slices["ts"]
-    dur = slices["dur"]
+    ts = slices.values("ts")
+    dur = slices.values("dur")
     closed = slices.valid("dur")
     end = ts + np.minimum(np.maximum(dur, 0), INT64_MAX - np.maximum(ts, 0))
     if not closed.all():
-        seen = np.where(slices.valid("last_seen_ts"), slices["last_seen_ts"], ts)
+        seen = np.where(slices.valid("last_seen_ts"), slices.values("last_seen_ts"), ts)
         end = np.where(closed, end, np.maximum(seen, ts))
-    return Intervals(slices["track_id"], ts, end)
+    return Intervals(slices.values("track_id"), ts, end)
 
 
 def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:

@@ -88,18 +88,23 @@ class LaneTime:
     def times(self) -> list[Ints]:
         """Return the times that the rows of the trace name, or enough of them to know the first and the last."""
         trace = self.trace
-        times: list[Ints] = [self.extents.begin, self.extents.end, trace.instants["ts"], trace.counters["ts"]]
+        times: list[Ints] = [
+            self.extents.begin,
+            self.extents.end,
+            trace.instants.values("ts"),
+            trace.counters.values("ts"),
+        ]
         for table in (trace.gaps, trace.coverage):
-            times += [table["ts"], known_ends(table)]
+            times += [table.values("ts"), known_ends(table)]
         return times
 
     @cached_property
     def gaps(self) -> Intervals:
         """Time in which the state of a lane is unknown, by lane; a gap that never ended lasts to the window's end."""
         gaps = self.trace.gaps
-        rows, tracks = self.tree.spread(gaps["track_id"])
+        rows, tracks = self.tree.spread(gaps.values("track_id"))
         ends = np.where(gaps.valid("dur")[rows], known_ends(gaps)[rows], self.window[1])
-        return union(Intervals(tracks, gaps["ts"][rows], ends))
+        return union(Intervals(tracks, gaps.values("ts")[rows], ends))
 
     @cached_property
     def tails(self) -> Intervals:
@@ -125,8 +130,8 @@ class LaneTime:
     def unrecorded(self) -> Intervals:
         """Time of the window that was not recorded, by lane."""
         coverage = self.trace.coverage
-        rows, tracks = self.tree.spread(coverage["track_id"])
-        recorded = Intervals(tracks, coverage["ts"][rows], known_ends(coverage)[rows])
+        rows, tracks = self.tree.spread(coverage.values("track_id"))
+        recorded = Intervals(tracks, coverage.values("ts")[rows], known_ends(coverage)[rows])
         bare = np.ones(len(self.tree), np.bool_)
         bare[tracks] = False
         return outside(union(join(recorded, self._hulls(bare))), len(self.tree), *self.window)
@@ -136,7 +141,10 @@ class LaneTime:
         begin = np.full(len(wanted), INT64_MAX, np.int64)
         end = np.full(len(wanted), -INT64_MAX, np.int64)
         instants = self.trace.instants
-        for part in (self.extents, Intervals(instants["track_id"], instants["ts"], instants["ts"])):
+        for part in (
+            self.extents,
+            Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
+        ):
             known = (part.group >= 0) & (part.group < len(wanted))
             group, first, last = part if known.all() else part.take(known)
             np.minimum.at(begin, group, first)
@@ -185,7 +193,7 @@ def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
     tree = time.tree
     slices = trace.slices
     first, last = time.window
-    tracks = slices["track_id"]
+    tracks = slices.values("track_id")
     known = (tracks >= 0) & (tracks < len(tree))
     count = np.bincount(tracks[known], minlength=len(tree))
     is_open = known & ~slices.valid("dur")
@@ -209,6 +217,6 @@ def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
 
 def known_ends(table: Table) -> Ints:
     """Return where the rows of ``gaps`` or ``coverage`` end; one of unknown length, or a negative one, at its begin."""
-    ts = table["ts"]
-    ends: Ints = ts + np.minimum(np.maximum(table["dur"], 0), INT64_MAX - np.maximum(ts, 0))
+    ts = table.values("ts")
+    ends: Ints = ts + np.minimum(np.maximum(table.values("dur"), 0), INT64_MAX - np.maximum(ts, 0))
     return ends

@@ -314,7 +314,7 @@ def levels(trace: Trace, table: Table, time: LaneTime | None = None) -> Table:
     """
     first, last = (time or LaneTime(trace)).window
     unit = trace.time.time_unit
-    what, active, ts, dur = table.codes("what"), table["active"], table["ts"], table[f"dur_{unit}"]
+    what, active, ts, dur = table.codes("what"), table.values("active"), table.values("ts"), table.values(f"dur_{unit}")
     names = int(what.max(initial=-1)) + 1
     total, most, at_most = (np.zeros(names, np.int64) for _ in range(3))
     begin, end = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
@@ -356,7 +356,7 @@ def binned(table: Table, code: int, edges: Ints, unit: str = "ns") -> npt.NDArra
         float64 [bins].
     """
     rows = np.flatnonzero(table.codes("what") == code)
-    ts, dur, active = table["ts"][rows], table[f"dur_{unit}"][rows], table["active"][rows]
+    ts, dur, active = table.values("ts")[rows], table.values(f"dur_{unit}")[rows], table.values("active")[rows]
     # The area up to each edge: all stretches that ended, and the part of the one that has not.
     spent = np.concatenate([[0], np.cumsum(dur * active)])
     at = np.searchsorted(ts, edges, "right")

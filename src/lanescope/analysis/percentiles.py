@@ -87,7 +87,7 @@ def regions(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None, p
     names = len(texts)
     code = column.values.astype(np.int64)
     closed = slices.valid("dur")
-    lengths, of = slices["dur"][closed], code[closed]
+    lengths, of = slices.values("dur")[closed], code[closed]
     members, count = np.bincount(code, minlength=names), np.bincount(of, minlength=names)
     sorted_lengths = sorted_within(of, lengths)
     edges = np.concatenate([[0], np.cumsum(count)])

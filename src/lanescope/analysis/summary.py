@@ -75,7 +75,7 @@ def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Tab
     groups = len(texts)
     closed = slices.valid("dur")
     everything = bool(closed.all())
-    lengths = slices["dur"] if everything else slices["dur"][closed]
+    lengths = slices.values("dur") if everything else slices.values("dur")[closed]
     of = group if everything else group[closed]
     members = np.bincount(group, minlength=groups)
     count = np.bincount(of, minlength=groups)
@@ -123,7 +123,7 @@ def _groups(trace: Trace, time: LaneTime, by: str) -> tuple[Ints, list[str]]:
         return column.values.astype(np.int64), list(column.dictionary.texts) if column.dictionary else []
     # Slices on tracks that do not exist share one group at the end.
     nowhere = len(tree)
-    track = slices["track_id"]
+    track = slices.values("track_id")
     if len(track) and not 0 <= int(track.min()) <= int(track.max()) < nowhere:
         track = np.where((track >= 0) & (track < nowhere), track, nowhere)
     if by == "lane":

@@ -23,7 +23,7 @@ class Tree:
 
     def __init__(self, tracks: Table) -> None:
         self.tracks = tracks
-        self.names: list[str] = tracks["name"].tolist()
+        self.names: list[str] = tracks.values("name").tolist()
         self.parents = _parents(tracks)
         self._groups: dict[int, str] = {}  # paths of groups, as their lanes ask for them again and again
 
@@ -33,7 +33,7 @@ class Tree:
     @cached_property
     def lanes(self) -> Array:
         """Ids of the lanes, int64, in drawing order."""
-        is_lane = self.tracks["kind"] == "lane"
+        is_lane = self.tracks.values("kind") == "lane"
         return self.order[is_lane[self.order]] if len(self) else np.empty(0, np.int64)
 
     @cached_property
@@ -42,7 +42,7 @@ class Tree:
         children: dict[int, list[int]] = {}
         for track, parent in enumerate(self.parents):
             children.setdefault(parent, []).append(track)
-        keys = self.tracks["sort_key"].tolist()
+        keys = self.tracks.values("sort_key").tolist()
         for siblings in children.values():
             siblings.sort(key=lambda track: (-keys[track], -track))
         stack, found = children.get(-1, []), []
@@ -87,7 +87,7 @@ class Tree:
 
     @cached_property
     def _is_device(self) -> Mask:
-        found: Mask = self.tracks["role"] == "device"
+        found: Mask = self.tracks.values("role") == "device"
         return found
 
     def spread(self, wanted: Array) -> tuple[Array, Array]:
@@ -104,7 +104,7 @@ class Tree:
         tracks = wanted[known]
         if not len(known):
             return known, tracks
-        is_group = (self.tracks["kind"] == "group")[tracks]
+        is_group = (self.tracks.values("kind") == "group")[tracks]
         if not is_group.any():
             return known, tracks
         below: dict[int, list[int]] = {group: [] for group in set(tracks[is_group].tolist())}
@@ -122,8 +122,8 @@ class Tree:
 
 def _parents(tracks: Table) -> list[int]:
     """Return the parent of each track, -1 at the top, rings cut."""
-    known = tracks.valid("parent_id") & (tracks["parent_id"] >= 0) & (tracks["parent_id"] < len(tracks))
-    parents: list[int] = np.where(known, tracks["parent_id"], -1).tolist()
+    known = tracks.valid("parent_id") & (tracks.values("parent_id") >= 0) & (tracks.values("parent_id") < len(tracks))
+    parents: list[int] = np.where(known, tracks.values("parent_id"), -1).tolist()
     if all(parent < track for track, parent in enumerate(parents)):
         return parents
     settled = [False] * len(parents)

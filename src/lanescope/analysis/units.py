@@ -65,7 +65,7 @@ def units(time: LaneTime, role: str) -> Units:
         UsageError: the trace knows no such unit; the hint lists those it knows.
     """
     tree, trace = time.tree, time.trace
-    is_lane = tree.tracks["kind"] == "lane"
+    is_lane = tree.tracks.values("kind") == "lane"
     if role == ALL:
         return Units(role, np.where(is_lane, 0, -1), ["all"])
     if role == LANE:
@@ -77,7 +77,7 @@ def units(time: LaneTime, role: str) -> Units:
     column = _detail(trace, role)
     if column is not None:
         return _of_numbers(time, role, *column)
-    matches = tree.tracks["role"] == role
+    matches = tree.tracks.values("role") == role
     if not matches.any():
         known = ", ".join(roles(trace))
         raise UsageError(f"the trace does not say which {role} a lane belongs to", hint=f"it knows {known}")
@@ -93,7 +93,7 @@ def roles(trace: Trace) -> list[str]:
         if column.name in _DETAIL_ROLES and table.valid(column.name).any()
     ]
     return list(
-        dict.fromkeys([*columns, *(str(role) for role in dict.fromkeys(trace.tracks["role"].tolist()) if role)])
+        dict.fromkeys([*columns, *(str(role) for role in dict.fromkeys(trace.tracks.values("role").tolist()) if role)])
     )
 
 
@@ -113,7 +113,7 @@ def _detail(trace: Trace, role: str) -> tuple[Ints, Column] | None:
         if role in table.spec.names:
             column = table.column(role)
             if np.issubdtype(column.values.dtype, np.integer) and table.valid(role).any():
-                return table["track_id"], column
+                return table.values("track_id"), column
     return None
 
 
@@ -136,7 +136,7 @@ def _of_numbers(time: LaneTime, role: str, tracks: Ints, column: Column) -> Unit
     np.maximum.at(highest, parents[lanes], of[lanes])
     of_group = np.where(lowest == highest, highest, -1)
     of_group[-1] = -1  # lanes at the top have no group
-    left_out = np.flatnonzero((of < 0) & (tree.tracks["kind"] == "lane"))
+    left_out = np.flatnonzero((of < 0) & (tree.tracks.values("kind") == "lane"))
     of[left_out] = of_group[parents[left_out]]
     labels = [f"{role} {number}" for number in pairs[1].tolist()]
     if len(set(pairs[0].tolist())) > 1:
@@ -197,12 +197,14 @@ def hulls(time: LaneTime, of: Ints, groups: int) -> Intervals:
     begin = np.full(count, INT64_MAX, np.int64)
     end = np.full(count, -INT64_MAX, np.int64)
     instants, coverage = trace.instants, trace.coverage
-    rows, tracks = tree.spread(coverage["track_id"])
-    ends = coverage["ts"] + np.minimum(np.maximum(coverage["dur"], 0), INT64_MAX - np.maximum(coverage["ts"], 0))
+    rows, tracks = tree.spread(coverage.values("track_id"))
+    ends = coverage.values("ts") + np.minimum(
+        np.maximum(coverage.values("dur"), 0), INT64_MAX - np.maximum(coverage.values("ts"), 0)
+    )
     parts = (
         time.extents,
-        Intervals(instants["track_id"], instants["ts"], instants["ts"]),
-        Intervals(tracks, coverage["ts"][rows], ends[rows]),
+        Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
+        Intervals(tracks, coverage.values("ts")[rows], ends[rows]),
     )
     for part in parts:
         known = (part.group >= 0) & (part.group < count)

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import lanescope
-from lanescope.errors import InputError, InternalError, LanescopeError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, MissingToolError, UsageError
 
 #: Verb -> one line of help. Its module is ``lanescope.cli.VERB``.
 VERBS = {
@@ -175,7 +175,15 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
     with ending_clean():
         from lanescope.cli.common import parse
 
-        command = import_module(module)
+        try:
+            command = import_module(module)
+        except Exception as error:
+            if verb in VERBS or verb in FAMILY_VERBS:
+                raise
+            from lanescope.devices import UPDATE, described
+
+            what = f"the command {verb!r} of another package cannot be loaded: {described(error)}"
+            raise MissingToolError(what, hint=UPDATE) from error
         status: int = command.run(parse(verb, command, arguments))
         return status
 
@@ -183,7 +191,7 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
 def _family_verbs() -> dict[str, str]:
     from lanescope import devices
 
-    families = (*devices.in_tree(), *devices.strangers())
+    families = (*devices.strangers(), *devices.in_tree())  # the tree's own verbs stay what they are
     return {verb: module for family in families for verb, module in family.verbs.items()}
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import DataLossError, InputError, UsageError
+from lanescope.errors import DataLossError, InputError, MissingToolError, UsageError
 from lanescope.source import MINE
 from lanescope.view.text import count_text, escape
 
@@ -186,8 +186,11 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
 
 def is_in_order(batch: Trace) -> bool:
     """Tell from any batch of a decode whether its rows come in order of time over all batches."""
-    families = batch.inputs["family"].tolist()
-    return bool(families) and all(devices.family(name).in_order for name in families)
+    families = batch.inputs.values("family").tolist()
+    try:
+        return bool(families) and all(devices.family(name).in_order for name in families)
+    except (UsageError, MissingToolError):  # a Parquet folder of a family that is not, or not usable, here
+        return False
 
 
 def read(path: str, args: argparse.Namespace) -> Trace:
@@ -409,10 +412,10 @@ class Span:
         """Take in the rows of one batch."""
         for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
             if len(table):
-                ts = table["ts"]
-                ends = [ts + table["dur"] if "dur" in table.spec.names else ts]
+                ts = table.values("ts")
+                ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
                 if "last_seen_ts" in table.spec.names:
-                    ends.append(table["last_seen_ts"])
+                    ends.append(table.values("last_seen_ts"))
                 begin, end = int(ts.min()), max(int(times.max()) for times in ends)
                 self.begin = begin if self.begin is None else min(self.begin, begin)
                 self.end = end if self.end is None else max(self.end, end)

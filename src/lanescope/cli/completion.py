@@ -62,9 +62,17 @@ def _verbs(families: Sequence[Family]) -> Iterator[tuple[str, str, str]]:
     """Yield each verb, its module, and one line about it."""
     for verb, line in cli.VERBS.items():
         yield verb, f"lanescope.cli.{verb}", line
-    of_families: Mapping[str, str] = {verb: module for family in families for verb, module in family.verbs.items()}
+    of_families: Mapping[str, str] = {
+        verb: module for family in reversed(families) for verb, module in family.verbs.items()
+    }
     for verb, module in of_families.items():
-        yield verb, module, (import_module(module).__doc__ or "").partition("\n")[0].rstrip(".")
+        try:
+            text = import_module(module).__doc__ or ""
+        except Exception:  # of another package: completion works without its broken command
+            if verb in cli.FAMILY_VERBS:
+                raise
+            continue
+        yield verb, module, text.partition("\n")[0].rstrip(".")
 
 
 def hint(action: Any, families: Sequence[str]) -> None:

@@ -110,13 +110,24 @@ def _whole(args: argparse.Namespace) -> Trace:
     if len(args.inputs) == 1:
         return read(args.inputs[0], args)
     from lanescope import session
-    from lanescope.trace.merge import align
 
     traces = read_all(args.inputs, args)
-    for path, trace, placement in zip(args.inputs, traces, align(traces), strict=True):
+    for path, trace, placement in zip(args.inputs, traces, session.align(traces), strict=True):
         error = "unknown error" if placement.error_ns is None else f"an error of at most {placement.error_ns} ns"
         clock = f", by {placement.clock}, with {error}" if placement.clock else ""
         say(f"{escape(path)}: its 0 is at {placement.shift} {trace.time.time_unit}{clock}")
+        if placement.wrap_period:
+            period = (
+                f"{placement.wrap_period / 1e9:.3g} s"
+                if trace.time.time_unit == "ns"
+                else f"{placement.wrap_period} cycles"
+            )
+            options = session.options_that_settle(trace, "clock")
+            say(
+                f"lanescope: {escape(path)}: this place is assumed, the nearest one: the counter wraps every {period},"
+                " so it may be that far off, once or more (its rows are flagged, LS302)"
+                + (f"; use {options} to place it for certain" if options else "")
+            )
     return session.merge(traces)
 
 

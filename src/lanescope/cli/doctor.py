@@ -12,7 +12,6 @@ import lanescope
 from lanescope import devices
 from lanescope.cli.common import print_json
 from lanescope.devices import Family
-from lanescope.errors import MissingToolError
 from lanescope.view.tables import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
@@ -33,7 +32,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look around; 1 when something that is needed is missing."""
+    """Look around; 1 when something that is needed is missing, or a family of another package is broken."""
     rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
     try:
         from lanescope._native import core
@@ -50,17 +49,16 @@ def run(args: argparse.Namespace) -> int:
     for name, what in _TOOLS.items():
         found = "found" if shutil.which(name) else ""
         rows.append((name, found, "ok" if found else "optional", "" if found else what))
-    rows += [(f"family {family.name}", "", "ok", family.title) for family in devices.in_tree()]
-    try:
-        rows += [(f"family {family.name}", "", "ok", family.title) for family in devices.strangers()]
-    except MissingToolError as error:
-        rows.append(("families of others", "", "missing", str(error)))
+    families = (*devices.in_tree(), *devices.strangers())
+    rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
+    broken = devices.plugins().broken
+    rows += [(f"family {name}", "", "broken", f"{reason}; {devices.UPDATE}") for name, reason in broken]
     columns = ("what", "version", "state", "remark")
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])
     else:
         show(columns, rows)
-    return 1 if any(state == "missing" for _, _, state, _ in rows) else 0
+    return 1 if any(state in ("missing", "broken") for _, _, state, _ in rows) else 0
 
 
 def _version(package: str) -> str:

@@ -61,7 +61,7 @@ def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) 
         last = batch
     inputs = list(last.inputs.rows())
     meanings = {spec.name: spec.doc for spec in stats}
-    kinds = last.tracks["kind"].tolist()
+    kinds = last.tracks.values("kind").tolist()
     content = {
         "family": inputs[0]["family"] if inputs else "",
         "format": match.format or (inputs[0]["format"] if inputs else ""),

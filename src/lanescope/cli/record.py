@@ -169,7 +169,7 @@ def _summary(folder: Path, processes: int) -> bool:
 
 def _show(trace: Trace, folder: str, processes: int, size: int) -> bool:
     _tally(trace, folder)
-    threads = sum(role == "host_thread" for role in trace.tracks["role"].tolist())
+    threads = sum(role == "host_thread" for role in trace.tracks.values("role").tolist())
     calls = count_text(len(trace.details["levelzero_calls"]), "call")
     operations = count_text(len(trace.details["levelzero_operations"]), "operation")
     where = f"{count_text(threads, 'thread')} in {count_text(processes, 'process', 'processes')}"

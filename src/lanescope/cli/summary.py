@@ -86,7 +86,7 @@ def _of_family(args: argparse.Namespace, trace: Trace) -> Table | None:
     """Return the summary of a family of the trace, None where the question is one for every trace."""
     from lanescope import devices
 
-    known = set(trace.inputs["family"].tolist())
+    known = set(trace.inputs.values("family").tolist())
     is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
     # Finding the families of other packages takes a while: only where one of them may have the answer.
     others = devices.strangers() if known - set(devices.IN_TREE) or not is_common else ()

@@ -4,23 +4,62 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import NamedTuple
 
 from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, View, settle
 from lanescope.errors import MissingToolError, UsageError
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
 IN_TREE: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
+#: Entry points of this group are families of other packages.
+GROUP = "lanescope.devices"
+#: What to do about a broken one.
+UPDATE = "update or uninstall that package"
+
+
+class Broken(NamedTuple):
+    """A family of another package that cannot be used.
+
+    Attributes:
+        name: name of its entry point, or of the family where that is the fault.
+        reason: one clause: which package it is, and what is wrong with it.
+    """
+
+    name: str
+    reason: str
+
+
+class Plugins(NamedTuple):
+    """What other packages registered.
+
+    Attributes:
+        families: the families that can be used, by name.
+        broken: those that cannot: they raise when they are imported, are no families, or take a name that is taken.
+    """
+
+    families: tuple[Family, ...]
+    broken: tuple[Broken, ...]
 
 
 @cache
 def family(name: str) -> Family:
-    """Return the family called ``name``; ``UsageError`` lists those there are."""
+    """Return the family called ``name``.
+
+    Raises:
+        UsageError: no family has this name; the hint lists those there are.
+        MissingToolError: the family of another package that has this name cannot be used.
+    """
     if name in IN_TREE:
         found: Family = import_module(f"lanescope.devices.{name}.family").FAMILY
         return found
     for stranger in strangers():
         if stranger.name == name:
             return stranger
+    for broken in plugins().broken:
+        if broken.name == name:
+            raise MissingToolError(
+                f"the device family {name!r} of another package cannot be used: {broken.reason}", hint=UPDATE
+            )
     known = (*IN_TREE, *(stranger.name for stranger in strangers()))
     raise UsageError(f"there is no device family {name!r}", hint="there are " + ", ".join(known))
 
@@ -30,38 +69,80 @@ def in_tree() -> tuple[Family, ...]:
     return tuple(family(name) for name in IN_TREE)
 
 
-@cache
 def strangers() -> tuple[Family, ...]:
-    """Return the families that other packages registered; importlib.metadata is slow, so only on demand.
+    """Return the families that other packages registered and that can be used; see ``plugins``."""
+    return plugins().families
 
-    Raises:
-        MissingToolError: such a package is installed but cannot be loaded.
+
+@cache
+def plugins() -> Plugins:
+    """Return the families that other packages registered. importlib.metadata is slow, so this is called on demand.
+
+    It does not raise: a package that is broken must not stand in the way of all others.
     """
     from importlib.metadata import entry_points
 
-    found = []
-    for point in sorted(entry_points(group="lanescope.devices"), key=lambda p: p.name):
+    broken: list[Broken] = []
+    registered: dict[str, list[tuple[Family, str]]] = {}
+    try:
+        points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    except Exception as error:  # the metadata of some package, ours or not, cannot be read
+        return Plugins((), (Broken("(all)", f"the entry points cannot be listed: {described(error)}"),))
+    for point in points:
+        package = point.dist.name if point.dist else point.value
         try:
-            found.append(point.load())
-        except Exception as error:  # whatever another package does while it is imported
-            raise MissingToolError(
-                f"the device family {point.name!r} of another package cannot be loaded:"
-                f" {type(error).__name__}: {error}",
-                hint="update or uninstall that package",
-            ) from error
-    return tuple(found)
+            loaded = point.load()
+            _verify(loaded)
+        except (Exception, SystemExit) as error:  # whatever another package does while it is imported
+            broken.append(Broken(point.name, f"package {package}: {described(error)}"))
+            continue
+        alike = registered.setdefault(loaded.name, [])
+        if all(loaded is not other for other, _ in alike):
+            alike.append((loaded, package))
+    for name, found in registered.items():
+        packages = ", ".join(package for _, package in found)
+        if name in IN_TREE:
+            broken.append(Broken(name, f"package {packages}: lanescope has a family of this name itself"))
+        elif len(found) > 1:
+            broken.append(Broken(name, f"more than one family has this name, of the packages {packages}"))
+    sound = (found[0][0] for name, found in sorted(registered.items()) if name not in IN_TREE and len(found) == 1)
+    return Plugins(tuple(sound), tuple(sorted(broken)))
+
+
+def described(error: BaseException) -> str:
+    """Return an exception of a package in one clause."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+
+
+def _verify(found: object) -> None:
+    """Raise ``TypeError`` unless ``found`` can be listed and asked as a family is."""
+    if not isinstance(found, Family):
+        raise TypeError(f"{found!r} is not an object of a subclass of lanescope.devices.base.Family")
+    if not isinstance(found.name, str) or not found.name.isidentifier():
+        raise TypeError(f"the family's name is {found.name!r}")
+    if not all(isinstance(option, Option) for option in (*found.options, *found.sim_options)):
+        raise TypeError("options and sim_options have to be Option objects")
+    texts = (found.title, *found.verbs, *found.verbs.values(), *found.exports, *found.summaries)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("title, verbs, exports and summaries have to be text")
 
 
 __all__ = [
+    "GROUP",
     "IN_TREE",
     "STAGES",
+    "UPDATE",
+    "Broken",
     "Decoder",
     "Family",
     "Option",
+    "Plugins",
     "Simulation",
     "View",
+    "described",
     "family",
     "in_tree",
+    "plugins",
     "settle",
     "strangers",
 ]

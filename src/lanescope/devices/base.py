@@ -31,6 +31,8 @@ class Option(NamedTuple):
         help: one line.
         default: the value when it is not given.
         metavar: what stands for the value in the help.
+        settles: what it tells a merge of several captures: ``clock`` (how its clock lies to others), ``device`` (whose
+            clock it is), ``frequency``, or nothing. A merge that is refused for want of it names the option.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Option(NamedTuple):
     help: str
     default: Any = None
     metavar: str = ""
+    settles: str = ""
 
     @property
     def flag(self) -> str:

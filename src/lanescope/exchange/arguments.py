@@ -44,14 +44,14 @@ def drawn_events(trace: Trace, drawing: Drawing) -> tuple[core.PerfettoEvents, c
     for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
         for detail in trace.details.values():
             if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
-                _detail(detail, table["id"]).attach(events)
+                _detail(detail, table.values("id")).attach(events)
     return slices, instants
 
 
 def drawn_samples(trace: Trace, drawing: Drawing) -> core.PerfettoSamples:
     """Return the counter samples of a drawing as the native writers read them."""
     timed = drawing.samples_in_time
-    return core.PerfettoSamples(timed.order, timed.ts, np.ascontiguousarray(trace.counters["value"]))
+    return core.PerfettoSamples(timed.order, timed.ts, np.ascontiguousarray(trace.counters.values("value")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _words(bits: int) -> str:
 def _detail(table: Table, ids: Int64) -> _Arguments:
     """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
     columns = _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
-    events = rows_of(ids, table[table.spec.key])
+    events = rows_of(ids, table.values(table.spec.key))
     count = len(ids)
     if len(events) == count and bool((events == np.arange(count)).all()):
         return _Arguments(0, count, columns)

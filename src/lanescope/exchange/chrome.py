@@ -85,7 +85,7 @@ def write(
     """
     whole = trace if isinstance(trace, Trace) else Trace.concat(trace)
     drawing = Drawing(whole, findings, 0)
-    lost = int(whole.stats["count"][whole.stats["severity"] == "data_loss"].sum())
+    lost = int(whole.stats.values("count")[whole.stats.values("severity") == "data_loss"].sum())
     base = _base(drawing, whole)
     with opened(out) as file, _sink(file, compress=compress) as sink:
         sink.write(_head(whole, lost, base))
@@ -153,7 +153,7 @@ def _sink(file: BinaryIO, *, compress: bool) -> Iterator[_Sink]:
 
 
 def _base(drawing: Drawing, trace: Trace) -> int:
-    times = [drawing.spans.begin, drawing.points.ts, trace.counters["ts"]]
+    times = [drawing.spans.begin, drawing.points.ts, trace.counters.values("ts")]
     filled = [column for column in times if len(column)]
     latest = max((int(column.max()) for column in filled), default=0)
     return min(int(column.min()) for column in filled) if latest > _EXACT_NS else 0
@@ -182,12 +182,12 @@ class _Threads:
 
 def _names(trace: Trace) -> list[str]:
     """Return the names of the tracks; what UTF-8 cannot hold is replaced."""
-    return [name.encode("utf-8", "replace").decode() for name in trace.tracks["name"].tolist()]
+    return [name.encode("utf-8", "replace").decode() for name in trace.tracks.values("name").tolist()]
 
 
 def _threads(trace: Trace, drawing: Drawing) -> _Threads:
     tracks = trace.tracks
-    parents = np.where(tracks.valid("parent_id"), rows_of(tracks["id"], tracks["parent_id"]), -1).tolist()
+    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1).tolist()
     names = _names(trace)
     roots: list[int] = []
     paths: list[str] = []
@@ -214,7 +214,7 @@ def _descriptors(trace: Trace, drawing: Drawing) -> Iterator[bytes]:
     threads = _threads(trace, drawing)
     names = _names(trace)
     suffix = " [cycles]" if trace.time.time_unit == "cycles" else ""
-    sort_keys = trace.tracks["sort_key"].tolist()
+    sort_keys = trace.tracks.values("sort_key").tolist()
     # There is always one: what follows begins with a comma.
     yield _metadata("trace_name", 0, 0, name="lanescope")
     for process in dict.fromkeys(threads.process.tolist()):
@@ -233,8 +233,8 @@ def _tree_order(trace: Trace) -> Any:
     """Return the place of each track when the tree is read from top to bottom; one more for findings."""
     tracks = trace.tracks
     children: dict[int, list[int]] = {}
-    parents = np.where(tracks.valid("parent_id"), rows_of(tracks["id"], tracks["parent_id"]), -1).tolist()
-    for row in np.lexsort((np.arange(len(tracks)), tracks["sort_key"])).tolist():
+    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1).tolist()
+    for row in np.lexsort((np.arange(len(tracks)), tracks.values("sort_key"))).tolist():
         children.setdefault(parents[row], []).append(row)
     places = np.zeros(len(tracks) + 1, np.int64)
     places[-1] = len(tracks)

@@ -173,8 +173,8 @@ class Drawing:
 
     def __init__(self, trace: Trace, findings: Table | None, salt: int) -> None:
         self.tracks = len(trace.tracks)
-        self._track_ids = trace.tracks["id"]
-        self._is_counter = trace.tracks["kind"] == "counter"
+        self._track_ids = trace.tracks.values("id")
+        self._is_counter = trace.tracks.values("kind") == "counter"
         self.names, self.categories = Vocabulary(), Vocabulary()
 
         self.spans = Intervals.of(trace.tracks, trace.slices, trace.gaps)
@@ -200,11 +200,11 @@ class Drawing:
         )
         self.extra_track = bool((self.points.track == self.tracks).any())
 
-        sample_track = rows_of(self._track_ids, trace.counters["track_id"])
+        sample_track = rows_of(self._track_ids, trace.counters.values("track_id"))
         self._require(sample_track, "samples", counter=True)
         count = self.tracks + 1
         self.points_in_time = _in_time(self.points.track, self.points.ts, count)
-        self.samples_in_time = _in_time(sample_track, trace.counters["ts"], count)
+        self.samples_in_time = _in_time(sample_track, trace.counters.values("ts"), count)
         self.lanes = _lanes(self.placement, self.points_in_time.start, self.samples_in_time.start)
         self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
         if len(source):
@@ -242,25 +242,27 @@ class Drawing:
         return joined([self.categories.codes(category), self.categories.same(GAP, len(trace.gaps))])
 
     def _instants(self, instants: Table) -> Points:
-        track = rows_of(self._track_ids, instants["track_id"])
+        track = rows_of(self._track_ids, instants.values("track_id"))
         self._require(track, "instants", counter=False)
         return Points(
             track,
-            instants["ts"],
+            instants.values("ts"),
             self.names.codes(instants.column("name")),
             self.categories.codes(instants.column("category")),
         )
 
     def _findings(self, findings: Table) -> Points:
         count = len(findings)
-        track = np.where(findings.valid("track_id"), rows_of(self._track_ids, findings["track_id"]), -1)
+        track = np.where(findings.valid("track_id"), rows_of(self._track_ids, findings.values("track_id")), -1)
         placed = track >= 0
         placed[placed] = ~self._is_counter[track[placed]]
         titles = Dictionary()
-        codes = titles.codes(f"{code} {title}" for code, title in zip(findings["code"], findings["title"], strict=True))
+        codes = titles.codes(
+            f"{code} {title}" for code, title in zip(findings.values("code"), findings.values("title"), strict=True)
+        )
         return Points(
             np.where(placed, track, self.tracks),
-            findings["ts"],
+            findings.values("ts"),
             self.names.codes(Column.array(codes, dictionary=titles)),
             self.categories.same(FINDING, count),
         )
@@ -274,16 +276,16 @@ class Drawing:
         if not count:
             none = np.empty(0, np.int64)
             return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
-        ids = trace.slices["id"]
+        ids = trace.slices.values("id")
         sides = []
         for side in ("src", "dst"):
-            event = np.where(flows.valid(f"{side}_slice"), rows_of(ids, flows[f"{side}_slice"]), -1)
-            track = rows_of(self._track_ids, flows[f"{side}_track"])
-            sides.append((event, track, flows[f"{side}_ts"]))
+            event = np.where(flows.valid(f"{side}_slice"), rows_of(ids, flows.values(f"{side}_slice")), -1)
+            track = rows_of(self._track_ids, flows.values(f"{side}_track"))
+            sides.append((event, track, flows.values(f"{side}_ts")))
         (source, _, left), (destination, _, arrived) = sides
         # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
         # at the moment of its arrival instead.
-        slice_ts = np.append(trace.slices["ts"], 0)  # the last stands for -1
+        slice_ts = np.append(trace.slices.values("ts"), 0)  # the last stands for -1
         begin = np.where(source < 0, left, slice_ts[source])
         running = (destination >= 0) & (begin > slice_ts[destination]) & (begin <= arrived)
         destination[running] = -1

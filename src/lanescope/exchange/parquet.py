@@ -33,7 +33,7 @@ from lanescope.trace.trace import SHARED
 if TYPE_CHECKING:
     import duckdb
 
-SCHEMA = "lanescope.parquet/1"
+SCHEMA = "lanescope.parquet/2"
 METADATA = "metadata.json"
 
 

@@ -172,7 +172,7 @@ def _report(sink: _Sink, **counts: int) -> WriteReport:
 
 def _lost(trace: Trace) -> int:
     stats = trace.stats
-    return int(stats["count"][stats["severity"] == "data_loss"].sum())
+    return int(stats.values("count")[stats.values("severity") == "data_loss"].sum())
 
 
 def _filled(encoder: core.PerfettoEncoder) -> Iterator[memoryview]:
@@ -502,7 +502,7 @@ def _salt(trace: Trace) -> int:
     """Return what is added to ids, so that files of different captures can be opened as one timeline; 0 or >= 2^32."""
     if not len(trace.inputs):
         return 0
-    digest = hashlib.sha256("".join(trace.inputs["sha256"].tolist()).encode()).digest()
+    digest = hashlib.sha256("".join(trace.inputs.values("sha256").tolist()).encode()).digest()
     return (int.from_bytes(digest[:4], "little") >> 1) << 32
 
 
@@ -519,10 +519,15 @@ def _descriptors(trace: Trace, rows: _Rows, salt: int) -> Iterator[bytes]:
     tracks = trace.tracks
     parents = _parents(tracks)
     has_children = np.bincount(parents[parents >= 0], minlength=len(tracks)).tolist()
-    ranks = _ranks(tracks["sort_key"], parents).tolist()
+    ranks = _ranks(tracks.values("sort_key"), parents).tolist()
     overflow = np.flatnonzero(rows.row)
     many = set(rows.track[overflow].tolist())
-    columns = (tracks["name"].tolist(), tracks["kind"].tolist(), tracks["unit"].tolist(), parents.tolist())
+    columns = (
+        tracks.values("name").tolist(),
+        tracks.values("kind").tolist(),
+        tracks.values("unit").tolist(),
+        parents.tolist(),
+    )
     again: dict[int, list[tuple[int, int | str | bytes]]] = {}
     for row, (name, kind, unit, parent) in enumerate(zip(*columns, strict=True)):
         uuid = salt + 1 + row
@@ -560,7 +565,7 @@ def _epoch(time: TimeBase) -> str:
 
 def _parents(tracks: Table) -> Int64:
     """Return the row of each track's parent, -1 for top tracks; ``InternalError`` if the tree is too deep or a ring."""
-    parents = np.where(tracks.valid("parent_id"), rows_of(tracks["id"], tracks["parent_id"]), -1)
+    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1)
     ancestors = parents
     for _ in range(MAX_ANCESTORS + 1):
         if (ancestors < 0).all():

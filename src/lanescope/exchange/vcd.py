@@ -58,14 +58,14 @@ def signals(trace: Trace) -> list[Signal]:
         times, values = _hidden(*_last_of_each(times, values), unknown.get(track, nothing))
         found[track, order] = Signal(name, bits, *_changes(times, values))
 
-    for track, rows in _by_track(trace.slices["track_id"]):
+    for track, rows in _by_track(trace.slices.values("track_id")):
         add(track, 0, "", 1, *_levels(trace, rows))
     codes = trace.instants.codes("name")
     dictionary = trace.instants.column("name").dictionary
     texts = dictionary.texts if dictionary is not None else []
     pcs = _addresses(trace)
-    for track, rows in _by_track(trace.instants["track_id"]):
-        times = trace.instants["ts"][rows]
+    for track, rows in _by_track(trace.instants.values("track_id")):
+        times = trace.instants.values("ts")[rows]
         order = np.argsort(times, kind="stable")
         rows, times = rows[order], times[order]
         for i, code in enumerate(np.unique(codes[rows]).tolist()):
@@ -125,10 +125,10 @@ def _identifier(name: str) -> str:
 
 def _names(trace: Trace) -> list[str]:
     """Dotted names of all tracks; siblings of one name are numbered."""
-    parents, has_parent = trace.tracks["parent_id"].tolist(), trace.tracks.valid("parent_id").tolist()
+    parents, has_parent = trace.tracks.values("parent_id").tolist(), trace.tracks.valid("parent_id").tolist()
     found: list[str] = []
     taken: set[str] = set()
-    for i, name in enumerate(trace.tracks["name"].tolist()):
+    for i, name in enumerate(trace.tracks.values("name").tolist()):
         scope = found[parents[i]] + "." if has_parent[i] and parents[i] < i else ""
         full = base = scope + _identifier(str(name))
         number = 2
@@ -148,10 +148,10 @@ def _by_track(tracks: I64) -> Iterator[tuple[int, I64]]:
 
 def _levels(trace: Trace, rows: I64) -> tuple[I64, I64]:
     """When a lane begins and ends to run anything; from where an open slice was last seen, nobody knows."""
-    begin = trace.slices["ts"][rows]
+    begin = trace.slices.values("ts")[rows]
     is_closed = trace.slices.valid("dur")[rows]
-    last_seen = np.where(trace.slices.valid("last_seen_ts")[rows], trace.slices["last_seen_ts"][rows], begin)
-    end = np.where(is_closed, begin + trace.slices["dur"][rows], last_seen)
+    last_seen = np.where(trace.slices.valid("last_seen_ts")[rows], trace.slices.values("last_seen_ts")[rows], begin)
+    end = np.where(is_closed, begin + trace.slices.values("dur")[rows], last_seen)
     times = np.concatenate([begin, end])
     steps = np.repeat(np.array([1, -1]), len(rows))
     order = np.argsort(times, kind="stable")
@@ -169,7 +169,7 @@ def _addresses(trace: Trace) -> I64:
     for table in trace.details.values():
         if table.spec.key == "instant_id" and "pc" in table.spec.names:
             valid = table.valid("pc")
-            found[table["instant_id"][valid]] = table["pc"][valid]
+            found[table.values("instant_id")[valid]] = table.values("pc")[valid]
     return found
 
 
@@ -178,12 +178,12 @@ def _unknown(trace: Trace) -> dict[int, I64]:
     gaps = trace.gaps
     if not len(gaps):
         return {}
-    parents = trace.tracks["parent_id"]
+    parents = trace.tracks.values("parent_id")
     has_parent = trace.tracks.valid("parent_id")
-    end = np.where(gaps.valid("dur"), gaps["ts"] + gaps["dur"], np.iinfo(np.int64).max)
+    end = np.where(gaps.valid("dur"), gaps.values("ts") + gaps.values("dur"), np.iinfo(np.int64).max)
     found: dict[int, I64] = {}
-    for track, rows in _by_track(gaps["track_id"]):
-        spans = np.stack([gaps["ts"][rows], end[rows]], axis=1)
+    for track, rows in _by_track(gaps.values("track_id")):
+        spans = np.stack([gaps.values("ts")[rows], end[rows]], axis=1)
         for lane in [track, *np.flatnonzero(has_parent & (parents == track)).tolist()]:
             found[lane] = np.concatenate([found[lane], spans]) if lane in found else spans
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from lanescope.analysis.lanes import LaneTime
 from lanescope.trace import Table, Trace, accounting
-from lanescope.trace.schema import DISCIPLINES, FLOW_KINDS, QUALITIES, REFERENCES, SCOPES, SEVERITIES, TRACK_KINDS
+from lanescope.trace.schema import DISCIPLINES, FLOW_KINDS, QUALITIES, SCOPES, SEVERITIES, TRACK_KINDS
 
 _WORDS = {
     "quality": QUALITIES,
@@ -28,7 +28,7 @@ def assert_accounted(trace: Trace, *, lost: int | None = None) -> None:
     faults = [fault.text for fault in accounting.faults(trace.accounting, trace.inputs)]
     assert not faults, "; ".join(faults)
     if lost is not None:
-        found = sum(_bytes_lost(trace, input_id) for input_id in trace.inputs["id"].tolist())
+        found = sum(_bytes_lost(trace, input_id) for input_id in trace.inputs.values("id").tolist())
         assert found == lost, f"{found} bytes were lost, not {lost}"
 
 
@@ -46,17 +46,17 @@ def assert_consistent(trace: Trace) -> None:
     """
     tables = trace.tables()
     for table in tables.values():
-        if "id" in table.spec.names:
-            assert table["id"].tolist() == list(range(len(table))), f"{table.spec.name}: ids are not dense"
+        if "id" in table.spec.names and not table.spec.key:
+            assert table.values("id").tolist() == list(range(len(table))), f"{table.spec.name}: ids are not dense"
         for column in table.spec.columns:
             where = f"{table.spec.name}.{column.name}"
-            values, valid = table[column.name], table.valid(column.name)
+            values, valid = table.values(column.name), table.valid(column.name)
             assert column.nullable or valid.all(), f"{where}: nulls where none are declared"
             if column.type != "text":  # whose code under a null may stand for anything
                 blank = "" if column.type == "utf8" else 0
                 assert (values[~valid] == blank).all(), f"{where}: values under nulls"
-            if column.name in REFERENCES:
-                there = len(tables[REFERENCES[column.name]])
+            if column.references:
+                there = len(tables[column.references])
                 known = values[valid]
                 assert ((known >= 0) & (known < there)).all(), f"{where}: refers to rows that do not exist"
             words = _WORDS.get(column.name) or _WORDS.get((table.spec.name, column.name))
@@ -84,7 +84,7 @@ def assert_same(one: Trace, other: Trace) -> None:
 
 
 def _first_difference(one: Table, other: Table, column: str) -> int | None:
-    mine, theirs = one[column], other[column]
+    mine, theirs = one.values(column), other.values(column)
     same = mine == theirs
     if mine.dtype.kind == "f":
         same |= np.isnan(mine) & np.isnan(theirs)

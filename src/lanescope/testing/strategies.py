@@ -18,7 +18,7 @@ DETAILS = TableSpec(
     "test_tasks",
     "what the strategies know of a slice besides its times",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task", "uint64", "a large identity", is_argument=True),
         ColumnSpec("core", "int32", "a small number, sometimes unknown", nullable=True, is_argument=True),
         ColumnSpec("load", "float64", "a fraction", is_argument=True, unit="1"),

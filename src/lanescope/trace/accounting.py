@@ -33,7 +33,7 @@ def faults(accounting: Table, inputs: Table) -> Iterator[Fault]:
     ``total * unit_bytes`` is layer n's ``decoded``; two layers at most. Rows of scope ``producer`` count what never
     reached the file and stand outside the layers.
     """
-    sizes = dict(zip(inputs["id"].tolist(), inputs["size"].tolist(), strict=True))
+    sizes = dict(zip(inputs.values("id").tolist(), inputs.values("size").tolist(), strict=True))
     layers: dict[int, list[dict[str, int]]] = {input_id: [] for input_id in sizes}
     for row in accounting.rows():
         input_id, parts = row["input_id"], (row["decoded"], row["filler"], row["lost"])

@@ -48,6 +48,12 @@ class TraceBuilder:
         self.time = time
         self._specs = {spec.name: spec for spec in (*CORE_TABLES, *details)}
         self._details = tuple(spec.name for spec in details)
+        for spec in details:
+            for column in spec.columns:
+                if column.references and column.references not in self._specs:
+                    raise InternalError(
+                        f"column {spec.name}.{column.name} refers to table {column.references}, which is not declared"
+                    )
         self._stat_specs = {spec.name: spec for spec in (*CORE_STATS, *stats)}
         self._dictionaries: dict[tuple[str, str], Dictionary] = {}
         # Names and categories are one vocabulary over slices and instants, so a code can be reused between them.

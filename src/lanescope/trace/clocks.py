@@ -39,7 +39,7 @@ def ticks_to_ns(ticks: npt.NDArray[np.int64], frequency: Fraction | int) -> npt.
         raise OverflowError(f"{extremes} ticks at {frequency} Hz do not fit 63 bits of nanoseconds")
     if num == den:
         return ticks
-    if max(abs(value) for value in extremes) * num <= _INT64_MAX:
+    if max(num, den) <= _INT64_MAX and max(abs(value) for value in extremes) * num <= _INT64_MAX:
         return ticks * num // den if den > 1 else ticks * num
     if num * den <= _INT64_MAX:
         whole, rest = np.divmod(ticks, den)

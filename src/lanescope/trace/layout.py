@@ -42,15 +42,15 @@ class Intervals:
     @classmethod
     def of(cls, tracks: Table, *tables: Table) -> Intervals:
         """Join ``tables`` (slices, gaps; int64 ``ts`` and nullable ``dur``) end to end."""
-        ids = tracks["id"]
+        ids = tracks.values("id")
         masks = [table.column("dur").valid for table in tables]
         known = np.empty(0, np.uint8)
         if any(mask is not None and not mask.all() for mask in masks):
             known = _join([table.valid("dur") for table in tables]).view(np.uint8)
         return cls(
-            rows_of(ids, _join([table["track_id"] for table in tables])),
-            _join([table["ts"] for table in tables]),
-            _join([table["dur"] for table in tables]),
+            rows_of(ids, _join([table.values("track_id") for table in tables])),
+            _join([table.values("ts") for table in tables]),
+            _join([table.values("dur") for table in tables]),
             known,
         )
 
@@ -117,7 +117,7 @@ def place(slices: Table, tracks: Table, gaps: Table | None = None) -> Placement:
 def place_intervals(intervals: Intervals, tracks: Table) -> Placement:
     """Do the work of ``place`` for intervals that are at hand already."""
     count = len(intervals)
-    nested = np.ascontiguousarray(tracks["discipline"] == "nested").view(np.uint8)
+    nested = np.ascontiguousarray(tracks.values("discipline") == "nested").view(np.uint8)
     order, begin, end = np.empty((3, count), np.int64)
     row, rows = np.empty(count, np.int32), np.empty(len(tracks), np.int32)
     try:

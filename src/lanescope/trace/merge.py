@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.errors import MergeError
+from lanescope.errors import InternalError, MergeError
 from lanescope.trace.column import Column
-from lanescope.trace.schema import REFERENCES, is_time
+from lanescope.trace.schema import Flag
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
 
@@ -23,6 +23,8 @@ _NS = 1_000_000_000
 _INT64_MAX = (1 << 63) - 1
 #: A counter that wraps sooner may have wrapped between two captures any number of times, so it places nothing.
 _LEAST_PERIOD_S = 365 * 24 * 3600
+#: A counter that wraps sooner than this places not even by assumption.
+_LEAST_ASSUMED_S = 1
 #: Assumed only to judge how soon a counter of unknown frequency wraps.
 _FAST_HZ = 1_000_000_000
 
@@ -36,11 +38,15 @@ class Placement:
         clock: the clock that it shares with a trace that was placed before; empty for the first.
         error_ns: bound of the error of its times against those of the first trace, as far as that comes from placing
             them on the shared clock; None when nobody stated one.
+        wrap_period: 0 where ``shift`` is certain within that error. Else the wrap period, in the common time unit, of
+            the narrow counter that is all it rests on: the nearest place was taken, and the true one may be any number
+            of periods away.
     """
 
     shift: int
     clock: str = ""
     error_ns: int | None = 0
+    wrap_period: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,8 @@ def merge(traces: Sequence[Trace]) -> Trace:
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
-    what merging all at once would have given.
+    what merging all at once would have given. Slices and instants whose place is assumed (``Placement.wrap_period``)
+    have the flag ``EPOCH_AMBIGUOUS``.
 
     Args:
         traces: one or more; one comes back as it is.
@@ -90,10 +97,11 @@ def merge(traces: Sequence[Trace]) -> Trace:
     for part, placement in zip(parts, placements, strict=True):
         before = dict(offsets)
         for name, table in part.tables().items():
-            pieces[name].append(_moved(table, before, placement.shift))
+            moved = _moved(table, before, placement.shift)
+            pieces[name].append(_doubted(moved) if placement.wrap_period and name in ("slices", "instants") else moved)
             offsets[name] += len(table)
         for name in part.records:
-            makers.setdefault(name, []).append(_record_maker(part, name, before))
+            makers.setdefault(name, []).append(_record_maker(part, name, before, placement.shift))
     tables = {name: Table.concat(pieces[name]) for name in names}
     tables["tracks"] = _distinct_runs(tables["tracks"])
     details = {name: tables[name] for name in names if tables[name].spec.key}
@@ -108,6 +116,10 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
     Traces that share none may still be joined over others. Of a clock with many anchors the two readings that lie
     closest to each other are used. Nothing in a trace can tell whether a device was reset between two captures.
 
+    A counter of a named device that wraps too soon to be one clock of both (32 bits of nanoseconds: every 4.29 s) is
+    the last resort, for traces whose times count on nothing else: each is taken to lie within half a period of the one
+    that was placed on that counter before it, and its ``Placement`` states the period.
+
     Raises:
         MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
     """
@@ -115,26 +127,35 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
         raise MergeError("there is nothing to merge", hint="name at least one capture")
     _refuse_mixed_units(traces)
     _refuse_twins(traces)
-    clocks = [_readings(trace) for trace in traces]
+    clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
     found: dict[int, Placement] = {0: Placement(0)}
     queue = deque([0])
+    latest: dict[_Clock, int] = {}  # on each narrow counter, the trace that was placed last
     while queue:
         known = queue.popleft()
+        latest.update(dict.fromkeys(narrow[known], known))
         for other in range(len(traces)):
-            if other in found:
-                continue
-            link = _link(clocks[known], clocks[other], traces[known].time.time_unit)
-            if link is None:
-                continue
-            start = found[known]
-            found[other] = Placement(start.shift + link.shift, link.clock, _sum(start.error_ns, link.error_ns))
-            queue.append(other)
+            link = None if other in found else _link(clocks[known], clocks[other], traces[known].time.time_unit)
+            if link is not None:
+                found[other] = _beyond(found[known], link)
+                queue.append(other)
+        if not queue:
+            missing = (index for index in range(len(traces)) if index not in found)
+            assumed = next(((index, clock) for index in missing for clock in narrow[index] if clock in latest), None)
+            if assumed is not None:
+                other, clock = assumed
+                start = latest[clock]
+                link = _nearest(clock, narrow[start][clock], narrow[other][clock], traces[other].time.time_unit)
+                found[other] = _beyond(found[start], link)
+                queue.append(other)
     for index, trace in enumerate(traces):
         if index not in found:
             raise MergeError(
                 f"{_name(traces[0])} ({_counts_from(traces[0])}) and {_name(trace)} ({_counts_from(trace)})"
                 " have no common clock and no path of anchors between them",
                 hint="convert each on its own, or record both with anchors on one clock",
+                lacks="clock",
+                traces=(0, index),
             )
     earliest = min(placement.shift for placement in found.values())
     placed = [replace(found[index], shift=found[index].shift - earliest) for index in range(len(traces))]
@@ -156,6 +177,8 @@ def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
         raise MergeError(
             f"{_name(by_unit['cycles'])} counts cycles of unknown length, {_name(by_unit['ns'])} nanoseconds",
             hint=f"give the frequency of {_name(by_unit['cycles'])} when it is decoded, or convert each on its own",
+            lacks="frequency",
+            traces=tuple(index for index, trace in enumerate(traces) if trace.time.time_unit == "cycles"),
         )
 
 
@@ -220,7 +243,47 @@ def _identity(row: dict[str, Any]) -> _Clock:
 
 
 def _is_wide(clock: _Clock) -> bool:
-    return clock.bits is None or (1 << clock.bits) / (clock.frequency or _FAST_HZ) >= _LEAST_PERIOD_S
+    return clock.bits is None or _period_s(clock.bits, clock) >= _LEAST_PERIOD_S
+
+
+def _period_s(bits: int, clock: _Clock) -> Fraction:
+    return (1 << bits) / (clock.frequency or Fraction(_FAST_HZ))
+
+
+def _narrow(trace: Trace) -> dict[_Clock, _Reading]:
+    """Return the latest reading of the narrow counter that all lanes of a trace count on, if it has no other clock."""
+    identities = [_identity(row) for row in trace.clocks.rows()]
+    is_lane = trace.tracks.values("kind") == "lane"
+    if trace.time.epoch_kind != "first_event" or len(set(identities)) != 1:
+        return {}
+    if not trace.tracks.valid("clock_id")[is_lane].all():
+        return {}
+    (clock,) = set(identities)
+    if not clock.device or clock.bits is None or not (clock.frequency or trace.time.time_unit == "cycles"):
+        return {}
+    if _is_wide(clock) or _period_s(clock.bits, clock) < _LEAST_ASSUMED_S:
+        return {}
+    readings = [_Reading(row["ticks"], row["ts"], row["error_ns"]) for row in trace.anchors.rows()]
+    return {clock: max(readings, key=lambda reading: reading.ts)} if readings else {}
+
+
+def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) -> Placement:
+    """Return where ``other`` lies as seen from ``known`` if less than half a period is between the two readings."""
+    assert clock.bits is not None
+    period = 1 << clock.bits
+    ticks = (other.ticks - known.ticks + period // 2) % period - period // 2
+    nearest = _between(clock, known, replace(other, ticks=known.ticks + ticks), time_unit)
+    return replace(nearest, wrap_period=_length(period, clock, time_unit))
+
+
+def _beyond(start: Placement, link: Placement) -> Placement:
+    """Return the placement of a trace that lies by ``link`` as seen from one that lies at ``start``."""
+    error = _sum(start.error_ns, link.error_ns)
+    return Placement(start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period))
+
+
+def _length(ticks: int, clock: _Clock, time_unit: str) -> int:
+    return int(ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency)
 
 
 def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str) -> Placement | None:
@@ -234,10 +297,14 @@ def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading
         return found is None, found or 0
 
     clock, a, b = min(pairs, key=error)
-    ticks = b.ticks - a.ticks
-    distance = ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency
+    return _between(clock, a, b, time_unit)
+
+
+def _between(clock: _Clock, a: _Reading, b: _Reading, time_unit: str) -> Placement:
+    """Return where the trace of reading ``b`` lies as seen from that of ``a``, both of one clock."""
+    distance = _length(b.ticks - a.ticks, clock, time_unit)
     name = f"{clock.name} of {clock.device}".removesuffix(" of ")
-    return Placement(a.ts + int(distance) - b.ts, name, _sum(a.error_ns, b.error_ns, a.lanes_ns, b.lanes_ns))
+    return Placement(a.ts + distance - b.ts, name, _sum(a.error_ns, b.error_ns, a.lanes_ns, b.lanes_ns))
 
 
 def _sum(*errors: int | None) -> int | None:
@@ -273,11 +340,11 @@ def _time(traces: Sequence[Trace], placements: Sequence[Placement]) -> TimeBase:
 def _latest(trace: Trace) -> int:
     return max(
         (
-            int(table[spec.name].max())
+            int(table.values(spec.name).max())
             for table in trace.tables().values()
             if len(table)
             for spec in table.spec.columns
-            if is_time(spec.name)
+            if spec.is_time
         ),
         default=0,
     )
@@ -300,17 +367,31 @@ def _counts_from(trace: Trace) -> str:
 
 
 def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
-    """Return ``table`` with its ids and references counted on and its times shifted."""
+    """Return ``table`` with its ids and references counted on and its times shifted, as its columns declare it."""
     columns = {}
     for spec in table.spec.columns:
         column = table.column(spec.name)
-        if is_time(spec.name):
+        if spec.is_time:
             column = _plus(column, shift)
-        elif spec.name == "id":
+        elif spec.references:
+            if spec.references not in offsets:
+                where = f"column {table.spec.name}.{spec.name}"
+                raise InternalError(f"{where} refers to table {spec.references}, which the trace does not have")
+            column = _plus(column, offsets[spec.references])
+        elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
             column = _plus(column, offsets.get(table.spec.name, 0))
-        elif spec.name in REFERENCES:
-            column = _plus(column, offsets[REFERENCES[spec.name]])
         columns[spec.name] = column
+    return Table(table.spec, columns)
+
+
+def _doubted(table: Table) -> Table:
+    """Return ``table`` with the flag of an ambiguous place on all rows."""
+    columns = {name: table.column(name) for name in table.spec.names}
+    flags, doubt = columns["flags"], np.uint32(Flag.EPOCH_AMBIGUOUS)
+    if flags.constant_value is not None:
+        columns["flags"] = Column.constant(np.uint32(flags.constant_value) | doubt, len(flags), np.uint32)
+    else:
+        columns["flags"] = Column.derived(len(flags), lambda: flags.values | doubt)
     return Table(table.spec, columns)
 
 
@@ -326,19 +407,8 @@ def _plus(column: Column, delta: int) -> Column:
     return Column.derived(len(column), lambda: np.where(valid, column.values + delta, 0), valid=valid)
 
 
-def _record_maker(part: Trace, name: str, offsets: dict[str, int]) -> Callable[[], Table]:
-    # Raw records keep the device's own times; what they say of tracks and inputs moves along.
-    return lambda: _moved_references(part.records[name], offsets)
-
-
-def _moved_references(table: Table, offsets: dict[str, int]) -> Table:
-    columns = {
-        spec.name: _plus(table.column(spec.name), offsets[REFERENCES[spec.name]])
-        if spec.name in REFERENCES
-        else table.column(spec.name)
-        for spec in table.spec.columns
-    }
-    return Table(table.spec, columns)
+def _record_maker(part: Trace, name: str, offsets: dict[str, int], shift: int) -> Callable[[], Table]:
+    return lambda: _moved(part.records[name], offsets, shift)
 
 
 def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
@@ -348,7 +418,7 @@ def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
 def _is_merged(trace: Trace) -> bool:
     tracks = trace.tracks
     roots = ~tracks.valid("parent_id")
-    return bool(roots.any()) and bool((tracks["role"][roots] == RUN_ROLE).all())
+    return bool(roots.any()) and bool((tracks.values("role")[roots] == RUN_ROLE).all())
 
 
 def _grouped(trace: Trace) -> Trace:
@@ -374,15 +444,15 @@ def _grouped(trace: Trace) -> Trace:
     tables = {name: _moved(table, one_more, 0) for name, table in trace.tables().items()}
     below = tables["tracks"]
     columns = {name: below.column(name) for name in below.spec.names}
-    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below["parent_id"], 0))
+    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below.values("parent_id"), 0))
     tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
-    makers = {name: _record_maker(trace, name, one_more) for name in trace.records}
+    makers = {name: _record_maker(trace, name, one_more, 0) for name in trace.records}
     return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
 
 
 def _distinct_runs(tracks: Table) -> Table:
     """Number the groups of the captures in order, and tell those of one name apart."""
-    names, order = tracks["name"].copy(), tracks["sort_key"].copy()
+    names, order = tracks.values("name").copy(), tracks.values("sort_key").copy()
     taken: set[str] = set()
     for ordinal, root in enumerate(np.flatnonzero(~tracks.valid("parent_id")).tolist()):
         names[root] = next(name for name in _variants(names[root]) if name not in taken)

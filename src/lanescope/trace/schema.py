@@ -24,6 +24,9 @@ class ColumnSpec:
         nullable: whether a value may be unknown. Nulls carry a validity mask; the value under a null is 0 or "".
         unit: ``ns``, ``ticks``, ``bytes``, ``1`` or empty.
         is_argument: detail tables only: whether exporters attach the value to the drawn event.
+        references: name of the table whose ``id`` it holds (of a detail table: whose row number). A merge renumbers it.
+        is_time: whether it is a moment on the trace's time axis. A merge shifts it. The ``ts`` of raw records, on the
+            device's own axis, is not.
     """
 
     name: str
@@ -32,11 +35,17 @@ class ColumnSpec:
     nullable: bool = False
     unit: str = ""
     is_argument: bool = False
+    references: str = ""
+    is_time: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a type that no reader of the model would know."""
+        """Refuse a type that no reader of the model would know, and what a merge could not move."""
         if self.type not in TYPES:
             raise ValueError(f"column {self.name}: unknown type {self.type!r}")
+        if (self.references or self.is_time) and self.type != "int64":
+            raise ValueError(f"column {self.name}: references and times are int64, not {self.type}")
+        if self.references and self.is_time:
+            raise ValueError(f"column {self.name}: it is either a reference or a time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +57,18 @@ class TableSpec:
         doc: one line, what a row is.
         columns: the columns in order. Core tables begin with ``id``.
         key: detail tables only: the column that joins a core table (``slice_id``, ``instant_id``, ``flow_id``,
-            ``track_id``, ``input_id``); empty for core tables.
+            ``track_id``, ``input_id``); empty for core tables. Its ``references`` names that table.
     """
 
     name: str
     doc: str
     columns: tuple[ColumnSpec, ...]
     key: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a key whose column does not declare what it refers to: a merge would leave it as it is."""
+        if any(column.name == self.key and not column.references for column in self.columns):
+            raise ValueError(f"table {self.name}: its key {self.key} declares no table that it references")
 
     def column(self, name: str) -> ColumnSpec:
         """Return the declaration of column ``name``; ``KeyError`` if there is none."""
@@ -109,8 +123,8 @@ SCOPES = ("input", "producer")
 _ID = ColumnSpec("id", "int64", "dense, in decode order, meaningful inside one trace")
 _QUALITY = ColumnSpec("quality", "text", "weakest of begin, end and identity: exact, estimated, inferred")
 _FLAGS = ColumnSpec("flags", "uint32", "bits of Flag")
-_TRACK = ColumnSpec("track_id", "int64", "the lane it lies on")
-_TS = ColumnSpec("ts", "int64", "begin, in the trace's time unit since its epoch", unit="ns")
+_TRACK = ColumnSpec("track_id", "int64", "the lane it lies on", references="tracks")
+_TS = ColumnSpec("ts", "int64", "begin, in the trace's time unit since its epoch", unit="ns", is_time=True)
 _TICKS = ColumnSpec("ts_ticks", "int64", "begin on the device counter, unwrapped", nullable=True, unit="ticks")
 
 INPUTS = TableSpec(
@@ -133,14 +147,14 @@ TRACKS = TableSpec(
     "one row of the timeline's tree: a group, a lane or a counter",
     (
         _ID,
-        ColumnSpec("parent_id", "int64", "the group it stands in", nullable=True),
-        ColumnSpec("input_id", "int64", "the input it comes from", nullable=True),
+        ColumnSpec("parent_id", "int64", "the group it stands in", nullable=True, references="tracks"),
+        ColumnSpec("input_id", "int64", "the input it comes from", nullable=True, references="inputs"),
         ColumnSpec("kind", "text", "group, lane, counter"),
         ColumnSpec("role", "text", "what it stands for: device, tile, core, sm, block, queue, host_thread, ..."),
         ColumnSpec("name", "utf8", "name among its siblings"),
         ColumnSpec("sort_key", "int64", "order among its siblings, smallest first"),
         ColumnSpec("discipline", "text", "how slices of the lane may share time: disjoint, nested, free"),
-        ColumnSpec("clock_id", "int64", "the clock of its ticks", nullable=True),
+        ColumnSpec("clock_id", "int64", "the clock of its ticks", nullable=True, references="clocks"),
         ColumnSpec("unit", "text", "unit of a counter's values, empty else"),
     ),
 )
@@ -158,7 +172,14 @@ SLICES = TableSpec(
         ColumnSpec("category", "text", "the family's class of event"),
         _QUALITY,
         _FLAGS,
-        ColumnSpec("last_seen_ts", "int64", "open slices: last time it is known to have run", nullable=True, unit="ns"),
+        ColumnSpec(
+            "last_seen_ts",
+            "int64",
+            "open slices: last time it is known to have run",
+            nullable=True,
+            unit="ns",
+            is_time=True,
+        ),
     ),
 )
 INSTANTS = TableSpec(
@@ -186,12 +207,12 @@ FLOWS = TableSpec(
     (
         _ID,
         ColumnSpec("kind", "text", "dependency, dispatch, signal"),
-        ColumnSpec("src_track", "int64", "lane of the cause"),
-        ColumnSpec("src_ts", "int64", "time of the cause", unit="ns"),
-        ColumnSpec("dst_track", "int64", "lane of the effect"),
-        ColumnSpec("dst_ts", "int64", "time of the effect", unit="ns"),
-        ColumnSpec("src_slice", "int64", "slice of the cause", nullable=True),
-        ColumnSpec("dst_slice", "int64", "slice of the effect", nullable=True),
+        ColumnSpec("src_track", "int64", "lane of the cause", references="tracks"),
+        ColumnSpec("src_ts", "int64", "time of the cause", unit="ns", is_time=True),
+        ColumnSpec("dst_track", "int64", "lane of the effect", references="tracks"),
+        ColumnSpec("dst_ts", "int64", "time of the effect", unit="ns", is_time=True),
+        ColumnSpec("src_slice", "int64", "slice of the cause", nullable=True, references="slices"),
+        ColumnSpec("dst_slice", "int64", "slice of the effect", nullable=True, references="slices"),
     ),
 )
 GAPS = TableSpec(
@@ -204,7 +225,7 @@ GAPS = TableSpec(
         ColumnSpec("dur", "int64", "length; NULL when the lane never resumed", nullable=True, unit="ns"),
         ColumnSpec("cause", "text", "why: overrun, bad_bytes, truncated, ..."),
         ColumnSpec("lost_count", "int64", "records known to be lost", nullable=True),
-        ColumnSpec("input_id", "int64", "the input in which it was found", nullable=True),
+        ColumnSpec("input_id", "int64", "the input in which it was found", nullable=True, references="inputs"),
         ColumnSpec("first_offset", "int64", "byte offset in that input", nullable=True, unit="bytes"),
     ),
 )
@@ -239,9 +260,9 @@ ANCHORS = TableSpec(
     "a counter reading whose trace time is known",
     (
         _ID,
-        ColumnSpec("clock_id", "int64", "the clock that was read"),
+        ColumnSpec("clock_id", "int64", "the clock that was read", references="clocks"),
         ColumnSpec("ticks", "int64", "its reading, unwrapped", unit="ticks"),
-        ColumnSpec("ts", "int64", "the trace time of that reading", unit="ns"),
+        ColumnSpec("ts", "int64", "the trace time of that reading", unit="ns", is_time=True),
         ColumnSpec("error_ns", "int64", "bound of the error of the pairing", nullable=True, unit="ns"),
     ),
 )
@@ -252,11 +273,11 @@ STATS = TableSpec(
         _ID,
         ColumnSpec("name", "text", "declared name"),
         ColumnSpec("severity", "text", "info, notice, data_loss, error"),
-        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True),
-        ColumnSpec("input_id", "int64", "input it concerns", nullable=True),
+        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True, references="tracks"),
+        ColumnSpec("input_id", "int64", "input it concerns", nullable=True, references="inputs"),
         ColumnSpec("count", "int64", "how often"),
         ColumnSpec("first_offset", "int64", "byte offset of the first", nullable=True, unit="bytes"),
-        ColumnSpec("first_ts", "int64", "time of the first", nullable=True, unit="ns"),
+        ColumnSpec("first_ts", "int64", "time of the first", nullable=True, unit="ns", is_time=True),
     ),
 )
 ACCOUNTING = TableSpec(
@@ -264,7 +285,7 @@ ACCOUNTING = TableSpec(
     "what became of every unit of an input: total = decoded + filler + lost",
     (
         _ID,
-        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
         ColumnSpec("layer", "int64", "0: bytes of the file; n + 1 divides what layer n decoded"),
         ColumnSpec("scope", "text", "input: found in the file; producer: reported by the device, never in the file"),
         ColumnSpec("unit", "text", "what is counted: byte, word, record, ..."),
@@ -290,27 +311,3 @@ CORE_TABLES: tuple[TableSpec, ...] = (
     STATS,
     ACCOUNTING,
 )
-
-#: Columns that hold an id of another core table: what a merge has to shift, and what the builder checks.
-REFERENCES: dict[str, str] = {
-    "track_id": "tracks",
-    "parent_id": "tracks",
-    "src_track": "tracks",
-    "dst_track": "tracks",
-    "thread_track": "tracks",
-    "harvest_track": "tracks",
-    "input_id": "inputs",
-    "clock_id": "clocks",
-    "slice_id": "slices",
-    "src_slice": "slices",
-    "dst_slice": "slices",
-    "append_slice": "slices",
-    "submit_slice": "slices",
-    "instant_id": "instants",
-    "flow_id": "flows",
-}
-
-
-def is_time(column: str) -> bool:
-    """Return whether a column, in any table, holds a moment on the trace's time axis: what a merge has to shift."""
-    return column == "ts" or column.endswith("_ts")

@@ -14,10 +14,20 @@ from lanescope.trace.schema import TableSpec
 
 
 class Table:
-    """An immutable table.
+    """An immutable table: ``table[NAME]`` is a column, ``len(table)`` the number of rows, iteration yields rows.
 
     Attributes:
         spec: the declaration: names, types, units and documentation of the columns.
+
+    Example:
+        >>> from lanescope.trace.schema import GAPS
+        >>> gap = {"track_id": 0, "ts": 0, "cause": "overrun", "lost_count": None, "input_id": 0, "first_offset": None}
+        >>> rows = [{"id": 0, "dur": 5, **gap}, {"id": 1, "dur": None, **gap}]
+        >>> table = Table.from_arrays(GAPS, {name: [row[name] for row in rows] for name in GAPS.names})
+        >>> table["dur"].tolist(), int(table["dur"].sum()), int(table["dur"].count())
+        ([5, None], 5, 1)
+        >>> table["id"].tolist(), [row["dur"] for row in table]
+        ([0, 1], [5, None])
     """
 
     __slots__ = ("_columns", "_length", "spec")
@@ -67,6 +77,14 @@ class Table:
     def __len__(self) -> int:
         return self._length
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows, as ``rows`` does: ``list(table)`` and ``pandas.DataFrame(table)`` take them."""
+        return self.rows()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the names of the columns, which notebooks offer after ``table["``."""
+        return list(self.spec.names)
+
     def __repr__(self) -> str:
         return f"<Table {self.spec.name}: {self._length} rows, {len(self._columns)} columns>"
 
@@ -80,7 +98,40 @@ class Table:
             ) from None
 
     def __getitem__(self, name: str) -> Array:
-        """Return the values of a column, [n]; text as Python strings; 0 or "" where unknown."""
+        """Return the values of a column; those that are unknown are masked.
+
+        Args:
+            name: one of ``spec.names``.
+
+        Returns:
+            [n] of the column's dtype, text as Python strings. A ``numpy.ma.MaskedArray`` where values are unknown, so
+            that its sums and means leave them out; a plain array where all are known.
+
+        Raises:
+            UsageError: no column has this name; the hint lists those there are.
+        """
+        values, valid = self.values(name), self.column(name).valid
+        if valid is None or valid.all():
+            return values
+        from numpy import ma
+
+        masked: Array = ma.MaskedArray(values, mask=~valid)
+        return masked
+
+    def values(self, name: str) -> Array:
+        """Return the stored values of a column without their mask: 0 or "" where unknown.
+
+        For code that reads ``valid`` itself, or columns that have no nulls; nothing is copied.
+
+        Args:
+            name: one of ``spec.names``.
+
+        Returns:
+            [n] of the column's dtype, text as Python strings.
+
+        Raises:
+            UsageError: no column has this name; the hint lists those there are.
+        """
         column = self.column(name)
         return column.texts if column.dictionary is not None else column.values
 
@@ -97,7 +148,7 @@ class Table:
         """Yield each row as a dict of Python values, ``None`` where unknown."""
         lists = []
         for name in self.spec.names:
-            values = self[name].tolist()
+            values = self.values(name).tolist()
             valid = self.column(name).valid
             if valid is not None:
                 values = [value if known else None for value, known in zip(values, valid.tolist(), strict=True)]

@@ -25,19 +25,19 @@ def groups_to_open(tracks: Table) -> str:
     """
     if len(tracks) <= ALL_TRACKS:
         return ".*"
-    names = tracks["name"].tolist()
+    names = tracks.values("name").tolist()
     known = tracks.valid("parent_id")
-    parent = np.where(known, tracks["parent_id"], -1)
+    parent = np.where(known, tracks.values("parent_id"), -1)
     children: dict[int, list[int]] = {}
-    for row in np.lexsort((tracks["id"], tracks["sort_key"])).tolist():
+    for row in np.lexsort((tracks.values("id"), tracks.values("sort_key"))).tolist():
         children.setdefault(int(parent[row]), []).append(row)
-    of_id = {number: row for row, number in enumerate(tracks["id"].tolist())}
+    of_id = {number: row for row, number in enumerate(tracks.values("id").tolist())}
     weight: dict[str, int] = {}
     for number, rows in children.items():
         if number >= 0:
             name = names[of_id[number]]
             weight[name] = weight.get(name, 0) + len(rows)
-    ids = tracks["id"].tolist()
+    ids = tracks.values("id").tolist()
     level, shown, chosen = children.get(-1, []), len(children.get(-1, [])), dict[str, None]()
     while level:
         for row in level:

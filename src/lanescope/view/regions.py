@@ -169,10 +169,10 @@ def overlap_words(shared: Shared, role: str) -> list[str]:
                 + (f", {time_text(unknown, unit)} unknown: records were lost" if unknown else "")
             )
     table = occupancy.by_unit(shared.trace, role, given=shared.given, time=shared.time, pieces=shared.pieces)
-    resident = int(table[f"resident_{unit}"].sum())
+    resident = int(table.values(f"resident_{unit}").sum())
     if resident:
-        computing = int(table[f"compute_{unit}"].sum())
-        stalled = int(table[f"stalled_{unit}"].sum())
+        computing = int(table.values(f"compute_{unit}").sum())
+        stalled = int(table.values(f"stalled_{unit}").sum())
         said.append(
             f"compute: runs {computing / resident:.1%} of the time that {_noun(role)}s are there; no lane works in "
             f"{stalled / resident:.1%}"
@@ -282,7 +282,7 @@ def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list
     in_turn = role in _IN_TURN
     counted = "blocks" if role == "sm" else "groups"
     times = ("resident", "work", "compute", "load", "store", "stalled") + (() if in_turn else ("empty", "tail"))
-    if table[f"unknown_{unit}"].any():
+    if table.values(f"unknown_{unit}").any():
         times += ("unknown",)
 
     def cells() -> Iterator[list[Any]]:

@@ -167,7 +167,7 @@ class _Strip:
 
     def _in_use(self) -> Iterable[int]:
         for table in (self.trace.slices, self.trace.instants, self.trace.counters):
-            yield from np.unique(table["track_id"]).tolist()
+            yield from np.unique(table.values("track_id")).tolist()
         yield from np.unique(self.time.gaps.group).tolist()
 
     def _choose(self, rows: int) -> list[int]:
@@ -188,7 +188,7 @@ class _Strip:
             ranked.append((-worst.get(lane, 0), lane not in gaps, turn[roles[lane]], -int(busy[lane]), lane))
         chosen = {entry[-1] for entry in sorted(ranked)[:rows]}
         self.left_out = [lane for lane in lanes if lane not in chosen]
-        is_counter = self.trace.tracks["kind"] == "counter"
+        is_counter = self.trace.tracks.values("kind") == "counter"
         counters = [track for track in self.tree.order.tolist() if is_counter[track] and track in self.used]
         chosen.update(counters[:_COUNTERS_SHOWN])
         self.counters = set(counters[:_COUNTERS_SHOWN])
@@ -318,7 +318,7 @@ class _Strip:
 
     def _levels(self, rows: Ints) -> Ints:
         """Return how many slices of its lane each of the slices lies within, at most ``_LEVELS`` - 1."""
-        nested = (self.trace.tracks["discipline"] == "nested")[self.time.extents.group[rows]]
+        nested = (self.trace.tracks.values("discipline") == "nested")[self.time.extents.group[rows]]
         found = np.zeros(len(rows), np.int64)
         if nested.any():
             group, begin, end = self.time.extents.take(rows[nested])
@@ -415,7 +415,7 @@ class _Strip:
         """Return which cells hold an instant, or a slice of no length."""
         found = np.zeros(self.cells, np.bool_)
         instants = self.trace.instants
-        found[self._cell(instants["ts"][instants["track_id"] == track])] = True
+        found[self._cell(instants.values("ts")[instants.values("track_id") == track])] = True
         group, begin, end = self.time.extents
         found[self._cell(begin[(group == track) & (begin == end)])] = True
         return found
@@ -423,10 +423,10 @@ class _Strip:
     def _counter(self, track: int) -> Line:
         """Draw a counter's mean by cell, from the smaller of 0 and its lowest sample to its highest."""
         counters = self.trace.counters
-        mine = np.flatnonzero(counters["track_id"] == track)
-        mine = mine[order(counters["track_id"][mine], counters["ts"][mine])]
-        at = (counters["ts"][mine] - self.begin).astype(np.float64)
-        value = np.nan_to_num(counters["value"][mine])
+        mine = np.flatnonzero(counters.values("track_id") == track)
+        mine = mine[order(counters.values("track_id")[mine], counters.values("ts")[mine])]
+        at = (counters.values("ts")[mine] - self.begin).astype(np.float64)
+        value = np.nan_to_num(counters.values("value")[mine])
         area = np.concatenate([[0.0], np.cumsum(value * np.diff(np.append(at, self.span)))])
         held = np.interp(self.edges, np.append(at, self.span), area)
         known = np.maximum(self.edges[1:] - np.maximum(self.edges[:-1], at[0]), 0)
@@ -434,7 +434,7 @@ class _Strip:
         low, high = min(float(value.min()), 0.0), max(float(value.max()), 0.0)
         level = np.clip((mean - low) / ((high - low) or 1.0) * 7.999, 0, 7).astype(int)
         drawn = "".join(self.glyphs.blocks[n] if k > 0 else " " for n, k in zip(level, known, strict=True))
-        unit = escape(str(self.trace.tracks["unit"][track]))
+        unit = escape(str(self.trace.tracks.values("unit")[track]))
         title = f"to {high:.3g}{' ' if unit else ''}{unit}"
         room = self.cells - len(title) - 1
         # The highest value stands at the end of the line, over the drawing's last cells.

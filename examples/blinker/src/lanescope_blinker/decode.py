@@ -16,7 +16,7 @@ CHANGES = TableSpec(
     "blinker_changes",
     "which records made a slice",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("sequence", "uint16", "sequence number of its `on`", is_argument=True),
     ),
     key="slice_id",

@@ -32,10 +32,10 @@ FINDINGS = TableSpec(
         ColumnSpec("severity", "text", "notice, warning, error"),
         ColumnSpec("title", "text", "the rule's title"),
         ColumnSpec("detail", "utf8", "what exactly is wrong here"),
-        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True),
+        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True, references="tracks"),
         ColumnSpec("track", "utf8", "path of that lane"),
-        ColumnSpec("ts", "int64", "the earliest time it concerns", nullable=True, unit="ns"),
-        ColumnSpec("input_id", "int64", "input it concerns", nullable=True),
+        ColumnSpec("ts", "int64", "the earliest time it concerns", nullable=True, unit="ns", is_time=True),
+        ColumnSpec("input_id", "int64", "input it concerns", nullable=True, references="inputs"),
         ColumnSpec("input", "utf8", "path of that input"),
         ColumnSpec("offset", "int64", "byte offset of the first fault in that input", nullable=True, unit="bytes"),
         ColumnSpec("count", "int64", "how many faults"),
@@ -98,7 +98,7 @@ def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
     return Totals(
         slices=int(np.count_nonzero(sound)),
         open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
-        total=int(slices["dur"][closed].sum()),
+        total=int(slices.values("dur")[closed].sum()),
         covered=int((time.end - time.begin).sum()),
     )
 

@@ -27,9 +27,11 @@ def _unmatched(subject: Subject) -> Iterator[Hit]:
 def _duplicates(subject: Subject) -> Iterator[Hit]:
     yield from _stats(subject, DUPLICATE)
     tracks = subject.trace.tracks
-    inputs = np.where(tracks.valid("input_id"), tracks["input_id"], -1).tolist()
+    inputs = np.where(tracks.valid("input_id"), tracks.values("input_id"), -1).tolist()
     seen: dict[tuple[object, ...], int] = {}
-    for track, key in enumerate(zip(subject.tree.parents, tracks["kind"], tracks["name"], inputs, strict=True)):
+    for track, key in enumerate(
+        zip(subject.tree.parents, tracks.values("kind"), tracks.values("name"), inputs, strict=True)
+    ):
         first = seen.setdefault(key, track)
         if first != track:
             yield Hit(

@@ -116,11 +116,11 @@ class Watch:
             swept.add(batch.tables()[name])
         flows = batch.flows
         if len(flows):
-            backward = np.flatnonzero(flows["dst_ts"] < flows["src_ts"])
+            backward = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
             self._flows.add(self._flows_seen + backward, flows, backward)
             self._flows_seen += len(flows)
         if len(batch.counters):
-            ts = batch.counters["ts"]
+            ts = batch.counters.values("ts")
             self._counters += [int(ts.min()), int(ts.max())]
             self._counters = [min(self._counters), max(self._counters)]
 
@@ -177,11 +177,11 @@ class Watch:
 
     def _add_gaps(self, gaps: Table) -> None:
         """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
-        ended = np.flatnonzero(gaps.valid("dur") & (gaps["dur"] > 0))
+        ended = np.flatnonzero(gaps.valid("dur") & (gaps.values("dur") > 0))
         if not len(ended):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])
-        group, end = gaps["track_id"][ended], known_ends(gaps)[ended]
+        group, end = gaps.values("track_id")[ended], known_ends(gaps)[ended]
         self._gaps.append((group, end))
         rows, lanes = self._tree.spread(group)
         self._gaps_end(lanes, end[rows])
@@ -284,8 +284,8 @@ class _Swept:
         flags = table.column("flags")
         is_judged = flags.constant_value is None or int(flags.constant_value) & self._judged
         count = self.sweep.sweep(
-            np.ascontiguousarray(table["track_id"]),
-            np.ascontiguousarray(table["ts"]),
+            np.ascontiguousarray(table.values("track_id")),
+            np.ascontiguousarray(table.values("ts")),
             *length,
             *last_seen,
             *ticks,
@@ -294,11 +294,11 @@ class _Swept:
             keep,
         )
         if self.whole.any():
-            keep |= _among(table["track_id"], self.whole).view(np.uint8)
+            keep |= _among(table.values("track_id"), self.whole).view(np.uint8)
         if count or self.whole.any():
             rows = np.flatnonzero(keep)
             self.rows.add(first + rows, table, rows)
-            self._add_strays(table["track_id"][rows])
+            self._add_strays(table.values("track_id")[rows])
         if not self._has_lengths:
             return
         positions, waiting = self._open.joined()
@@ -388,9 +388,9 @@ def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
 def _disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
     """Return what the tracks promise as the sweep numbers it."""
     found = np.zeros(len(tracks), np.uint8)
-    is_lane = tracks["kind"] == "lane"
+    is_lane = tracks.values("kind") == "lane"
     for number, word in enumerate(("free", "disjoint", "nested")):
-        found[is_lane & (tracks["discipline"] == word)] = number
+        found[is_lane & (tracks.values("discipline") == word)] = number
     return found
 
 

@@ -16,18 +16,18 @@ from lanescope.trace.column import Mask
 def _effect_first(subject: Subject) -> Iterator[Hit]:
     """Flows whose effect comes before their cause, by the lane of the effect."""
     flows = subject.trace.flows
-    rows = np.flatnonzero(flows["dst_ts"] < flows["src_ts"])
+    rows = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
     if not len(rows):
         return
-    early = flows["src_ts"][rows] - flows["dst_ts"][rows]
+    early = flows.values("src_ts")[rows] - flows.values("dst_ts")[rows]
     # Flows between slices that another rule calls suspect only say the same again.
     reason = np.where(_suspect(subject, flows.take(rows)), 2, 0)
     reason[_excused(subject, flows.take(rows), early)] = 1
-    lanes = flows["dst_track"][rows]
+    lanes = flows.values("dst_track")[rows]
     unit = subject.trace.time.time_unit
     for number, words in enumerate(_REASONS):
         mine = np.flatnonzero(reason == number)
-        mine = mine[order(lanes[mine], flows["dst_ts"][rows[mine]])]
+        mine = mine[order(lanes[mine], flows.values("dst_ts")[rows[mine]])]
         for first, last in pairwise(bounds(lanes[mine])):
             some = mine[first:last]
             worst = int(early[some].max())
@@ -37,7 +37,7 @@ def _effect_first(subject: Subject) -> Iterator[Hit]:
                 rows=rows[some],
                 severity="notice" if words else None,
                 track_id=int(lanes[some[0]]),
-                ts=int(flows["dst_ts"][rows[some[0]]]),
+                ts=int(flows.values("dst_ts")[rows[some[0]]]),
             )
 
 
@@ -51,7 +51,7 @@ def _suspect(subject: Subject, flows: Table) -> Mask:
     suspect = subject.flagged("slices", Flag.CLOCK_SUSPECT)
     if len(suspect):
         for end in ("src_slice", "dst_slice"):
-            found |= flows.valid(end) & np.isin(flows[end], suspect)
+            found |= flows.valid(end) & np.isin(flows.values(end), suspect)
     return found
 
 
@@ -60,12 +60,14 @@ def _excused(subject: Subject, flows: Table, early: Ints) -> Mask:
     trace = subject.trace
     error = np.zeros(len(trace.clocks) + 1, np.int64)
     anchors = trace.anchors
-    known = anchors.valid("error_ns") & (anchors["clock_id"] >= 0) & (anchors["clock_id"] < len(trace.clocks))
-    np.maximum.at(error, anchors["clock_id"][known], anchors["error_ns"][known])
+    known = (
+        anchors.valid("error_ns") & (anchors.values("clock_id") >= 0) & (anchors.values("clock_id") < len(trace.clocks))
+    )
+    np.maximum.at(error, anchors.values("clock_id")[known], anchors.values("error_ns")[known])
     no_clock = len(trace.clocks)
     tracks = trace.tracks
-    clock = np.append(np.where(tracks.valid("clock_id"), tracks["clock_id"], no_clock), no_clock)
-    src, dst = (clock[np.clip(flows[end], -1, len(tracks))] for end in ("src_track", "dst_track"))
+    clock = np.append(np.where(tracks.valid("clock_id"), tracks.values("clock_id"), no_clock), no_clock)
+    src, dst = (clock[np.clip(flows.values(end), -1, len(tracks))] for end in ("src_track", "dst_track"))
     found: Mask = (src != dst) & (early <= error[src] + error[dst])
     return found
 

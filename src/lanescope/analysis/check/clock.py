@@ -29,17 +29,17 @@ def _falling(subject: Subject, table: str) -> Ints:
     known = np.flatnonzero(rows.valid("ts_ticks"))
     if not len(known):
         return known
-    sort = subject.order if table == "slices" else order(rows["track_id"], rows["ts"])
+    sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
     if len(known) < len(rows):
         sort = sort[rows.valid("ts_ticks")[sort]]
-    lane, ticks = rows["track_id"][sort], rows["ts_ticks"][sort]
+    lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
     # Sorted by time, a sound lane is sorted by ticks too, but for several ticks in one nanosecond.
     falls = ~firsts(lane)
     falls[1:] &= ticks[1:] < ticks[:-1]
     if not falls.any():
         return np.empty(0, np.int64)
     sort = sort[np.isin(lane, np.unique(lane[falls]))]
-    lane, ticks, ts = rows["track_id"][sort], rows["ts_ticks"][sort], rows["ts"][sort]
+    lane, ticks, ts = rows.values("track_id")[sort], rows.values("ts_ticks")[sort], rows.values("ts")[sort]
     by_ticks = np.lexsort((ts, ticks, lane))
     latest, first = highest_before(lane[by_ticks], ts[by_ticks])
     return np.sort(sort[by_ticks[~first & (ts[by_ticks] < latest)]])
@@ -109,13 +109,13 @@ def _suspect(subject: Subject) -> Iterator[Hit]:
         yield from subject.hits(table, subject.flagged(table, Flag.CLOCK_SUSPECT))
     anchors = subject.trace.anchors
     if len(anchors):
-        sort = np.lexsort((anchors["ts"], anchors["ticks"], anchors["clock_id"]))
-        clock, ts = anchors["clock_id"][sort], anchors["ts"][sort]
+        sort = np.lexsort((anchors.values("ts"), anchors.values("ticks"), anchors.values("clock_id")))
+        clock, ts = anchors.values("clock_id")[sort], anchors.values("ts")[sort]
         latest, first = highest_before(clock, ts)
         wrong = sort[~first & (ts < latest)]
-        for which in sorted(set(anchors["clock_id"][wrong].tolist())):
-            mine = np.sort(wrong[anchors["clock_id"][wrong] == which])
-            names = subject.trace.clocks["name"]
+        for which in sorted(set(anchors.values("clock_id")[wrong].tolist())):
+            mine = np.sort(wrong[anchors.values("clock_id")[wrong] == which])
+            names = subject.trace.clocks.values("name")
             name = names[which] if 0 <= which < len(names) else f"clock {which}"
             detail = f"anchors of {name} run backwards"
             yield Hit(detail=detail, table="anchors", rows=mine, ts=int(anchors["ts"][mine].min()))

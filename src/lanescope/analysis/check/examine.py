@@ -45,7 +45,7 @@ def examine(subject: Subject, chosen: Sequence[Rule]) -> list[Finding]:
 
 def _examine(subject: Subject, rule: Rule) -> list[Finding]:
     hits = list(rule.function(subject))
-    inputs = subject.trace.inputs["path"]
+    inputs = subject.trace.inputs.values("path")
     times, times_of_lane = _affected(subject, hits)
     lanes = subject.covered
     total = int(lanes.sum())

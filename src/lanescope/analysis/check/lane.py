@@ -46,10 +46,10 @@ def _clash(subject: Subject, discipline: str, ids: Ints) -> str:
 def _durations(subject: Subject) -> Iterator[Hit]:
     """Lengths that no slice, gap or coverage can have."""
     slices = subject.trace.slices
-    ts, dur, closed = slices["ts"], slices["dur"], slices.valid("dur")
-    negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices["dur_ticks"] < 0))
+    ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
+    negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices.values("dur_ticks") < 0))
     beyond = closed & (dur > INT64_MAX - np.maximum(ts, 0))
-    unseen = ~closed & slices.valid("last_seen_ts") & (slices["last_seen_ts"] < ts)
+    unseen = ~closed & slices.valid("last_seen_ts") & (slices.values("last_seen_ts") < ts)
     longer = closed & (dur > _recorded(subject))
     words = {
         "shorter than nothing": negative,
@@ -65,7 +65,7 @@ def _durations(subject: Subject) -> Iterator[Hit]:
     yield from subject.hits("slices", np.flatnonzero(negative | beyond | unseen | longer), detail)
     for table in ("gaps", "coverage"):
         rows = subject.trace.tables()[table]
-        wrong = np.flatnonzero(rows.valid("dur") & (rows["dur"] < 0))
+        wrong = np.flatnonzero(rows.valid("dur") & (rows.values("dur") < 0))
         yield from subject.hits(table, wrong, lambda ids: f"{len(ids)} shorter than nothing")
 
 
@@ -74,7 +74,7 @@ def _recorded(subject: Subject) -> Ints:
     slices, coverage = subject.trace.slices, subject.trace.coverage
     if not len(coverage):
         return np.broadcast_to(np.int64(INT64_MAX), (len(slices),))
-    group = slices["track_id"]
+    group = slices.values("track_id")
     tracks = len(subject.tree)
     length = np.append(recorded(subject.tree, coverage), INT64_MAX)
     longest: Ints = length[np.where((group >= 0) & (group < tracks), group, tracks)]
@@ -83,10 +83,10 @@ def _recorded(subject: Subject) -> Ints:
 
 def recorded(tree: Tree, coverage: Table) -> Ints:
     """Return how long each track was recorded at most, int64 [tracks]; the largest number if nobody says."""
-    rows, tracks = tree.spread(coverage["track_id"])
+    rows, tracks = tree.spread(coverage.values("track_id"))
     first = np.full(len(tree), INT64_MAX, np.int64)
     last = np.full(len(tree), -INT64_MAX, np.int64)
-    np.minimum.at(first, tracks, coverage["ts"][rows])
+    np.minimum.at(first, tracks, coverage.values("ts")[rows])
     np.maximum.at(last, tracks, known_ends(coverage)[rows])
     return np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
 
@@ -94,7 +94,7 @@ def recorded(tree: Tree, coverage: Table) -> Ints:
 def _unfinished(subject: Subject) -> Iterator[Hit]:
     """Slices that never ended, or were cut."""
     slices = subject.trace.slices
-    flags = slices["flags"]
+    flags = slices.values("flags")
     negative = (flags & np.uint32(Flag.NEGATIVE)) != 0
     never = (~slices.valid("dur") & ~negative) | ((flags & np.uint32(Flag.OPEN_END)) != 0)
     cut = ~never & ((flags & np.uint32(Flag.TRUNCATED)) != 0)
@@ -109,10 +109,10 @@ def _unfinished(subject: Subject) -> Iterator[Hit]:
 def _after_gap(subject: Subject) -> Iterator[Hit]:
     """Rows that are the first known thing after a gap: flagged so, or the first to begin once a gap has ended."""
     gaps = subject.trace.gaps
-    rows, tracks = subject.tree.spread(gaps["track_id"])
+    rows, tracks = subject.tree.spread(gaps.values("track_id"))
     of_lane: dict[int, Ints] = {}
     if len(rows):
-        sort = order(tracks, gaps["ts"][rows])
+        sort = order(tracks, gaps.values("ts")[rows])
         lanes = tracks[sort]
         of_lane = {int(lanes[first]): rows[sort[first:last]] for first, last in pairwise(bounds(lanes))}
     for table in ("slices", "instants"):
@@ -130,8 +130,8 @@ def _first_after(subject: Subject, table: str) -> Ints:
     ended = subject.gaps.take(subject.gaps.end < subject.window[1])
     if not len(ended.group) or not len(rows):
         return np.empty(0, np.int64)
-    sort = subject.order if table == "slices" else order(rows["track_id"], rows["ts"])
-    lane, ts = rows["track_id"][sort], rows["ts"][sort]
+    sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
+    lane, ts = rows.values("track_id")[sort], rows.values("ts")[sort]
     found = []
     for first, last in pairwise(bounds(ended.group)):
         begin, end = np.searchsorted(lane, [ended.group[first], ended.group[first] + 1]).tolist()
@@ -142,8 +142,8 @@ def _first_after(subject: Subject, table: str) -> Ints:
 
 def _with_gaps(hit: Hit, gaps: Table) -> Hit:
     """Return the hit with what is known of its lane's gaps (by time)."""
-    causes = ", ".join(dict.fromkeys(gaps["cause"].tolist()))
-    lost = int(gaps["lost_count"].sum())
+    causes = ", ".join(dict.fromkeys(gaps.values("cause").tolist()))
+    lost = int(gaps.values("lost_count").sum())
     detail = f"after {len(gaps)} {'gap' if len(gaps) == 1 else 'gaps'} ({causes})"
     placed = np.flatnonzero(gaps.valid("input_id"))
     if not len(placed):

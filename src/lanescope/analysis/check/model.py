@@ -200,9 +200,9 @@ class Subject(LaneTime):
     def disciplines(self) -> dict[str, Mask]:
         """For each discipline, bool [tracks]: the lanes that have it."""
         tracks = self.trace.tracks
-        is_lane = tracks["kind"] == "lane"
-        return {word: is_lane & (tracks["discipline"] == word) for word in ("disjoint", "nested", "free")}
+        is_lane = tracks.values("kind") == "lane"
+        return {word: is_lane & (tracks.values("discipline") == word) for word in ("disjoint", "nested", "free")}
 
     def _column(self, table: str, name: str) -> Ints:
-        values: Ints = self.trace.tables()[table][name]
+        values: Ints = self.trace.tables()[table].values(name)
         return values

@@ -177,9 +177,8 @@ class AieDecoder:
         unread = sum(self._config.unread.values())
         if unread:
             self._builder.stat("aie_unread_config", unread, input_id=self._input)
-        self._clock = self._builder.clock(
-            name="module clock", device=capture.name, frequency=self._frequency, counter_bits=56
-        )
+        # Without a device: each run counts from its own start, so no two captures share this clock.
+        self._clock = self._builder.clock(name="module clock", device="", frequency=self._frequency, counter_bits=56)
         # Units start on one broadcast and count from there; where that lies on another clock is not recorded.
         self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
 

@@ -72,13 +72,13 @@ def _rows(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     for chunk in capture.main.chunks():
         batches += decoder.feed(chunk)
     trace = Trace.concat([*batches, *decoder.finish()])
-    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
+    names, parents = trace.tracks.values("name").tolist(), trace.tracks.values("parent_id").tolist()
     has_parent = trace.tracks.valid("parent_id").tolist()
     lanes = [f"{names[parents[i]]} / {name}" if has_parent[i] else name for i, name in enumerate(names)]
     # In the order of time; where two begin together, in the order in which they were decoded.
     tables = (trace.slices, trace.instants, trace.gaps)
     told = {row.pop("instant_id"): row for name in _DETAILS for row in trace.details[name].rows()}
-    order = np.argsort(np.concatenate([table["ts"] for table in tables]), kind="stable")
+    order = np.argsort(np.concatenate([table.values("ts") for table in tables]), kind="stable")
     rows = [(table.spec.name[:-1], row) for table in tables for row in table.rows()]
     for index in order.tolist():
         kind, row = rows[index]

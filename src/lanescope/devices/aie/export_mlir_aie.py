@@ -51,7 +51,7 @@ class _Timeline:
         if "aie_segments" not in trace.details:
             raise UsageError("the capture holds no trace of an AI engine", hint="choose another format")
         self.trace = trace
-        inputs = trace.tracks["input_id"].tolist()
+        inputs = trace.tracks.values("input_id").tolist()
         units: dict[tuple[int, int, int, int], _Unit] = {}
         owner: dict[int, _Unit] = {}
         for row in trace.details["aie_segments"].rows():
@@ -63,8 +63,8 @@ class _Timeline:
             owner[row["track_id"]] = unit
         self.units = [unit for kind in range(len(_TYPES)) for key, unit in units.items() if key[0] == kind]
         self.slot = np.full(len(trace.tracks), -1, np.int64)
-        self.group = np.where(trace.tracks.valid("parent_id"), trace.tracks["parent_id"], -1)
-        names = trace.tracks["name"].tolist()
+        self.group = np.where(trace.tracks.valid("parent_id"), trace.tracks.values("parent_id"), -1)
+        names = trace.tracks.values("name").tolist()
         for row in trace.details["aie_slots"].rows():
             lane, slot = row["track_id"], row["slot"]
             self.slot[lane] = slot
@@ -129,11 +129,11 @@ class _Slices:
 
     def __init__(self, timeline: _Timeline) -> None:
         table = timeline.trace.slices
-        track = table["track_id"]
+        track = table.values("track_id")
         rows = np.flatnonzero(timeline.slot[track] >= 0)
         self._slot = timeline.slot[track[rows]]
-        self._begin = table["ts_ticks"][rows]
-        self._end = self._begin + table["dur_ticks"][rows]
+        self._begin = table.values("ts_ticks")[rows]
+        self._end = self._begin + table.values("dur_ticks")[rows]
         self._rows = _by_group(timeline.group[track[rows]])
 
     def of(self, unit: _Unit) -> Iterator[tuple[I64, npt.NDArray[np.bool_], I64]]:
@@ -164,11 +164,13 @@ class _Points:
     def __init__(self, timeline: _Timeline) -> None:
         details = timeline.trace.details["aie_pc_events"]
         instants = timeline.trace.instants
-        at = details["instant_id"]
-        self._slot = timeline.slot[instants["track_id"][at]]
-        self._ts = instants["ts_ticks"][at] if instants.valid("ts_ticks")[at].all() else instants["ts"][at]
-        self._pc, self._cycles = details["pc"], details["cycles"]
-        self._rows = _by_group(timeline.group[instants["track_id"][at]])
+        at = details.values("instant_id")
+        self._slot = timeline.slot[instants.values("track_id")[at]]
+        self._ts = (
+            instants.values("ts_ticks")[at] if instants.valid("ts_ticks")[at].all() else instants.values("ts")[at]
+        )
+        self._pc, self._cycles = details.values("pc"), details.values("cycles")
+        self._rows = _by_group(timeline.group[instants.values("track_id")[at]])
 
     def of(self, unit: _Unit) -> Iterator[tuple[I64, I64, I64]]:
         """Yield number, slot, address: a row for each cycle and slot."""
@@ -210,10 +212,10 @@ def summary(trace: Trace) -> Iterator[bytes]:
     """
     timeline = _Timeline(trace)
     table = trace.details["aie_invocations"]
-    group = timeline.group[trace.slices["track_id"][table["slice_id"]]]
+    group = timeline.group[trace.slices.values("track_id")[table.values("slice_id")]]
     for unit in timeline.units:
-        own = np.isin(group, [segment["track_id"] for segment in unit.segments]) & table["is_complete"]
-        cycles = table["cycles"][own].tolist()
+        own = np.isin(group, [segment["track_id"] for segment in unit.segments]) & table.values("is_complete")
+        cycles = table.values("cycles")[own].tolist()
         lines = [unit.name, f"Total number of full kernel invocations is {len(cycles)}"]
         if cycles:
             average = sum(cycles) / len(cycles)

@@ -25,7 +25,13 @@ class Aie(Family):
         Option("listing", str, "program of the cores, for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"),
         Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
         Option("errata", str, "what the device is known to do where paths leave it open", metavar="NAME,..."),
-        Option("frequency", hertz, "of the module clock: times become ns instead of cycles", metavar="HZ"),
+        Option(
+            "frequency",
+            hertz,
+            "of the module clock: times become ns instead of cycles",
+            metavar="HZ",
+            settles="frequency",
+        ),
     )
     sim_options = (
         Option("tiles", natural, "traced tiles", 4),

@@ -14,7 +14,7 @@ SEGMENTS = TableSpec(
     "one recording of one trace unit, from Start to Stop. Each counts its cycles from its own Start: units that start "
     "on the same broadcast are a fixed few cycles apart at most",
     (
-        ColumnSpec("track_id", "int64", "group track of the tile and recording"),
+        ColumnSpec("track_id", "int64", "group track of the tile and recording", references="tracks"),
         ColumnSpec("module", "text", "core, mem, shim, memtile: by the packet type, as mlir-aie numbers them"),
         ColumnSpec("col", "int32", "physical column, from the packet header"),
         ColumnSpec("row", "int32", "row, from the packet header"),
@@ -59,7 +59,7 @@ PC_EVENTS = TableSpec(
     "an event of a recording in mode 1: asserted in so many cycles with the program at one address. Its `ts` is the "
     "least number of cycles since Start: all cycles with events, the quiet ones between them were not recorded",
     (
-        ColumnSpec("instant_id", "int64", "the instant, on the lane of its slot"),
+        ColumnSpec("instant_id", "int64", "the instant, on the lane of its slot", references="instants"),
         ColumnSpec(
             "pc",
             "int32",
@@ -77,7 +77,7 @@ PROGRAM_FLOW = TableSpec(
     "a decision of the program in a recording in mode 2, in order. Its `ts` counts decisions since Start: the least "
     "number of cycles that have passed, since no time is recorded",
     (
-        ColumnSpec("instant_id", "int64", "the instant, on the lane `flow` of its tile"),
+        ColumnSpec("instant_id", "int64", "the instant, on the lane `flow` of its tile", references="instants"),
         ColumnSpec(
             "kind",
             "text",

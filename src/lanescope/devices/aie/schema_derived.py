@@ -9,7 +9,7 @@ LABELS = TableSpec(
     "aie_slots",
     "what the slot of a lane watches, by the configuration",
     (
-        ColumnSpec("track_id", "int64", "the lane"),
+        ColumnSpec("track_id", "int64", "the lane", references="tracks"),
         ColumnSpec("slot", "uint8", "number of the slot, 0 to 7"),
         ColumnSpec("event", "uint8", "number of the event; NULL without a configuration", nullable=True),
         ColumnSpec("event_name", "text", "its name, empty without a configuration"),
@@ -30,7 +30,7 @@ INVOCATIONS = TableSpec(
     "one call of a kernel: from a cycle with INSTR_EVENT_0 to the next one with INSTR_EVENT_1, on a core that watches "
     "both",
     (
-        ColumnSpec("slice_id", "int64", "the slice on the lane `kernel` of its tile"),
+        ColumnSpec("slice_id", "int64", "the slice on the lane `kernel` of its tile", references="slices"),
         ColumnSpec("ordinal", "int64", "1 for the first of its recording"),
         ColumnSpec(
             "cycles",
@@ -58,7 +58,7 @@ ALIGNMENT = TableSpec(
     "how a recording lies to the first one of its run. Each is drawn from its own Start; what is between two Starts "
     "on one broadcast is its way through the array, a few cycles that a trace alone does not tell",
     (
-        ColumnSpec("track_id", "int64", "group track of the recording"),
+        ColumnSpec("track_id", "int64", "group track of the recording", references="tracks"),
         ColumnSpec("run", "int64", "which recording of its unit it is; those of one number are compared"),
         ColumnSpec("start_event", "text", "what started it, by the configuration; empty if that does not say"),
         ColumnSpec("stop_event", "text", "what stopped it; the same"),

@@ -88,11 +88,11 @@ def _rows(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     for chunk in capture.main.chunks():
         decoder.feed(chunk)
     (trace,) = decoder.finish()
-    lanes = trace.tracks["name"].tolist()
+    lanes = trace.tracks.values("name").tolist()
     slices, gaps, flows = trace.slices, trace.gaps, trace.flows
     tasks = trace.details["ascend_tasks"]
-    labels = dict(zip(tasks["slice_id"].tolist(), tasks["label"].tolist(), strict=True))
-    keys = np.concatenate([slices["ts"], gaps["ts"], flows["src_ts"]])
+    labels = dict(zip(tasks.values("slice_id").tolist(), tasks.values("label").tolist(), strict=True))
+    keys = np.concatenate([slices.values("ts"), gaps.values("ts"), flows.values("src_ts")])
     rows = [("slice", row) for row in slices.rows()]
     rows += [("gap", row) for row in gaps.rows()]
     rows += [("flow", row) for row in flows.rows()]

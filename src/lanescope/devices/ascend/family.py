@@ -42,10 +42,20 @@ class Ascend(Family):
             "rank", natural, "rank of the process; that of a folder rankN above the capture when not given", metavar="N"
         ),
         Option(
-            "device", str, "name of the chip: captures of one share its counter, so they can be merged", metavar="NAME"
+            "device",
+            str,
+            "name of the chip: captures of one share its counter, so they can be merged",
+            metavar="NAME",
+            settles="device",
         ),
         Option("index", natural, "raw dumps of bare buffers: their core or thread", metavar="N"),
-        Option("frequency", whole_hertz, "raw dumps that do not name their chip: of its counter", metavar="HZ"),
+        Option(
+            "frequency",
+            whole_hertz,
+            "raw dumps that do not name their chip: of its counter",
+            metavar="HZ",
+            settles="frequency",
+        ),
         Option("generation", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
         Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
         Option(

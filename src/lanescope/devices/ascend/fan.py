@@ -51,16 +51,16 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
     if len(trace.details["ascend_runs"]) > 1:
         raise UsageError("the trace holds several captures", hint="their task ids are not the same: open one of them")
     edges, tasks = trace.details["ascend_edges"], trace.details["ascend_tasks"]
-    pred, succ = edges["pred_task_id"], edges["succ_task_id"]
-    ids = np.unique(np.concatenate([pred, succ, tasks["task_id"]]))
+    pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
+    ids = np.unique(np.concatenate([pred, succ, tasks.values("task_id")]))
     # Executions know how their capture writes task ids.
-    written = dict(zip(tasks["task_id"].tolist(), tasks["task"].tolist(), strict=True))
+    written = dict(zip(tasks.values("task_id").tolist(), tasks.values("task").tolist(), strict=True))
     number = next((task_id for task_id, text in written.items() if text == task), None)
     number = _task_id(task) if number is None else number
     at = int(np.searchsorted(ids, np.uint64(number)))
     if at == len(ids) or int(ids[at]) != number:
         raise UsageError(f"the capture knows no task {task}", hint="say a task as `lanescope sql` shows it: r2t5, t5")
-    first = {value: row for row, value in reversed(list(enumerate(tasks["task_id"].tolist())))}
+    first = {value: row for row, value in reversed(list(enumerate(tasks.values("task_id").tolist())))}
     ends = np.searchsorted(ids, pred), np.searchsorted(ids, succ)
     listed: list[dict[str, Any]] = []
     for way, (near, far) in {"in": ends[::-1], "out": ends}.items():
@@ -76,10 +76,10 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
                     "depth": level,
                     "task_id": int(ids[other]),
                     "task": written.get(int(ids[other]), task_name(int(ids[other]))),
-                    "label": None if row is None else tasks.take(np.array([row]))["label"][0],
+                    "label": None if row is None else tasks.take(np.array([row])).values("label")[0],
                     "via": written.get(int(ids[via]), task_name(int(ids[via]))),
-                    "violated": bool(edges["is_violated"][edge]) if known else None,
-                    "slack_ticks": int(edges["slack_ticks"][edge]) if known else None,
+                    "violated": bool(edges.values("is_violated")[edge]) if known else None,
+                    "slack_ticks": int(edges.values("slack_ticks")[edge]) if known else None,
                 }
             )
     return Table.from_arrays(FAN, {name: [row[name] for row in listed] for name in FAN.names})

@@ -78,21 +78,21 @@ def phases(trace: Trace, *, by_thread: bool = False) -> Table:
     """Return the phases summed by kind, or by thread and kind, and what no phase covers. Linear but for one sort."""
     rows, threads = trace.details["ascend_phases"], trace.details["ascend_threads"]
     slices = trace.slices
-    at = rows["slice_id"]
+    at = rows.values("slice_id")
     kind, texts = _codes(slices.column("name"), at)
     role, roles = _codes(rows.column("role"), None)
-    length = np.where(slices.valid("dur")[at], slices["dur"][at], 0)
-    lanes = threads["track_id"]
-    lane = np.searchsorted(np.sort(lanes), slices["track_id"][at]) if by_thread else np.zeros(len(at), np.int64)
-    window = threads["window_ns"][np.argsort(lanes)] if by_thread else [threads["window_ns"].sum()]
-    names = [trace.tracks["name"][track] for track in np.sort(lanes).tolist()] if by_thread else [""]
+    length = np.where(slices.valid("dur")[at], slices.values("dur")[at], 0)
+    lanes = threads.values("track_id")
+    lane = np.searchsorted(np.sort(lanes), slices.values("track_id")[at]) if by_thread else np.zeros(len(at), np.int64)
+    window = threads.values("window_ns")[np.argsort(lanes)] if by_thread else [threads.values("window_ns").sum()]
+    names = [trace.tracks.values("name")[track] for track in np.sort(lanes).tolist()] if by_thread else [""]
 
     key = lane * max(len(texts), 1) + kind
     groups, first, member = np.unique(key, return_index=True, return_inverse=True)
     spread = _spreads(member, length, len(groups))
     tasks = np.zeros(len(groups), np.int64)
     known = ~np.isin(np.array([texts[k] for k in kind[first].tolist()], object), ("dummy_task",))
-    np.add.at(tasks, member, rows["tasks_processed"].astype(np.int64))
+    np.add.at(tasks, member, rows.values("tasks_processed").astype(np.int64))
     listed: list[dict[str, Any]] = []
     for number in range(len(groups)):
         name, mine = texts[kind[first[number]]], int(lane[first[number]])
@@ -116,9 +116,9 @@ def phases(trace: Trace, *, by_thread: bool = False) -> Table:
 
 
 def _pauses(threads: Table, *, by_thread: bool) -> list[dict[str, Any]]:
-    order = np.argsort(threads["track_id"])
-    window, idle, pauses = (threads[name][order] for name in ("window_ns", "idle_ns", "pauses"))
-    longest = threads["longest_pause_ns"][order]
+    order = np.argsort(threads.values("track_id"))
+    window, idle, pauses = (threads.values(name)[order] for name in ("window_ns", "idle_ns", "pauses"))
+    longest = threads.values("longest_pause_ns")[order]
     parts = [slice(n, n + 1) for n in range(len(threads))] if by_thread else [slice(None)] if len(threads) else []
     return [
         {
@@ -173,7 +173,7 @@ def schedulers(trace: Trace) -> Table:
         listed.append(
             {
                 "id": number,
-                "group": trace.tracks["name"][row["track_id"]],
+                "group": trace.tracks.values("name")[row["track_id"]],
                 "working": row["working_iterations"],
                 "loop": row["loop_ns"],
                 "longest_pause": row["longest_pause_ns"],
@@ -212,7 +212,7 @@ CORES = TableSpec(
 def cores(trace: Trace) -> Table:
     """Return where the time of each core went, sums by type first."""
     rows = list(trace.details["ascend_cores"].rows())
-    names = trace.tracks["name"]
+    names = trace.tracks.values("name")
     columns = ("executions", "window", *_PARTS)
 
     def line(group: str, mine: list[dict[str, Any]]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ FUNCTIONS = TableSpec(
 def functions(trace: Trace) -> Table:
     """Return how the time of the executions of each function splits, on average."""
     tasks = trace.details["ascend_tasks"]
-    name, texts = _codes(trace.slices.column("name"), tasks["slice_id"])
+    name, texts = _codes(trace.slices.column("name"), tasks.values("slice_id"))
     groups, member = np.unique(name, return_inverse=True)
     count = np.bincount(member, minlength=len(groups))
 
@@ -265,10 +265,10 @@ def functions(trace: Trace) -> Table:
 
     means = {}
     for column in ("duration", "head", "propagation", "local_setup", "gate_wait", "tail"):
-        means[column] = sums(tasks[f"{column}_ns"], tasks.valid(f"{column}_ns"))
+        means[column] = sums(tasks.values(f"{column}_ns"), tasks.valid(f"{column}_ns"))
     both = tasks.valid("dispatch_ts") & tasks.valid("finish_ts")
-    latency = sums(tasks["finish_ts"] - tasks["dispatch_ts"], both)
-    lasting, _ = sums(tasks["duration_ns"], both & tasks.valid("duration_ns"))
+    latency = sums(tasks.values("finish_ts") - tasks.values("dispatch_ts"), both)
+    lasting, _ = sums(tasks.values("duration_ns"), both & tasks.valid("duration_ns"))
     listed: list[dict[str, Any]] = []
     for number, code in enumerate(groups.tolist()):
         row = {"group": texts[code], "count": int(count[number]), "total": int(means["duration"][0][number])}
@@ -299,8 +299,8 @@ def setups(trace: Trace) -> Table:
     """Return the local setups of each function, and which execution had the longest."""
     tasks = trace.details["ascend_tasks"]
     known = np.flatnonzero(tasks.valid("local_setup_ns"))
-    name, texts = _codes(trace.slices.column("name"), tasks["slice_id"][known])
-    setup, duration, head = (tasks[f"{column}_ns"][known] for column in ("local_setup", "duration", "head"))
+    name, texts = _codes(trace.slices.column("name"), tasks.values("slice_id")[known])
+    setup, duration, head = (tasks.values(f"{column}_ns")[known] for column in ("local_setup", "duration", "head"))
     has_head = tasks.valid("head_ns")[known]
     groups, member = np.unique(name, return_inverse=True)
     spread = _spreads(member, setup, len(groups))
@@ -319,7 +319,7 @@ def setups(trace: Trace) -> Table:
             {
                 "group": texts[code],
                 **{column: values[number] for column, values in spread.items()},
-                "longest": tasks.take(known[longest[number : number + 1]])["label"][0],
+                "longest": tasks.take(known[longest[number : number + 1]]).values("label")[0],
                 "of_head": float(joined[number] / heads[number]) if heads[number] > 0 else None,
                 "of_core": mine / on_core if on_core else None,
                 "share": mine / total if total else None,

@@ -23,7 +23,7 @@ def _total(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
 
 def _stamp(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
     return (
-        ColumnSpec(f"{name}_ts", "int64", doc, nullable=True, unit="ns"),
+        ColumnSpec(f"{name}_ts", "int64", doc, nullable=True, unit="ns", is_time=True),
         ColumnSpec(f"{name}_ticks", "int64", f"the same, as the device counts: {doc}", nullable=True, unit="ticks"),
     )
 
@@ -35,7 +35,7 @@ TASKS = TableSpec(
     "ascend_tasks",
     "one dispatch of a task (a block, a half of a MIX task) on a core; its slice is the execution",
     (
-        ColumnSpec("slice_id", "int64", "the slice of the execution"),
+        ColumnSpec("slice_id", "int64", "the slice of the execution", references="slices"),
         _TASK_ID,
         _TASK,
         ColumnSpec("label", "utf8", "name and task, as in matmul(r2t5)"),
@@ -63,7 +63,7 @@ TASKS = TableSpec(
         *_span("gate_wait", "receive to ready of a task that was staged early; an estimate"),
         *_span("head", "dispatch to start"),
         *_span("tail", "end to finish; negative ones stand as measured"),
-        ColumnSpec("judged_ts", "int64", "when it counts as begun for its producers", unit="ns"),
+        ColumnSpec("judged_ts", "int64", "when it counts as begun for its producers", unit="ns", is_time=True),
         ColumnSpec("judged_at", "text", "receive, or start where the receive stamp is missing or no proof"),
         ColumnSpec("may_be_staged", "bool", "may have been staged before its producers ended; v3c only", nullable=True),
     ),
@@ -73,7 +73,7 @@ PHASES = TableSpec(
     "ascend_phases",
     "one piece of work of a scheduler thread; its kind is the slice's name",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("thread", "int32", "scheduler thread"),
         ColumnSpec("role", "text", "outer, inner, marker; empty: unknown kind"),
         ColumnSpec("loop_iter", "uint32", "iteration of the thread's loop", nullable=True),
@@ -106,7 +106,7 @@ SUBMITS = TableSpec(
     "ascend_submits",
     "one task submitted by an orchestrator",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("orchestrator", "int32", "which of the orchestrators"),
         ColumnSpec("submit_idx", "uint32", "running number of the submit", nullable=True),
         _TASK_ID,
@@ -118,7 +118,7 @@ UPLOADS = TableSpec(
     "ascend_uploads",
     "one copy from host to device",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("bytes", "int64", "bytes copied", nullable=True, unit="bytes", is_argument=True),
     ),
     key="slice_id",
@@ -127,7 +127,7 @@ FLIGHTS = TableSpec(
     "ascend_flights",
     "one dispatch as its scheduler saw it, from the dispatch to the moment it saw the end",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         _TASK_ID,
         ColumnSpec("core", "int32", "index of the core"),
         ColumnSpec("reg_task_id", "uint32", "the core's dispatch counter; NULL in v1", nullable=True),
@@ -138,7 +138,7 @@ BARE_TASKS = TableSpec(
     "ascend_bare_tasks",
     "a task that ran on no core: a barrier, a skipped task, an allocation",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         ColumnSpec("task_id", "uint64", "task id; NULL: the marker does not tell", nullable=True, is_argument=True),
         ColumnSpec("task", "utf8", "task id as people write it", nullable=True),
     ),
@@ -148,7 +148,9 @@ EDGES = TableSpec(
     "ascend_edges",
     "a pair of tasks of which the second waits for the first, and how that was kept",
     (
-        ColumnSpec("flow_id", "int64", "the first of its flows; NULL: a task has no place", nullable=True),
+        ColumnSpec(
+            "flow_id", "int64", "the first of its flows; NULL: a task has no place", nullable=True, references="flows"
+        ),
         ColumnSpec("pred_task_id", "uint64", "producer"),
         ColumnSpec("succ_task_id", "uint64", "consumer"),
         ColumnSpec("arrows", "int32", "how many flows it has"),
@@ -178,7 +180,7 @@ CORES = TableSpec(
     "ascend_cores",
     "where the time of a core went: busy and the seven idle parts add up to the window",
     (
-        ColumnSpec("track_id", "int64", "its lane"),
+        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
         ColumnSpec("core", "int32", "index of the core"),
         ColumnSpec("core_type", "text", "aic, aiv; empty: the capture does not say"),
         ColumnSpec("executions", "int64", "executions"),
@@ -199,7 +201,7 @@ THREADS = TableSpec(
     "ascend_threads",
     "where the time of a scheduler thread went, from its first record to its last",
     (
-        ColumnSpec("track_id", "int64", "its lane"),
+        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
         ColumnSpec("thread", "int32", "scheduler thread"),
         ColumnSpec("records", "int64", "phases recorded"),
         *_total("window", "from its first record to the end of its last"),
@@ -224,7 +226,7 @@ RUNS = TableSpec(
     "ascend_runs",
     "one records file: what it is and what it was put together with",
     (
-        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
         ColumnSpec("generation", "text", "v1a, v1b, v1c, v2, v3, v3c, v4"),
         ColumnSpec("errata", "utf8", "what holds in this generation and not in all, by name"),
         ColumnSpec("rank", "int32", "rank of the process, from --rank or a folder rankN", nullable=True),
@@ -264,7 +266,7 @@ STREAMS = TableSpec(
     "ascend_streams",
     "what the producer of a stream of records tells about it, against what arrived: v4 and raw dumps",
     (
-        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
         ColumnSpec("stream", "text", "aicore_task, aicpu_task, sched_phase, orch_phase"),
         ColumnSpec("index", "int32", "core or thread"),
         ColumnSpec("producer", "text", "processor that wrote it; empty: not told"),

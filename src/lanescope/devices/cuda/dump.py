@@ -117,8 +117,8 @@ def _fields(fields: Mapping[str, Any]) -> str:
 
 def _rows(trace: Trace) -> Iterator[str]:
     """Yield a line for each slice, instant, gap, flow, sample and stat."""
-    names = dict(zip(trace.tracks["id"].tolist(), trace.tracks["name"].tolist(), strict=True))
-    parents = dict(zip(trace.tracks["id"].tolist(), trace.tracks["parent_id"].tolist(), strict=True))
+    names = dict(zip(trace.tracks.values("id").tolist(), trace.tracks.values("name").tolist(), strict=True))
+    parents = dict(zip(trace.tracks.values("id").tolist(), trace.tracks.values("parent_id").tolist(), strict=True))
 
     def lane(track: int) -> str:
         return f"{names[parents[track]]} / {names[track]}"

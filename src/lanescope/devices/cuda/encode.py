@@ -129,8 +129,8 @@ def restore(table: Any, *, num_blocks: int, num_groups: int, slots: int) -> Word
     """
     words = np.zeros(slots, np.uint64)
     words[0] = header_word(num_blocks, num_groups)
-    lane, event, time = (table[name].astype(np.int64) for name in ("lane", "event_id", "time"))
-    words[table["slot"]] = pack(Records(lane, event, table.codes("kind").astype(np.int64), time))
+    lane, event, time = (table.values(name).astype(np.int64) for name in ("lane", "event_id", "time"))
+    words[table.values("slot")] = pack(Records(lane, event, table.codes("kind").astype(np.int64), time))
     return words
 
 

@@ -72,6 +72,8 @@ def clocks(making: Making) -> I64:
             # Only the full counter is the same in two captures: 32 bits of it name a moment every 4.29 s.
             full = builder.clock(name="globaltimer", device=device, frequency=_TIMER_HZ, counter_bits=64)
             builder.anchor(clock_id=full, ticks=making.t0, ts=0, error_ns=making.step)
+        elif making.placed.any():
+            builder.anchor(clock_id=clock, ticks=making.t0, ts=0, error_ns=making.step)
         return np.full(len(making.grid), clock, np.int64)
     timeline = making.timeline
     if timeline is not None:

@@ -69,7 +69,13 @@ class Cuda(Family):
         Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
         Option("stride", positive, "slots between two records of a lane; found when not given", metavar="SLOTS"),
-        Option("anchor", natural, "a full 64-bit %globaltimer reading at or before the launch", metavar="NS"),
+        Option(
+            "anchor",
+            natural,
+            "a full 64-bit %globaltimer reading at or before the launch",
+            metavar="NS",
+            settles="clock",
+        ),
         Option(
             "launch_ns", nanoseconds, "how long the launch took by the host's clock, to check the wraps", metavar="NS"
         ),
@@ -78,8 +84,15 @@ class Cuda(Family):
             _anchor,
             "a %globaltimer reading and the Unix time of the host then, both in ns, and the error if it is known",
             metavar="NS,UNIX_NS[,ERROR_NS]",
+            settles="clock",
         ),
-        Option("clock_mhz", _frequency, "rate of the SMs' counters, where stamps are cycles", metavar="MHZ"),
+        Option(
+            "clock_mhz",
+            _frequency,
+            "rate of the SMs' counters, where stamps are cycles",
+            metavar="MHZ",
+            settles="frequency",
+        ),
         Option("cap", positive, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
         Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
         Option(
@@ -89,7 +102,13 @@ class Cuda(Family):
             "a launch of them",
             "drop",
         ),
-        Option("device", str, "name of the GPU; captures of one timer merge only under one name", metavar="NAME"),
+        Option(
+            "device",
+            str,
+            "name of the GPU; captures of one timer merge only under one name",
+            metavar="NAME",
+            settles="device",
+        ),
     )
     sim_options = (
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),

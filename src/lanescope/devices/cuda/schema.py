@@ -20,7 +20,7 @@ REGIONS = TableSpec(
     "cuda_regions",
     "where a slice comes from: the begin and end records of a region",
     (
-        ColumnSpec("slice_id", "int64", "the slice"),
+        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
@@ -45,7 +45,7 @@ MARKS = TableSpec(
     "cuda_marks",
     "where an instant comes from",
     (
-        ColumnSpec("instant_id", "int64", "the instant"),
+        ColumnSpec("instant_id", "int64", "the instant", references="instants"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
@@ -60,7 +60,7 @@ LANES = TableSpec(
     "cuda_lanes",
     "one writer thread: what its lane holds and how it ended",
     (
-        ColumnSpec("track_id", "int64", "its lane in the trace"),
+        ColumnSpec("track_id", "int64", "its lane in the trace", references="tracks"),
         _BLOCK,
         _GROUP,
         _SM,
@@ -71,9 +71,16 @@ LANES = TableSpec(
         ColumnSpec("capacity", "int64", "records that have room; NULL while the stride is unknown", nullable=True),
         ColumnSpec("offered", "int64", "records that the kernel wanted to store; NULL: not counted", nullable=True),
         ColumnSpec("lost", "int64", "those of them that had no room, exactly; NULL: not counted", nullable=True),
-        ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns"),
-        ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns"),
-        ColumnSpec("finalize_ts", "int64", "when it was finalized; NULL if it never was", nullable=True, unit="ns"),
+        ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns", is_time=True),
+        ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns", is_time=True),
+        ColumnSpec(
+            "finalize_ts",
+            "int64",
+            "when it was finalized; NULL if it never was",
+            nullable=True,
+            unit="ns",
+            is_time=True,
+        ),
         ColumnSpec("launches", "int64", "launches that the lane's records belong to"),
         ColumnSpec("missing", "int64", "positions between records that hold no readable record"),
         ColumnSpec("unreadable", "int64", "those of them that hold a word of another lane"),
@@ -89,7 +96,7 @@ BUFFERS = TableSpec(
     "cuda_buffers",
     "one probe buffer: its geometry, how that was found, and its clock",
     (
-        ColumnSpec("input_id", "int64", "the input"),
+        ColumnSpec("input_id", "int64", "the input", references="inputs"),
         ColumnSpec("num_blocks", "int64", "blocks, from the header"),
         ColumnSpec("num_groups", "int64", "groups per block, from the header"),
         ColumnSpec("slots", "int64", "words of the buffer, the header among them"),
@@ -127,7 +134,7 @@ LINKS = TableSpec(
     "cuda_links",
     "where a flow comes from: its two records",
     (
-        ColumnSpec("flow_id", "int64", "the flow"),
+        ColumnSpec("flow_id", "int64", "the flow", references="flows"),
         _BLOCK,
         _EVENT,
         ColumnSpec("token", "int64", "number that both records carry"),
@@ -140,7 +147,7 @@ OVERHEAD = TableSpec(
     "cuda_overhead",
     "what a kernel's probes cost, where a session measured it: with them and with them compiled out",
     (
-        ColumnSpec("input_id", "int64", "the launch whose stamps were judged"),
+        ColumnSpec("input_id", "int64", "the launch whose stamps were judged", references="inputs"),
         ColumnSpec("kernel", "text", "what the kernel is called"),
         ColumnSpec("rounds", "int64", "how often each of the two was run"),
         ColumnSpec("on_ns", "float64", "how long it took with its probes, the median", unit="ns"),

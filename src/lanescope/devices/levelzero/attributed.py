@@ -45,7 +45,7 @@ def attributed(events: Events, *, tolerance: int = TOLERANCE_NS) -> Attributed:
     operations = attribute(events, calls, appends)
     devices = devices_of(events)
     # The first record of a kind is the earliest but for records that came out of order.
-    firsts = [int(table["ts"].min()) for table in events.values() if "ts" in table.spec.names and len(table)]
+    firsts = [int(table.values("ts").min()) for table in events.values() if "ts" in table.spec.names and len(table)]
     base = min(firsts, default=0)
     times = place(events, appends, operations, devices, base=base, tolerance=tolerance)
     return Attributed(events, calls, appends, operations, devices, times, base)

@@ -86,9 +86,9 @@ def describe(events: Events, calls: Calls) -> Appends:
     appends = events["appends"]
     process = events.process("appends")
     call = _enclosing(events, calls)
-    begin = appends["ts"].copy()
+    begin = appends.values("ts").copy()
     known = call >= 0
-    begin[known] = events["calls"]["ts"][calls.entry[call[known]]]
+    begin[known] = events["calls"].values("ts")[calls.entry[call[known]]]
     dst, src = kinds_of(events, process)
     return Appends(call, begin, _lists_of(events, appends, process), _kernels_of(events, process), dst, src)
 
@@ -105,13 +105,13 @@ def _enclosing(events: Events, calls: Calls) -> Int64:
     texts = appends.column("function").dictionary.texts  # type: ignore[union-attr]
     function = np.array([names.get(text, -1) for text in texts], np.int64)[appends.codes("function")]
     found = join(
-        [appends["thread_id"], function],
-        appends["seq"],
-        [table["thread_id"][calls.entry], table.codes("function")[calls.entry].astype(np.int64)],
+        [appends.values("thread_id"), function],
+        appends.values("seq"),
+        [table.values("thread_id")[calls.entry], table.codes("function")[calls.entry].astype(np.int64)],
         calls.seq,
         strict=False,
     ).before()
-    closed = (found >= 0) & (calls.exit_seq[found] < appends["seq"])
+    closed = (found >= 0) & (calls.exit_seq[found] < appends.values("seq"))
     found[closed] = -1
     return found
 
@@ -120,7 +120,12 @@ def _lists_of(events: Events, appends: Table, process: npt.NDArray[np.int32]) ->
     """Return the row of ``lists`` that made the list of each Append, int64 [appends], -1 when it was not seen."""
     lists = events["lists"]
     numbered = appends.valid("op_id")
-    found = join([process, appends["list"]], appends["seq"], [events.process("lists"), lists["list"]], lists["seq"])
+    found = join(
+        [process, appends.values("list")],
+        appends.values("seq"),
+        [events.process("lists"), lists.values("list")],
+        lists.values("seq"),
+    )
     # Numbers of lists are never used again, so order does not matter; it may be off between threads.
     row = np.where(numbered, found.nearest(), found.before())
     return _made(events, row)
@@ -134,7 +139,7 @@ def _made(events: Events, row: Int64) -> Int64:
     lists = events["lists"]
     if not len(lists):
         return row
-    by_list = group([events.process("lists"), lists["list"]], lists["seq"])
+    by_list = group([events.process("lists"), lists.values("list")], lists.values("seq"))
     place = np.arange(len(lists))
     created = np.maximum.accumulate(np.where(is_text(lists, "action", "create")[by_list.order], place, -1))
     ended = np.maximum.accumulate(np.where(is_text(lists, "action", "destroy")[by_list.order], place, -1))
@@ -168,7 +173,7 @@ def kernel_states(events: Events) -> KernelStates:
     if not count:
         none = np.empty(0, np.int64)
         return KernelStates(none, none, none, np.empty(0, np.bool_))
-    by_kernel = group([events.process("kernels"), kernels["kernel"]], kernels["seq"])
+    by_kernel = group([events.process("kernels"), kernels.values("kernel")], kernels.values("seq"))
     order = by_kernel.order
     place = np.arange(count)
     begins = by_kernel.first | ~is_text(kernels, "action", "update")[order]
@@ -194,10 +199,10 @@ def _kernels_of(events: Events, process: npt.NDArray[np.int32]) -> Int64:
     found = np.full(len(appends), -1, np.int64)
     if len(kernels) and len(wanted):
         by_kernel = join(
-            [process[wanted], appends["kernel"][wanted]],
-            appends["seq"][wanted],
-            [events.process("kernels"), kernels["kernel"]],
-            kernels["seq"],
+            [process[wanted], appends.values("kernel")[wanted]],
+            appends.values("seq")[wanted],
+            [events.process("kernels"), kernels.values("kernel")],
+            kernels.values("seq"),
         )
         numbered = appends.valid("op_id")[wanted]
         found[wanted] = np.where(numbered, by_kernel.nearest(), by_kernel.before())
@@ -225,7 +230,7 @@ def attribute(events: Events, calls: Calls, appends: Appends) -> Operations:
     """
     notes = Notes()
     results = events["results"]
-    ts = results["ts"]
+    ts = results.values("ts")
     not_ready = is_text(results, "status", layout.NOT_READY)
     notes.add("levelzero_result_not_ready", ts[not_ready])
     numbered = results.valid("op_id") & ~not_ready
@@ -250,23 +255,23 @@ def _by_number(events: Events, appends: Appends, rows: Int64, notes: Notes) -> O
     """Attribute the results at ``rows`` by the numbers of their operations."""
     results, table = events["results"], events["appends"]
     process = events.process("results")[rows]
-    run = np.where(results.valid("run")[rows], results["run"][rows], 1)
+    run = np.where(results.valid("run")[rows], results.values("run")[rows], 1)
     numbered = np.flatnonzero(table.valid("op_id"))
     append_process = events.process("appends")[numbered]
-    op = table["op_id"][numbered]
+    op = table.values("op_id")[numbered]
     twice = _repeats([append_process, op])
-    notes.add("levelzero_append_duplicate", table["ts"][numbered[twice]])
+    notes.add("levelzero_append_duplicate", table.values("ts")[numbered[twice]])
     numbered, append_process, op = numbered[~twice], append_process[~twice], op[~twice]
     # Records of several threads may be out of order, so the join is by number alone.
-    joined = join([process, results["op_id"][rows]], rows, [append_process, op], np.full(len(op), -1))
+    joined = join([process, results.values("op_id")[rows]], rows, [append_process, op], np.full(len(op), -1))
     place = joined.before()
     known = place >= 0
-    notes.add("levelzero_result_unmatched", results["ts"][rows[~known]])
+    notes.add("levelzero_result_unmatched", results.values("ts")[rows[~known]])
     append, rows, run = numbered[place[known]], rows[known], run[known]
     again = _repeats([append, run])
-    notes.add("levelzero_result_duplicate", results["ts"][rows[again]])
+    notes.add("levelzero_result_duplicate", results.values("ts")[rows[again]])
     append, rows, run = append[~again], rows[~again], run[~again]
-    submit = _submissions(events, append, run, results["seq"][rows])
+    submit = _submissions(events, append, run, results.values("seq")[rows])
     _note_missing(events, appends, numbered, append, notes)
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
     append, rows, run, submit = append[is_work], rows[is_work], run[is_work], submit[is_work]
@@ -289,10 +294,10 @@ def _submissions(events: Events, append: Int64, run: Int64, before: Int64) -> In
         return np.full(len(append), -1, np.int64)
     process = events.process("appends")[append]
     joined = join(
-        [process, table["list"][append], run],
+        [process, table.values("list")[append], run],
         np.full(len(append), NEVER),
-        [events.process("runs"), runs["list"], np.where(runs.valid("run"), runs["run"], 0)],
-        runs["seq"],
+        [events.process("runs"), runs.values("list"), np.where(runs.valid("run"), runs.values("run"), 0)],
+        runs.values("seq"),
     )
     return joined.before()
 
@@ -302,24 +307,24 @@ def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int
     table, runs, losses = events["appends"], events["runs"], events["losses"]
     timed = numbered[~is_text(table, "how", UNTIMED)[numbered]]
     process = events.process("appends")
-    loud = ~runs["quiet"]
+    loud = ~runs.values("quiet")
     of_list = join(
-        [process[timed], table["list"][timed]],
-        table["seq"][timed],
-        [events.process("runs")[loud], runs["list"][loud]],
-        runs["seq"][loud],
+        [process[timed], table.values("list")[timed]],
+        table.values("seq")[timed],
+        [events.process("runs")[loud], runs.values("list")[loud]],
+        runs.values("seq")[loud],
     )
     expected = _expected(events, appends.listed[timed], of_list.high - of_list.low)
-    notes.add("levelzero_never_run", table["ts"][timed[expected == 0]])
+    notes.add("levelzero_never_run", table.values("ts")[timed[expected == 0]])
     seen = np.bincount(append, minlength=len(table))[timed]
     lost = join(
-        [process[timed], table["op_id"][timed]],
-        table["seq"][timed],
-        [events.process("losses"), losses["op_id"]],
-        losses["seq"],
+        [process[timed], table.values("op_id")[timed]],
+        table.values("seq")[timed],
+        [events.process("losses"), losses.values("op_id")],
+        losses.values("seq"),
     )
     missing = np.maximum(expected - seen - (lost.high - lost.low), 0)
-    notes.add("levelzero_operation_unmatched", np.repeat(table["ts"][timed], missing))
+    notes.add("levelzero_operation_unmatched", np.repeat(table.values("ts")[timed], missing))
 
 
 def _expected(events: Events, listed: Int64, executed: Int64) -> Int64:
@@ -332,7 +337,7 @@ def _expected(events: Events, listed: Int64, executed: Int64) -> Int64:
     """
     lists = events["lists"]
     known = pick(lists.valid("immediate"), listed)
-    immediate = np.where(known, pick(lists["immediate"], listed), executed == 0)
+    immediate = np.where(known, pick(lists.values("immediate"), listed), executed == 0)
     return np.where(immediate, 1, executed)
 
 
@@ -351,14 +356,14 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     owner = _owners(events, calls, appends)
     _note_untimed(events, calls, appends, owner, notes)
     ignored = owner < 0
-    notes.add("levelzero_push_ignored", pushes["ts"][ignored])
+    notes.add("levelzero_push_ignored", pushes.values("ts")[ignored])
     push = np.flatnonzero(~ignored)
     push_process, result_process = events.process("pushes"), events.process("results")
     keys = [
         np.concatenate([push_process[push], result_process[rows], events.process("event_ends")]),
-        np.concatenate([pushes["event"][push], results["event"][rows], ends["event"]]),
+        np.concatenate([pushes.values("event")[push], results.values("event")[rows], ends.values("event")]),
     ]
-    uses = group(keys, np.concatenate([pushes["seq"][push], results["seq"][rows], ends["seq"]]))
+    uses = group(keys, np.concatenate([pushes.values("seq")[push], results.values("seq")[rows], ends.values("seq")]))
     count = len(uses.order)
     if not count:
         none = np.empty(0, np.int64)
@@ -386,9 +391,9 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     found = rows[uses.order[at] - len(push)]
     order = np.argsort(found)
     use, found, run, inferred = use[order], found[order], (turn // size + 1)[order], doubtful[of_ring][order]
-    notes.add("levelzero_interleaved_duplicate", results["ts"][found[inferred]])
+    notes.add("levelzero_interleaved_duplicate", results.values("ts")[found[inferred]])
 
-    executions = _Executions(events, push_process, pushes["seq"], pick(table["list"], owner))
+    executions = _Executions(events, push_process, pushes.values("seq"), pick(table.values("list"), owner))
     of_push = np.empty(len(pushes), np.int64)
     of_push[push[uses.order[is_push]]] = ring[is_push]
     last_of_life = np.append(begins_life[start][1:], True)
@@ -396,7 +401,7 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     _note_unwalked(events, appends, push[sure], owner, executions, np.bincount(use, minlength=len(pushes)), notes)
 
     append = owner[use]
-    submit = executions.of(use, run, results["seq"][found])
+    submit = executions.of(use, run, results.values("seq")[found])
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
     return Operations(append[is_work], found[is_work], run[is_work], submit[is_work], inferred[is_work])
 
@@ -407,11 +412,11 @@ def _owners(events: Events, calls: Calls, appends: Appends) -> Int64:
     An Append has one push at most: a second one inside it belongs to nothing.
     """
     table, pushes = events["appends"], events["pushes"]
-    joined = join([pushes["thread_id"]], pushes["seq"], [table["thread_id"]], table["seq"])
+    joined = join([pushes.values("thread_id")], pushes.values("seq"), [table.values("thread_id")], table.values("seq"))
     owner = joined.before()
     known = owner >= 0
     call = pick(appends.call, owner, -1)
-    owner[pick(calls.exit_seq, call, NEVER) < pushes["seq"]] = -1
+    owner[pick(calls.exit_seq, call, NEVER) < pushes.values("seq")] = -1
     again = known & _repeats([np.where(owner >= 0, owner, -1 - np.arange(len(owner)))])
     owner[again] = -1
     return owner
@@ -450,12 +455,12 @@ def _note_strays(events: Events, stray: Int64, ignored: Int64, notes: Notes) -> 
     """Note results that belong to no use, unless timing was announced for them outside any Append."""
     results, pushes = events["results"], events["pushes"]
     announced = join(
-        [events.process("results")[stray], results["event"][stray]],
-        results["seq"][stray],
-        [events.process("pushes")[ignored], pushes["event"][ignored]],
-        pushes["seq"][ignored],
+        [events.process("results")[stray], results.values("event")[stray]],
+        results.values("seq")[stray],
+        [events.process("pushes")[ignored], pushes.values("event")[ignored]],
+        pushes.values("seq")[ignored],
     ).before()
-    notes.add("levelzero_result_unmatched", results["ts"][stray[announced < 0]])
+    notes.add("levelzero_result_unmatched", results.values("ts")[stray[announced < 0]])
 
 
 class _Executions:
@@ -472,14 +477,14 @@ class _Executions:
         self, events: Events, process: npt.NDArray[np.int32], seq: Int64, listed: npt.NDArray[np.uint64]
     ) -> None:
         runs, lists = events["runs"], events["lists"]
-        self._seq = runs["seq"]
+        self._seq = runs.values("seq")
         # A handle names another list, or the same one with other contents, after a creation, Reset or destruction.
-        run_process, of = events.process("runs"), (events.process("lists"), lists["list"])
-        life = join([process, listed], seq, of, lists["seq"]).at
-        run_life = join([run_process, runs["list"]], runs["seq"], of, lists["seq"]).at
+        run_process, of = events.process("runs"), (events.process("lists"), lists.values("list"))
+        life = join([process, listed], seq, of, lists.values("seq")).at
+        run_life = join([run_process, runs.values("list")], runs.values("seq"), of, lists.values("seq")).at
         self._uses: tuple[npt.NDArray[Any], ...] = (process, listed, life)
-        self._runs: tuple[npt.NDArray[Any], ...] = (run_process, runs["list"], run_life)
-        self._join = join(self._uses, seq, self._runs, runs["seq"])
+        self._runs: tuple[npt.NDArray[Any], ...] = (run_process, runs.values("list"), run_life)
+        self._join = join(self._uses, seq, self._runs, runs.values("seq"))
 
     def count(self) -> Int64:
         """Return how often the list was executed with each use in it, int64 [uses]."""
@@ -522,9 +527,9 @@ def _note_unwalked(
     """Note uses that got fewer results than their lists were executed."""
     pushes = events["pushes"]
     expected = _expected(events, appends.listed[owner[push]], executions.count()[push])
-    notes.add("levelzero_never_run", pushes["ts"][push[expected == 0]])
+    notes.add("levelzero_never_run", pushes.values("ts")[push[expected == 0]])
     missing = np.maximum(expected - seen[push], 0)
-    notes.add("levelzero_operation_unmatched", np.repeat(pushes["ts"][push], missing))
+    notes.add("levelzero_operation_unmatched", np.repeat(pushes.values("ts")[push], missing))
 
 
 def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, notes: Notes) -> None:
@@ -539,4 +544,4 @@ def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, 
     failed = is_error(results.dictionary.texts if results.dictionary else [])
     timed[ended] |= failed[results.values[exits[ended]]]
     timed |= is_text(table, "kind", layout.SIGNAL)
-    notes.add("levelzero_untimed", table["ts"][~timed])
+    notes.add("levelzero_untimed", table.values("ts")[~timed])

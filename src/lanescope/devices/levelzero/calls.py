@@ -53,8 +53,8 @@ def match(calls: Table) -> Calls:
     if not count:
         none = np.empty(0, np.int64)
         return Calls(none, none, none, none, none)
-    thread, seq = calls["thread_id"], calls["seq"]
-    is_exit, function = calls["is_exit"], calls.codes("function")
+    thread, seq = calls.values("thread_id"), calls.values("seq")
+    is_exit, function = calls.values("is_exit"), calls.codes("function")
     partner = np.full(count, -1, np.int64)
     rows = group([thread], seq).order
     # Most calls hold no other: take those that lie side by side, then those that held only such, and so on.

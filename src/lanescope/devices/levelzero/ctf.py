@@ -199,7 +199,7 @@ class _Drawing:
     def _pauses(self) -> None:
         """Mark the time outside of regions as not recorded."""
         events = self._recording.events
-        process_of = events["threads"]["process_id"]
+        process_of = events["threads"].values("process_id")
         for pause in self._recording.pauses:
             for thread in np.flatnonzero(process_of == pause.process).tolist():
                 begin = max(pause.begin - self._zero, 0)

@@ -69,7 +69,7 @@ def records(events: Events) -> Iterator[str]:
 
 def rows(trace: Trace) -> Iterator[str]:
     """Yield a line for each slice of the timeline, in order of time, and for each stat."""
-    names = trace.tracks["name"].tolist()
+    names = trace.tracks.values("name").tolist()
     slices = sorted(trace.slices.rows(), key=lambda row: (row["ts"], row["id"]))
     for row in slices:
         length = "open" if row["dur"] is None else row["dur"]

@@ -66,7 +66,7 @@ class Rows:
             made[column.name] = Column.array(values, valid=valid, dictionary=self._dictionaries.get(column.name))
         table = Table(self.spec, made)
         if sort and len(table) > 1:
-            seq = table[sort]
+            seq = table.values(sort)
             if bool((seq[1:] < seq[:-1]).any()):
                 return table.take(np.argsort(seq, kind="stable"))
         return table
@@ -104,7 +104,7 @@ class Events(Mapping[str, Table]):
 
     def process(self, table: str) -> npt.NDArray[np.int32]:
         """Return the process of each row of a table that names threads, int32 [n]."""
-        found: npt.NDArray[np.int32] = self["threads"]["process_id"][self[table]["thread_id"]]
+        found: npt.NDArray[np.int32] = self["threads"].values("process_id")[self[table].values("thread_id")]
         return found
 
     def count(self) -> int:

@@ -33,9 +33,9 @@ def blocks(trace: Trace) -> Iterator[bytes]:
     """
     require(trace)
     calls, operations = trace.details["levelzero_calls"], trace.details["levelzero_operations"]
-    returned = np.flatnonzero(calls.valid("exit_seq") & trace.slices.valid("dur")[calls["slice_id"]])
+    returned = np.flatnonzero(calls.valid("exit_seq") & trace.slices.valid("dur")[calls.values("slice_id")])
     every = np.arange(len(operations))
-    seq = np.concatenate([calls["exit_seq"][returned], operations["harvest_seq"]])
+    seq = np.concatenate([calls.values("exit_seq")[returned], operations.values("harvest_seq")])
     order = np.argsort(seq, kind="stable")
     formatter = _Formatter(trace)
     for begin in range(0, len(order), _BLOCK):
@@ -64,9 +64,17 @@ class _Formatter:
     def calls(self, rows: Int64) -> Iterator[str]:
         """Yield the text of calls: the call, and the traffic of one that touches memory itself."""
         slices, calls = self._trace.slices, self._trace.details["levelzero_calls"].take(rows)
-        about = slices.take(calls["slice_id"])
-        touches = calls.valid("bytes") & ~calls["error"]
-        columns = (about["track_id"], about["ts"], about["name"], about["dur"], calls["error"], touches, calls["bytes"])
+        about = slices.take(calls.values("slice_id"))
+        touches = calls.valid("bytes") & ~calls.values("error")
+        columns = (
+            about.values("track_id"),
+            about.values("ts"),
+            about.values("name"),
+            about.values("dur"),
+            calls.values("error"),
+            touches,
+            calls.values("bytes"),
+        )
         for track, ts, name, dur, failed, is_traffic, size in zip(*(c.tolist() for c in columns), strict=True):
             error = "true" if failed else "false"
             text = self._record("host", track, ts, f'name = "{name}", dur = {dur}, err = {error}')
@@ -77,7 +85,7 @@ class _Formatter:
     def operations(self, rows: Int64) -> Iterator[str]:
         """Yield the text of operations: the traffic of copies and fills, and the operation."""
         operations: Table = self._trace.details["levelzero_operations"].take(rows)
-        about = self._trace.slices.take(operations["slice_id"])
+        about = self._trace.slices.take(operations.values("slice_id"))
         moves = is_text(operations, "kind", layout.COPY, layout.FILL) & is_text(operations, "status", layout.SUCCESS)
         unclocked = ~about.valid("ts_ticks")
         for operation, row, is_move, is_raw in zip(

@@ -47,7 +47,13 @@ class LevelZero(Family):
             default="auto",
             metavar="HOW",
         ),
-        Option("date", str, "the day on which the trace begins, UTC; the text does not say", metavar="YYYY-MM-DD"),
+        Option(
+            "date",
+            str,
+            "the day on which the trace begins, UTC; the text does not say",
+            metavar="YYYY-MM-DD",
+            settles="clock",
+        ),
         Option(
             "tolerance_ms",
             milliseconds,

@@ -36,7 +36,7 @@ class Hosts:
         events, builder = self._found.events, self._builder
         processes, threads = events["processes"], events["threads"]
         hosts: dict[str, int] = {}
-        for host, pid in zip(processes["host"].tolist(), processes["pid"].tolist(), strict=True):
+        for host, pid in zip(processes.values("host").tolist(), processes.values("pid").tolist(), strict=True):
             if host not in hosts:
                 hosts[host] = builder.track(host, kind="group", role="host", input_id=input_id)
             self.processes.append(
@@ -51,23 +51,23 @@ class Hosts:
                 input_id=input_id,
                 discipline="nested",
             )
-            for process, tid in zip(threads["process_id"].tolist(), threads["tid"].tolist(), strict=True)
+            for process, tid in zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
         ]
         if tracks:
-            of = threads["process_id"]
+            of = threads.values("process_id")
             builder.append(
                 "levelzero_threads",
                 track_id=np.array(tracks, np.int64),
-                host=processes["host"][of],
-                pid=processes["pid"][of],
-                tid=threads["tid"],
+                host=processes.values("host")[of],
+                pid=processes.values("pid")[of],
+                tid=threads.values("tid"),
             )
         return np.array(tracks, np.int64)
 
     def _calls(self) -> Int64:
         events, calls, builder = self._found.events, self._found.calls, self._builder
         table, count = events["calls"], len(calls.entry)
-        ts = table["ts"] - self._zero
+        ts = table.values("ts") - self._zero
         if len(calls.stray):
             builder.stat("levelzero_exit_unmatched", len(calls.stray), first_ts=int(ts[calls.stray[0]]))
         if not count:
@@ -86,7 +86,7 @@ class Hosts:
         names = builder.names.codes(function.dictionary.texts if function.dictionary else [])
         first = builder.append(
             "slices",
-            track_id=self.threads[table["thread_id"][calls.entry]],
+            track_id=self.threads[table.values("thread_id")[calls.entry]],
             ts=begin,
             dur=end - begin,
             dur_valid=returned & ~backwards,
@@ -106,8 +106,8 @@ class Hosts:
         found = np.zeros(len(calls.entry), np.int64)
         if len(open_rows):
             latest = np.zeros(len(self.threads), np.int64)
-            np.maximum.at(latest, table["thread_id"], ts)
-            found[open_rows] = latest[table["thread_id"][calls.entry[open_rows]]]
+            np.maximum.at(latest, table.values("thread_id"), ts)
+            found[open_rows] = latest[table.values("thread_id")[calls.entry[open_rows]]]
         return found
 
     def _details(self, slices: Int64, returned: npt.NDArray[np.bool_]) -> None:
@@ -126,6 +126,6 @@ class Hosts:
             result=codes[result],
             result_valid=known,
             error=is_error([*texts, ""])[result],
-            bytes=table["bytes"][calls.entry],
+            bytes=table.values("bytes")[calls.entry],
             bytes_valid=table.valid("bytes")[calls.entry],
         )

@@ -38,7 +38,7 @@ def _kinds(events: Events, process: npt.NDArray[np.int32], column: str) -> Kinds
         found[said] = codes[appends.codes(f"{column}_memory")[said]]
     asked = np.flatnonzero(appends.valid(column) & (found == 0))
     if len(asked):
-        found[asked] = lookup(events, process[asked], appends[column][asked], appends["seq"][asked])
+        found[asked] = lookup(events, process[asked], appends.values(column)[asked], appends.values("seq")[asked])
     return found
 
 
@@ -58,14 +58,14 @@ def lookup(events: Events, process: npt.NDArray[np.int32], address: UInt64, seq:
     allocations = events["allocations"]
     if not len(allocations):
         return found
-    is_alloc = np.flatnonzero(allocations["bytes"] > 0)
+    is_alloc = np.flatnonzero(allocations.values("bytes") > 0)
     if not len(is_alloc):
         return found
-    owner, base = events.process("allocations")[is_alloc], allocations["base"][is_alloc]
-    end = base + np.minimum(allocations["bytes"][is_alloc], _ADDRESS_MAX - base)
+    owner, base = events.process("allocations")[is_alloc], allocations.values("base")[is_alloc]
+    end = base + np.minimum(allocations.values("bytes")[is_alloc], _ADDRESS_MAX - base)
     texts = allocations.column("memory").dictionary.texts  # type: ignore[union-attr]
     kind = np.array([CODES.get(text, _SYSTEM) for text in texts], np.uint8)[allocations.codes("memory")[is_alloc]]
-    born, died = allocations["seq"][is_alloc], _ends(events)[is_alloc]
+    born, died = allocations.values("seq")[is_alloc], _ends(events)[is_alloc]
 
     by_base = group([owner], _sortable(base))
     order = by_base.order
@@ -103,11 +103,11 @@ def _sortable(address: UInt64) -> Int64:
 def _ends(events: Events) -> Int64:
     """Return when each allocation ends: at the next record of its address, int64 [allocations]."""
     allocations = events["allocations"]
-    by_base = group([events.process("allocations"), allocations["base"]], allocations["seq"])
+    by_base = group([events.process("allocations"), allocations.values("base")], allocations.values("seq"))
     order, count = by_base.order, len(by_base.order)
     following = np.full(count, NEVER, np.int64)
     same = ~by_base.first[1:]
-    following[order[:-1][same]] = allocations["seq"][order[1:][same]]
+    following[order[:-1][same]] = allocations.values("seq")[order[1:][same]]
     return following
 
 

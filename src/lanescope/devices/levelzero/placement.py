@@ -72,17 +72,17 @@ def devices_of(events: Events) -> Devices:
         none = np.empty(0, np.int64)
         return Devices(none, none)
     process = events.process("devices")
-    keys = [process, table["device"]]
+    keys = [process, table.values("device")]
     place = np.arange(len(table))
     first = join(keys, np.full(len(table), -1), keys, place).after()
     row = np.unique(first)
     parents = join(
-        [process[row], table["parent"][row]],
+        [process[row], table.values("parent")[row]],
         np.full(len(row), -1),
         [k[row] for k in keys],
         place[: len(row)],
     ).after()
-    is_sub = table.valid("parent")[row] & (table["parent"][row] != table["device"][row])
+    is_sub = table.valid("parent")[row] & (table.values("parent")[row] != table.values("device")[row])
     return Devices(row, np.where(is_sub, parents, -1))
 
 
@@ -111,9 +111,9 @@ def place(
     notes.found = operations.notes
     submit = appends.begin[operations.append]
     executed = np.flatnonzero(operations.submit >= 0)
-    submit[executed] = runs["ts"][operations.submit[executed]]
+    submit[executed] = runs.values("ts")[operations.submit[executed]]
     submit = np.clip(submit - base, -_FAR, _FAR)
-    harvest = np.clip(results["ts"][found] - base, -_FAR, _FAR)
+    harvest = np.clip(results.values("ts")[found] - base, -_FAR, _FAR)
     error = ~(is_text(results, "status", layout.SUCCESS) & is_text(results, "timestamp_status", layout.SUCCESS))[found]
     device = _device_of(events, appends, operations, devices)
     times = Times(
@@ -131,7 +131,7 @@ def place(
         _clocks(events, devices, notes, base),
     )
     times.flags[operations.inferred] |= np.uint32(Flag.INFERRED_IDENTITY)
-    start, end = results["global_start"][found], results["global_end"][found]
+    start, end = results.values("global_start")[found], results.values("global_end")[found]
     # The device is described first, so that operations of one device can be taken together.
     by_device = np.argsort(device, kind="stable")
     edges = np.searchsorted(device[by_device], np.arange(-1, len(devices.row) + 1))
@@ -154,7 +154,7 @@ def place(
     failed = np.flatnonzero(error)
     times.flags[failed] |= np.uint32(Flag.OPEN_END)
     times.quality[failed] = INFERRED
-    notes.add("levelzero_result_error", results["ts"][found[failed]])
+    notes.add("levelzero_result_error", results.values("ts")[found[failed]])
     return times
 
 
@@ -165,9 +165,9 @@ def _device_of(events: Events, appends: Appends, operations: Operations, devices
         return np.full(len(operations.append), -1, np.int64)
     row = devices.row
     at = join(
-        [events.process("lists"), lists["device"]],
+        [events.process("lists"), lists.values("device")],
         np.full(len(lists), -1),
-        [events.process("devices")[row], table["device"][row]],
+        [events.process("devices")[row], table.values("device")[row]],
         np.arange(len(row)),
     ).after()
     at[~lists.valid("device")] = -1
@@ -182,12 +182,12 @@ def _clocks(events: Events, devices: Devices, notes: Notes, base: int) -> dict[i
     if not len(row) or not len(pairs):
         return {}
     number = join(
-        [events.process("clock_pairs"), pairs["device"]],
+        [events.process("clock_pairs"), pairs.values("device")],
         np.full(len(pairs), -1),
-        [events.process("devices")[row], table["device"][row]],
+        [events.process("devices")[row], table.values("device")[row]],
         np.arange(len(row)),
     ).after()
-    host = pairs["host_ns"] - base
+    host = pairs.values("host_ns") - base
     number[(host < -_FAR) | (host > _FAR)] = -1
     order = np.argsort(number, kind="stable")
     edges = np.searchsorted(number[order], np.arange(len(row) + 1))
@@ -201,13 +201,15 @@ def _clocks(events: Events, devices: Devices, notes: Notes, base: int) -> dict[i
         if not len(mine) or not table.valid("ticks_per_second_num")[about]:
             continue
         clock = Clock(
-            Fraction(int(table["ticks_per_second_num"][about]), int(table["ticks_per_second_den"][about])),
-            is_rounded=bool(table["is_rounded"][about]),
-            bits=int(table["timestamp_bits"][about]),
-            kernel_bits=int(table["kernel_timestamp_bits"][about]),
+            Fraction(
+                int(table.values("ticks_per_second_num")[about]), int(table.values("ticks_per_second_den")[about])
+            ),
+            is_rounded=bool(table.values("is_rounded")[about]),
+            bits=int(table.values("timestamp_bits")[about]),
+            kernel_bits=int(table.values("kernel_timestamp_bits")[about]),
             host_ns=host[mine],
-            ticks=pairs["device_ticks"][mine],
-            errors=pairs["error_ns"][mine] if pairs.valid("error_ns")[mine].all() else None,
+            ticks=pairs.values("device_ticks")[mine],
+            errors=pairs.values("error_ns")[mine] if pairs.valid("error_ns")[mine].all() else None,
         )
         notes.add("levelzero_clock_pair_suspect", host[mine[: clock.pairs.suspect]] + base)
         found[device] = clock

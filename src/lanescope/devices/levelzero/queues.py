@@ -85,7 +85,7 @@ class Queues:
             name += "" if ordinal[row] < 0 else f", ordinal {ordinal[row]}"
             name += "" if index[row] < 0 else f", index {index[row]}"
             if (parent, name) in self._taken:
-                name += f", process {events['processes']['pid'][of]}"
+                name += f", process {events['processes'].values('pid')[of]}"
             # Operations of an in-order list never share time, if their times are worth anything.
             disjoint = bool(ordered[number]) and not submitted[row] and device in times.clocks
             tracks[number] = self._builder.track(
@@ -105,18 +105,18 @@ class Queues:
         """Return the handle of the queue, or of the immediate list, of each operation, uint64 [operations]."""
         events, operations = self._found.events, self._found.operations
         lists = events["lists"]
-        handle = events["appends"]["list"][operations.append]
+        handle = events["appends"].values("list")[operations.append]
         made = np.flatnonzero(listed >= 0)
         own = made[lists.valid("handle")[listed[made]]]
-        handle[own] = lists["handle"][listed[own]]
-        handle[submitted] = events["runs"]["queue"][operations.submit[submitted]]
+        handle[own] = lists.values("handle")[listed[own]]
+        handle[submitted] = events["runs"].values("queue")[operations.submit[submitted]]
         return handle
 
     def _in_order(self, listed: Int64) -> npt.NDArray[np.bool_]:
         lists = self._found.events["lists"]
         found = np.zeros(len(listed), np.bool_)
         made = np.flatnonzero(listed >= 0)
-        found[made] = lists["in_order"][listed[made]]
+        found[made] = lists.values("in_order")[listed[made]]
         return found
 
     def _engines(self, process: npt.NDArray[np.int32], listed: Int64) -> tuple[Int64, Int64]:
@@ -126,18 +126,18 @@ class Queues:
         made, executed = np.flatnonzero(listed >= 0), np.flatnonzero(operations.submit >= 0)
         # Queues are looked up once per execution, of which there are fewer than operations.
         of_run = join(
-            [events.process("runs"), runs["queue"]],
-            runs["seq"],
-            [events.process("queues"), queues["queue"]],
-            queues["seq"],
+            [events.process("runs"), runs.values("queue")],
+            runs.values("seq"),
+            [events.process("queues"), queues.values("queue")],
+            queues.values("seq"),
         ).nearest()
         queue = of_run[operations.submit[executed]]
         executed, queue = executed[queue >= 0], queue[queue >= 0]
         engines = []
         for column in ("ordinal", "index"):
             found = np.full(len(process), -1, np.int64)
-            found[made] = np.where(lists.valid(column), lists[column], -1)[listed[made]]
-            found[executed] = np.where(queues.valid(column), queues[column], -1)[queue]
+            found[made] = np.where(lists.valid(column), lists.values(column), -1)[listed[made]]
+            found[executed] = np.where(queues.valid(column), queues.values(column), -1)[queue]
             engines.append(found)
         return engines[0], engines[1]
 
@@ -156,7 +156,9 @@ class Queues:
                 self._make_clock(device)
             return self._groups[device]
         processes = self._found.events["processes"]
-        name = UNKNOWN_DEVICE if len(processes) == 1 else f"{UNKNOWN_DEVICE}, process {processes['pid'][process]}"
+        name = (
+            UNKNOWN_DEVICE if len(processes) == 1 else f"{UNKNOWN_DEVICE}, process {processes.values('pid')[process]}"
+        )
         root = self._root((process, ""), name)
         return root, root
 
@@ -171,19 +173,19 @@ class Queues:
         parent, row = int(found.devices.parent[device]), int(found.devices.row[device])
         is_sub = bool(table.valid("parent")[row])
         top = int(found.devices.row[parent]) if parent >= 0 else row
-        handle = int(table["parent"][row]) if is_sub else int(table["device"][row])
+        handle = int(table.values("parent")[row]) if is_sub else int(table.values("device")[row])
         root_known = parent >= 0 or not is_sub
-        uuid, process = str(table["uuid"][top]) if root_known else "", int(self._device_process[top])
-        host = str(found.events["processes"]["host"][process])
-        name = str(table["name"][top]) or f"device 0x{handle:x}"
+        uuid, process = str(table.values("uuid")[top]) if root_known else "", int(self._device_process[top])
+        host = str(found.events["processes"].values("host")[process])
+        name = str(table.values("name")[top]) or f"device 0x{handle:x}"
         root = self._root((host, uuid) if uuid else (process, handle), name)
         if not is_sub:
             return root, root
-        key = (root, str(table["uuid"][row]) or int(table["device"][row]))
+        key = (root, str(table.values("uuid")[row]) or int(table.values("device")[row]))
         if key not in self._subs:
             number = self._siblings[root] = self._siblings.get(root, -1) + 1
             if table.valid("subdevice")[row]:
-                number = int(table["subdevice"][row])
+                number = int(table.values("subdevice")[row])
             self._subs[key] = self._builder.track(
                 self._unique(root, f"sub-device {number}"),
                 kind="group",
@@ -199,10 +201,10 @@ class Queues:
         if clock is None:
             return
         row = int(found.devices.row[device])
-        host = str(found.events["processes"]["host"][self._device_process[row]])
+        host = str(found.events["processes"].values("host")[self._device_process[row]])
         self._clocks[device] = self._builder.clock(
             name="device timestamp",
-            device=str(table["uuid"][row]) or f"{host}: 0x{int(table['device'][row]):x}",
+            device=str(table.values("uuid")[row]) or f"{host}: 0x{int(table.values('device')[row]):x}",
             frequency=clock.frequency,
             counter_bits=min(clock.bits, clock.kernel_bits),
         )
@@ -218,17 +220,20 @@ class Queues:
         root_uuid, sub_uuid, number = "", "", None
         if device >= 0:
             row, parent = int(found.devices.row[device]), int(found.devices.parent[device])
-            root_uuid = str(table["uuid"][row])
+            root_uuid = str(table.values("uuid")[row])
             if table.valid("parent")[row]:
-                sub_uuid, root_uuid = root_uuid, str(table["uuid"][found.devices.row[parent]]) if parent >= 0 else ""
-                number = int(table["subdevice"][row]) if table.valid("subdevice")[row] else None
+                sub_uuid, root_uuid = (
+                    root_uuid,
+                    str(table.values("uuid")[found.devices.row[parent]]) if parent >= 0 else "",
+                )
+                number = int(table.values("subdevice")[row]) if table.valid("subdevice")[row] else None
         detail = {
             "track_id": track,
             "device_uuid": root_uuid,
             "subdevice_uuid": sub_uuid,
             "subdevice": number,
-            "host": str(processes["host"][process]),
-            "pid": int(processes["pid"][process]),
+            "host": str(processes.values("host")[process]),
+            "pid": int(processes.values("pid")[process]),
             "handle": handle,
             "immediate": immediate,
         }

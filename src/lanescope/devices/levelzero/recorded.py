@@ -334,7 +334,7 @@ class _Rows:
                 _SPECS[name], {c.name: self._column(name, c.name, c.type, parts) for c in _SPECS[name].columns}
             )
             if "seq" in made.spec.names:
-                order[name] = np.argsort(made["seq"], kind="stable")
+                order[name] = np.argsort(made.values("seq"), kind="stable")
                 made = made.take(order[name])
             tables[name] = made
         if "waits" in tables:
@@ -342,9 +342,9 @@ class _Rows:
             place = np.empty(len(order["appends"]), np.int64)
             place[order["appends"]] = np.arange(len(place))
             waits = tables["waits"]
-            append = place[waits["append"]]
+            append = place[waits.values("append")]
             by = np.argsort(append, kind="stable")
-            tables["waits"] = table_of(waits.spec, {"append": append[by], "event": waits["event"][by]})
+            tables["waits"] = table_of(waits.spec, {"append": append[by], "event": waits.values("event")[by]})
         return Events(tables)
 
     def _column(self, table: str, name: str, type_: str, parts: Sequence[dict[str, Any]]) -> Column:

@@ -106,25 +106,31 @@ def samples(trace: Trace) -> dict[str, Samples]:
         return Samples(column.values[rows], names, value, known, error, thread, queue)
 
     def lengths(rows: Int64) -> tuple[Int64, Mask]:
-        return slices["dur"][rows], slices.valid("dur")[rows]
+        return slices.values("dur")[rows], slices.valid("dur")[rows]
 
-    call_rows, op_rows = calls["slice_id"], operations["slice_id"]
+    call_rows, op_rows = calls.values("slice_id"), operations.values("slice_id")
     nowhere = np.full(len(call_rows), -1)
-    touched = np.flatnonzero(calls.valid("bytes") & ~calls["error"] & calls.valid("exit_seq"))
+    touched = np.flatnonzero(calls.valid("bytes") & ~calls.values("error") & calls.valid("exit_seq"))
     moved = np.flatnonzero(
         operations.valid("bytes")
         & is_text(operations, "kind", layout.COPY, layout.FILL)
         & is_text(operations, "status", layout.SUCCESS)
     )
-    sizes = np.concatenate([calls["bytes"][touched], operations["bytes"][moved]])
+    sizes = np.concatenate([calls.values("bytes")[touched], operations.values("bytes")[moved]])
     sizes = np.minimum(sizes, np.uint64((1 << 63) - 1)).astype(np.int64)
     traffic_rows = np.concatenate([call_rows[touched], op_rows[moved]])
-    traffic_thread = np.concatenate([slices["track_id"][call_rows[touched]], operations["harvest_track"][moved]])
+    traffic_thread = np.concatenate(
+        [slices.values("track_id")[call_rows[touched]], operations.values("harvest_track")[moved]]
+    )
     count = len(traffic_rows)
     return {
-        HOST: of(call_rows, *lengths(call_rows), calls["error"], slices["track_id"][call_rows], nowhere),
+        HOST: of(call_rows, *lengths(call_rows), calls.values("error"), slices.values("track_id")[call_rows], nowhere),
         DEVICE: of(
-            op_rows, *lengths(op_rows), operations["error"], operations["thread_track"], slices["track_id"][op_rows]
+            op_rows,
+            *lengths(op_rows),
+            operations.values("error"),
+            operations.values("thread_track"),
+            slices.values("track_id")[op_rows],
         ),
         TRAFFIC: of(
             traffic_rows,
@@ -228,8 +234,8 @@ def _codes(queue: Int64, places: list[tuple[Any, ...]]) -> Int64:
 def _places(trace: Trace) -> dict[int, tuple[Any, Any]]:
     """Return device and sub-device of each queue, by track."""
     tracks = trace.tracks
-    parent = np.where(tracks.valid("parent_id"), tracks["parent_id"], -1).tolist()
-    roles, names = tracks["role"].tolist(), tracks["name"].tolist()
+    parent = np.where(tracks.valid("parent_id"), tracks.values("parent_id"), -1).tolist()
+    roles, names = tracks.values("role").tolist(), tracks.values("name").tolist()
     found = {}
     for row in trace.details["levelzero_queues"].rows():
         above = parent[row["track_id"]]
@@ -392,11 +398,11 @@ def overlap(trace: Trace) -> Table:
     """Return how much time kernels and copies of each device ran, and ran together."""
     require(trace)
     operations, slices, tracks = trace.details["levelzero_operations"], trace.slices, trace.tracks
-    rows = operations["slice_id"]
-    usable = slices.valid("dur")[rows] & ~operations["error"]
-    roots = _roots(trace)[slices["track_id"][rows]]
-    begin = slices["ts"][rows]
-    end = begin + slices["dur"][rows]
+    rows = operations.values("slice_id")
+    usable = slices.valid("dur")[rows] & ~operations.values("error")
+    roots = _roots(trace)[slices.values("track_id")[rows]]
+    begin = slices.values("ts")[rows]
+    end = begin + slices.values("dur")[rows]
     is_kernel = is_text(operations, "kind", layout.KERNEL) & usable
     is_copy = is_text(operations, "kind", layout.COPY, layout.FILL) & usable
     found = []
@@ -407,7 +413,7 @@ def overlap(trace: Trace) -> Table:
         either = mine & (is_kernel | is_copy)
         both = kernels + copies - union_length(begin[either], end[either])
         least = min(kernels, copies)
-        found.append((str(tracks["name"][root]), kernels, copies, both, both / least if least else None))
+        found.append((str(tracks.values("name")[root]), kernels, copies, both, both / least if least else None))
     columns = zip(*found, strict=True) if found else [()] * 5
     names = ("device", "kernels", "copies", "both", "share")
     return Table.from_arrays(OVERLAP, {"id": range(len(found)), **dict(zip(names, columns, strict=True))})
@@ -431,7 +437,7 @@ def union_length(begin: Int64, end: Int64) -> int:
 def _roots(trace: Trace) -> Int64:
     """Return the topmost track above each one, int64 [tracks]."""
     tracks = trace.tracks
-    above = np.where(tracks.valid("parent_id"), tracks["parent_id"], np.arange(len(tracks)))
+    above = np.where(tracks.valid("parent_id"), tracks.values("parent_id"), np.arange(len(tracks)))
     while bool((above != above[above]).any()):
         above = above[above]
     return above

@@ -57,7 +57,7 @@ class Timeline:
         table = self.found.events["appends"]
         quality = builder.dictionary("slices", "quality").codes(QUALITIES)[times.quality]
         kinds = builder.categories.codes(_texts(table, "kind"))
-        harvest = self.found.events["results"]["ts"][operations.result] - self.zero
+        harvest = self.found.events["results"].values("ts")[operations.result] - self.zero
         begin = times.begin + shift
         first = builder.append(
             "slices",
@@ -135,31 +135,31 @@ class Timeline:
         put("slice_id", self.slices)
         put_text("kind", table, "kind", append)
         put_text("function", table, "function", append)
-        put("op_id", table["op_id"][append], table.valid("op_id")[append])
+        put("op_id", table.values("op_id")[append], table.valid("op_id")[append])
         put("run", operations.run)
-        put("thread_track", hosts.threads[table["thread_id"][append]])
-        put("harvest_track", hosts.threads[results["thread_id"][result]])
+        put("thread_track", hosts.threads[table.values("thread_id")[append]])
+        put("harvest_track", hosts.threads[results.values("thread_id")[result]])
         put("append_slice", pick(hosts.calls, call), call >= 0)
         put("submit_slice", pick(hosts.calls, submit_call), submit_call >= 0)
         put("append_ts", found.appends.begin[append] - self.zero)
         put("submit_ts", times.submit + found.base - self.zero)
         put("harvest_ts", harvest)
-        put("harvest_seq", results["seq"][result])
-        put("list", table["list"][append])
+        put("harvest_seq", results.values("seq")[result])
+        put("list", table.values("list")[append])
         put("ordinal", np.maximum(self.lanes.ordinal, 0), self.lanes.ordinal >= 0)
         put("index", np.maximum(self.lanes.index, 0), self.lanes.index >= 0)
-        put("simd", pick(kernels["simd"], simd), simd >= 0)
+        put("simd", pick(kernels.values("simd"), simd), simd >= 0)
         for axis in "xyz":
-            put(f"groups_{axis}", table[f"groups_{axis}"][append], table.valid(f"groups_{axis}")[append])
-            put(f"group_{axis}", pick(kernels[f"group_{axis}"], size), size >= 0)
-        put("bytes", table["bytes"][append], table.valid("bytes")[append])
+            put(f"groups_{axis}", table.values(f"groups_{axis}")[append], table.valid(f"groups_{axis}")[append])
+            put(f"group_{axis}", pick(kernels.values(f"group_{axis}"), size), size >= 0)
+        put("bytes", table.values("bytes")[append], table.valid("bytes")[append])
         for name, codes in (("dst_memory", found.appends.dst), ("src_memory", found.appends.src)):
             texts = builder.dictionary("levelzero_operations", name).codes(["", *layout.MEMORIES])
             put(name, texts[codes[append]], codes[append] > 0)
         put_text("status", results, "status", result)
         put("error", times.error)
         for name in ("global_start", "global_end", "context_start", "context_end"):
-            put(name, results[name][result])
+            put(name, results.values(name)[result])
         builder.append("levelzero_operations", **columns)
         self._submit_call = submit_call
 
@@ -172,14 +172,14 @@ class Timeline:
         if len(executed) and len(calls.entry):
             is_execute = np.flatnonzero(is_text(table, "function", *layout.EXECUTES)[calls.entry])
             of_run = join(
-                [runs["thread_id"]],
-                runs["seq"],
-                [table["thread_id"][calls.entry[is_execute]]],
+                [runs.values("thread_id")],
+                runs.values("seq"),
+                [table.values("thread_id")[calls.entry[is_execute]]],
                 calls.seq[is_execute],
                 strict=False,
             ).before()
             call = np.append(is_execute, -1)[of_run]
-            call[(call >= 0) & (calls.exit_seq[call] < runs["seq"])] = -1
+            call[(call >= 0) & (calls.exit_seq[call] < runs.values("seq"))] = -1
             given[executed] = call[found.operations.submit[executed]]
         return given
 
@@ -202,8 +202,8 @@ class Timeline:
         self.builder.append(
             "flows",
             kind=kind,
-            src_track=self.hosts.threads[table["thread_id"][entry]],
-            src_ts=table["ts"][entry] - self.zero,
+            src_track=self.hosts.threads[table.values("thread_id")[entry]],
+            src_ts=table.values("ts")[entry] - self.zero,
             dst_track=self.lanes.track[rows],
             dst_ts=found.times.begin[rows] + found.base - self.zero,
             src_slice=self.hosts.calls[call[rows]],
@@ -216,7 +216,7 @@ class Timeline:
         times, append = found.times, found.operations.append
         shift = found.base - self.zero
         usable = times.has_length & ~times.error
-        size = np.where(table.valid("bytes")[append], table["bytes"][append], 0).astype(np.float64)
+        size = np.where(table.valid("bytes")[append], table.values("bytes")[append], 0).astype(np.float64)
         is_copy = is_text(table, "kind", layout.COPY, layout.FILL)[append]
         is_kernel = is_text(table, "kind", layout.KERNEL)[append]
         begin, end = times.submit + shift, np.maximum(times.end, times.submit) + shift
@@ -266,22 +266,22 @@ class Timeline:
             return np.array([tracks[process] for process in processes], np.int64)
 
         if len(losses):
-            names = np.array([f"lost: {text}" if text else "lost" for text in losses["reason"].tolist()], object)
-            ts = losses["ts"] - self.zero
+            names = np.array([f"lost: {text}" if text else "lost" for text in losses.values("reason").tolist()], object)
+            ts = losses.values("ts") - self.zero
             builder.append("instants", track_id=track_of(events.process("losses").tolist()), ts=ts, name=names.tolist())
             undrained = is_text(losses, "reason", layout.NOT_DRAINED)
             for name, which in (("levelzero_undrained", undrained), ("levelzero_lost", ~undrained)):
                 if which.any():
                     builder.stat(name, int(which.sum()), first_ts=int(ts[which][0]))
         if len(degradations):
-            ts = degradations["ts"] - self.zero
+            ts = degradations.values("ts") - self.zero
             names = np.array(
                 [
                     f"{reason} ({scope} {number})"
                     for reason, scope, number in zip(
-                        degradations["reason"].tolist(),
-                        degradations["scope"].tolist(),
-                        degradations["number"].tolist(),
+                        degradations.values("reason").tolist(),
+                        degradations.values("scope").tolist(),
+                        degradations.values("number").tolist(),
                         strict=True,
                     )
                 ],
@@ -290,7 +290,7 @@ class Timeline:
             builder.append(
                 "instants", track_id=track_of(events.process("degradations").tolist()), ts=ts, name=names.tolist()
             )
-            builder.stat("levelzero_degraded", int(degradations["count"].sum()), first_ts=int(ts[0]))
+            builder.stat("levelzero_degraded", int(degradations.values("count").sum()), first_ts=int(ts[0]))
         if len(losses):
             builder.account(
                 input_id=self.input_id,
@@ -306,7 +306,9 @@ class Timeline:
     def _coverage(self) -> None:
         """Append the time for which each lane was recorded: from the first record to the last."""
         found = self.found
-        last = [int(table["ts"].max()) for table in found.events.values() if "ts" in table.spec.names and len(table)]
+        last = [
+            int(table.values("ts").max()) for table in found.events.values() if "ts" in table.spec.names and len(table)
+        ]
         end = max([*last, found.base]) - self.zero
         if len(found.times.end):
             end = max(end, int(found.times.end.max()) + found.base - self.zero)

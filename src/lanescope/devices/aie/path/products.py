@@ -344,14 +344,14 @@ class Paths:
         if "aie_pc_events" not in self.trace.details:
             return Table.empty(schema.PC_PLACES)
         events = self.trace.details["aie_pc_events"]
-        known = {pc: self.place_of(pc) for pc in set(events["pc"].tolist())}
-        found = [known[pc] for pc in events["pc"].tolist()]
+        known = {pc: self.place_of(pc) for pc in set(events.values("pc").tolist())}
+        found = [known[pc] for pc in events.values("pc").tolist()]
         functions, firsts, lasts, sure = zip(*found, strict=True) if found else ((), (), (), ())
         return Table.from_arrays(
             schema.PC_PLACES,
             {
-                "instant_id": events["instant_id"],
-                "pc": events["pc"],
+                "instant_id": events.values("instant_id"),
+                "pc": events.values("pc"),
                 "function": functions,
                 "first": firsts,
                 "last": lasts,

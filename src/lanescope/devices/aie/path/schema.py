@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
-_TRACK = ColumnSpec("track_id", "int64", "group track of the recording")
+_TRACK = ColumnSpec("track_id", "int64", "group track of the recording", references="tracks")
 _FUNCTION = ColumnSpec("function", "text", "name of the function; the address in hex if the listing names none")
 _LEAST = ColumnSpec("least", "int64", "how often at least: no path that fits has less")
 _MOST = ColumnSpec(
@@ -205,7 +205,7 @@ PC_PLACES = TableSpec(
     "instruction is one of a few, or, if the program had just come there by a branch, one at the end of where it came "
     "from",
     (
-        ColumnSpec("instant_id", "int64", "the instant of the event"),
+        ColumnSpec("instant_id", "int64", "the instant of the event", references="instants"),
         ColumnSpec("pc", "int32", "address that was fetched", unit="bytes"),
         ColumnSpec("function", "text", "function of the address, empty if it is in none"),
         ColumnSpec("first", "int32", "first bundle in a row that it may have been of", nullable=True, unit="bytes"),

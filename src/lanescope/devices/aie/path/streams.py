@@ -43,26 +43,26 @@ def recordings(trace: Trace) -> list[Recording]:
     flow, segments, instants = trace.details["aie_program_flow"], trace.details["aie_segments"], trace.instants
     if not len(flow):
         return []
-    names = trace.tracks["name"]
-    parents = trace.tracks["parent_id"]
-    of = instants["track_id"][flow["instant_id"]]
-    flags = instants["flags"][flow["instant_id"]]
+    names = trace.tracks.values("name")
+    parents = trace.tracks.values("parent_id")
+    of = instants.values("track_id")[flow.values("instant_id")]
+    flags = instants.values("flags")[flow.values("instant_id")]
     dictionary = flow.column("kind").dictionary
     assert dictionary is not None
     # Texts come in the order in which they were met.
     number = np.array([FLOW_KINDS.index(text) if text in FLOW_KINDS else 0 for text in dictionary.texts], np.uint8)
     kind = number[flow.codes("kind")]
-    value = flow["pc"].astype(np.int64)
+    value = flow.values("pc").astype(np.int64)
     loops = flow.valid("trips")
     if loops.any():
-        value[loops] = flow["trips"][loops] | np.where(flow["is_wrapped"][loops], WRAPPED_TRIPS, 0)
-    count = flow["count"].astype(np.int64)
+        value[loops] = flow.values("trips")[loops] | np.where(flow.values("is_wrapped")[loops], WRAPPED_TRIPS, 0)
+    count = flow.values("count").astype(np.int64)
     is_after_loss = (flags & int(Flag.AFTER_GAP)) != 0
     groups = parents[of]
     found = []
     order = np.argsort(groups, kind="stable") if np.any(np.diff(groups) < 0) else np.arange(len(groups))
     bounds = np.flatnonzero(np.diff(groups[order])) + 1
-    place = {int(track): i for i, track in enumerate(segments["track_id"].tolist())}
+    place = {int(track): i for i, track in enumerate(segments.values("track_id").tolist())}
     for rows in np.split(order, bounds):
         group = int(groups[rows[0]])
         segment = place[group]
@@ -72,12 +72,12 @@ def recordings(trace: Trace) -> list[Recording]:
                 group,
                 str(names[group]),
                 (
-                    int(segments["packet_type"][segment]),
-                    int(segments["col"][segment]),
-                    int(segments["row"][segment]),
-                    int(segments["packet_id"][segment]),
+                    int(segments.values("packet_type")[segment]),
+                    int(segments.values("col")[segment]),
+                    int(segments.values("row")[segment]),
+                    int(segments.values("packet_id")[segment]),
                 ),
-                int(segments["start_offset"][segment]),
+                int(segments.values("start_offset")[segment]),
                 stream,
             )
         )

@@ -45,7 +45,7 @@ def _all(content: Content) -> Iterator[tuple[str, Point, Point]]:
 def _edges(content: Content) -> Iterator[tuple[int, int]]:
     """Yield the edges between tasks that ran, as indices of both."""
     edges = content.trace.details["ascend_edges"]
-    for pred, succ in zip(edges["pred_task_id"].tolist(), edges["succ_task_id"].tolist(), strict=True):
+    for pred, succ in zip(edges.values("pred_task_id").tolist(), edges.values("succ_task_id").tolist(), strict=True):
         if pred in content.place and succ in content.place:
             yield content.place[pred], content.place[succ]
 
@@ -136,7 +136,7 @@ def _passes(content: Content) -> dict[int, tuple[list[int], npt.NDArray[np.float
     """Return the complete phases of each thread by their ends, and those ends."""
     phases = content.phases
     complete = np.flatnonzero(np.array(phases.name, object) == "complete")
-    thread = phases.table["thread"].astype(np.int64)[complete]
+    thread = phases.table.values("thread").astype(np.int64)[complete]
     found = {}
     for number in np.unique(thread).tolist():
         mine = complete[thread == number]

@@ -57,7 +57,7 @@ def _meta(name: str, pid: int, args: dict[str, Any], tid: int | None = None) -> 
 
 
 def _processes(content: Content) -> Iterator[str]:
-    run, details, names = content.run, content.trace.details, content.trace.tracks["name"]
+    run, details, names = content.run, content.trace.details, content.trace.tracks.values("name")
     is_joined = any(content.is_joined)
     title = "Host Orchestrator" if content.on_host else f"AICPU {run['orchestrator'] or 'Orchestrator'}"
     for pid, name, is_there in (
@@ -93,7 +93,7 @@ def _processes(content: Content) -> Iterator[str]:
 
 
 def _pairs(table: Any, name: str) -> Iterator[tuple[int, int]]:
-    return zip(table[name].tolist(), table["track_id"].tolist(), strict=True)
+    return zip(table.values(name).tolist(), table.values("track_id").tolist(), strict=True)
 
 
 def _kernels(content: Content, numbers: count[int]) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _hints(content: Content) -> list[str]:
     edges = content.trace.details["ascend_edges"]
     out: dict[int, list[int]] = {}
     into: dict[int, list[int]] = {}
-    for pred, succ in zip(edges["pred_task_id"].tolist(), edges["succ_task_id"].tolist(), strict=True):
+    for pred, succ in zip(edges.values("pred_task_id").tolist(), edges.values("succ_task_id").tolist(), strict=True):
         out.setdefault(pred, []).append(succ)
         into.setdefault(succ, []).append(pred)
     return [
@@ -157,7 +157,7 @@ def _phases(content: Content) -> Iterator[str]:
     for where in ("local", "shared"):
         for when in ("start", "end"):
             columns = [f"{where}_{when}_{queue.lower()}" for queue in QUEUES]
-            values = np.stack([table[name] for name in columns], 1).tolist()
+            values = np.stack([table.values(name) for name in columns], 1).tolist()
             queues.append((f"{where}_at_{when} (aic,aiv,mix)", values, table.valid(columns[0]).tolist()))
     rows = zip(
         *(phases.name, phases.list("thread"), phases.begin, phases.end),
@@ -181,7 +181,7 @@ def _phases(content: Content) -> Iterator[str]:
 def _submits(content: Content) -> Iterator[str]:
     submits = content.submits
     rows = zip(
-        *(submits.begin, submits.end, submits.table["task"].tolist(), submits.list("task_id")),
+        *(submits.begin, submits.end, submits.table.values("task").tolist(), submits.list("task_id")),
         *(submits.list("submit_idx"), submits.list("orchestrator")),
         strict=True,
     )
@@ -203,10 +203,10 @@ def _bare_lane(content: Content, name: str, lane: str) -> tuple[int, str]:
 
 
 def _bare(content: Content) -> Iterator[str]:
-    bare, names = content.bare, content.trace.tracks["name"]
+    bare, names = content.bare, content.trace.tracks.values("name")
     rows = zip(
         *(bare.name, bare.track.tolist(), bare.begin, bare.end),
-        *(bare.table["task"].tolist(), bare.list("task_id"), bare.table.valid("task_id").tolist()),
+        *(bare.table.values("task").tolist(), bare.list("task_id"), bare.table.valid("task_id").tolist()),
         strict=True,
     )
     for name, track, begin, end, task, task_id, is_known in rows:
@@ -223,9 +223,14 @@ def _bare(content: Content) -> Iterator[str]:
 
 def _counters(content: Content) -> Iterator[str]:
     """One counter a value: three in one event, as the peer writes them, break the import of Perfetto."""
-    tracks, counters = content.trace.tracks["name"], content.trace.counters
-    names = {track: json.dumps(str(tracks[track])) for track in np.unique(counters["track_id"]).tolist()}
-    rows = zip(counters["track_id"].tolist(), counters["ts"].tolist(), counters["value"].tolist(), strict=True)
+    tracks, counters = content.trace.tracks.values("name"), content.trace.counters
+    names = {track: json.dumps(str(tracks[track])) for track in np.unique(counters.values("track_id")).tolist()}
+    rows = zip(
+        counters.values("track_id").tolist(),
+        counters.values("ts").tolist(),
+        counters.values("value").tolist(),
+        strict=True,
+    )
     for track, ts, value in rows:
         yield (
             f'{{"args":{{{names[track]}:{value!r}}},"name":{names[track]},"ph":"C","pid":{SCHEDULER},"tid":3999,'

@@ -32,22 +32,22 @@ class Rows:
     def __init__(self, content: Content, name: str) -> None:
         trace = content.trace
         self.table: Table = trace.details[name]
-        at = self.table["slice_id"]
-        ticks, ns = trace.slices["ts_ticks"][at], trace.slices["ts"][at]
+        at = self.table.values("slice_id")
+        ticks, ns = trace.slices.values("ts_ticks")[at], trace.slices.values("ts")[at]
         self.ticks: Int64 = ticks
         self.begin_at = content.us(ticks, ns)
-        self.end_at = content.us(ticks + trace.slices["dur_ticks"][at], ns + trace.slices["dur"][at])
+        self.end_at = content.us(ticks + trace.slices.values("dur_ticks")[at], ns + trace.slices.values("dur")[at])
         self.begin: list[float] = self.begin_at.tolist()
         self.end: list[float] = self.end_at.tolist()
-        self.name: list[str] = trace.slices["name"][at].tolist()
-        self.track: Int64 = trace.slices["track_id"][at]
+        self.name: list[str] = trace.slices.values("name")[at].tolist()
+        self.track: Int64 = trace.slices.values("track_id")[at]
 
     def __len__(self) -> int:
         return len(self.table)
 
     def list(self, name: str) -> list[int]:
         """Return a column as Python values."""
-        values: list[int] = self.table[name].tolist()
+        values: list[int] = self.table.values(name).tolist()
         return values
 
 
@@ -76,9 +76,9 @@ class Content:
         self.trace = trace
         (self.run,) = trace.details["ascend_runs"].rows()
         clock = trace.clocks
-        mine = np.flatnonzero(clock["name"] == "syscnt")
+        mine = np.flatnonzero(clock.values("name") == "syscnt")
         known = mine[clock.valid("ticks_per_second_num")[mine]]
-        rates = clock["ticks_per_second_num"][known] / np.maximum(clock["ticks_per_second_den"][known], 1)
+        rates = clock.values("ticks_per_second_num")[known] / np.maximum(clock.values("ticks_per_second_den")[known], 1)
         self._frequency = float(rates[0]) if len(rates) else 1e9
         self.is_chip = self.run["generation"] in CHIP
         self.on_host = bool(self.run["orchestrator_on_host"])
@@ -97,7 +97,8 @@ class Content:
     def _executions(self) -> None:
         tasks, table = self.tasks, self.tasks.table
         stamps = {
-            name: self.us(table[f"{name}_ticks"], table[f"{name}_ts"]) for name in ("receive", "dispatch", "finish")
+            name: self.us(table.values(f"{name}_ticks"), table.values(f"{name}_ts"))
+            for name in ("receive", "dispatch", "finish")
         }
         receive = np.where(table.valid("receive_ticks"), stamps["receive"], tasks.begin_at)
         self.start, self.end = tasks.begin, tasks.end
@@ -105,18 +106,18 @@ class Content:
         self.dispatch: list[float] = stamps["dispatch"].tolist()
         self.finish: list[float] = stamps["finish"].tolist()
         # From the difference of the stamps: one of times would be a little off.
-        delta = np.where(table.valid("receive_ticks"), tasks.ticks - table["receive_ticks"], 0)
+        delta = np.where(table.valid("receive_ticks"), tasks.ticks - table.values("receive_ticks"), 0)
         self.setup: list[float] = (delta * 1e6 / self._frequency).tolist()
         self.bar = self.receive if self.is_chip else self.start
-        at_receive = np.array(table["judged_at"].tolist(), object) == "receive"
+        at_receive = np.array(table.values("judged_at").tolist(), object) == "receive"
         self.judged: list[float] = np.where(at_receive, receive, tasks.begin_at).tolist()
         self.is_joined: list[bool] = (table.valid("dispatch_ticks") & table.valid("finish_ticks")).tolist()
-        self.core, self.ids, self.text = tasks.list("core"), tasks.list("task_id"), list(map(str, table["task"]))
-        self.functions = np.where(table.valid("function"), table["function"], -1).tolist()
+        self.core, self.ids, self.text = tasks.list("core"), tasks.list("task_id"), list(map(str, table.values("task")))
+        self.functions = np.where(table.valid("function"), table.values("function"), -1).tolist()
         # As the inside of a JSON text: names come from the capture.
         inner = {name: json.dumps(name)[1:-1] for name in set(tasks.name)}
         self.label = [f"{inner[name]}({task})" for name, task in zip(tasks.name, self.text, strict=True)]
-        known, task = np.unique(table["task_id"], return_inverse=True)
+        known, task = np.unique(table.values("task_id"), return_inverse=True)
         self.known: list[int] = known.tolist()
         self.task: Int64 = task.reshape(-1)
         self.place = {task_id: place for place, task_id in enumerate(self.known)}
@@ -125,7 +126,7 @@ class Content:
         """Find the scheduler thread of each core: the one whose dispatch phases hold most of its dispatch stamps."""
         phases = self.phases
         mine = np.flatnonzero(np.isin(np.array(phases.name, object), ("dispatch", "early_dispatch", "prestage")))
-        thread = phases.table["thread"].astype(np.int64)
+        thread = phases.table.values("thread").astype(np.int64)
         rows = np.flatnonzero(self.is_joined)
         core, stamp = np.array(self.core, np.int64)[rows], np.array(self.dispatch)[rows]
         best: dict[int, tuple[int, int]] = {}

@@ -93,7 +93,7 @@ def refusals(trace: Trace) -> dict[str, Refusal]:
     Args:
         trace: a trace of the CUDA family, of one launch or of several.
     """
-    names = dict(zip(trace.inputs["id"].tolist(), trace.inputs["capture"].tolist(), strict=True))
+    names = dict(zip(trace.inputs.values("id").tolist(), trace.inputs.values("capture").tolist(), strict=True))
     return {
         names[row["input_id"]]: Refusal(
             row["refused_lanes"],
@@ -114,18 +114,18 @@ def losses(trace: Trace) -> dict[str, Loss]:
         trace: a trace of the CUDA family, of one launch or of several.
     """
     lanes = trace.details["cuda_lanes"]
-    input_of = trace.tracks["input_id"][lanes["track_id"]]
-    lost = np.where(lanes.valid("lost"), lanes["lost"], 0)
-    full = (lost > 0) | lanes["is_full"].astype(bool)
-    names = dict(zip(trace.inputs["id"].tolist(), trace.inputs["capture"].tolist(), strict=True))
+    input_of = trace.tracks.values("input_id")[lanes.values("track_id")]
+    lost = np.where(lanes.valid("lost"), lanes.values("lost"), 0)
+    full = (lost > 0) | lanes.values("is_full").astype(bool)
+    names = dict(zip(trace.inputs.values("id").tolist(), trace.inputs.values("capture").tolist(), strict=True))
     found = {}
     for number in sorted(set(input_of[full].tolist())):
         here = full & (input_of == number)
         if (lanes.valid("offered") & here).any():
             # A lane has room for a power of two.
-            count, room = int(lost[here].sum()), 1 << max(0, int(lanes["offered"][here].max()) - 1).bit_length()
+            count, room = int(lost[here].sum()), 1 << max(0, int(lanes.values("offered")[here].max()) - 1).bit_length()
         else:
-            count, room = None, 2 * int(lanes["capacity"][here].max())
+            count, room = None, 2 * int(lanes.values("capacity")[here].max())
         of_launch = int(np.count_nonzero(input_of == number))
         found[names[number]] = Loss(1, of_launch, int(np.count_nonzero(here)), count, room)
     return found

@@ -58,21 +58,21 @@ def smallest_gap(trace: Trace) -> tuple[int | None, int | None]:
     """Return the smallest distance of two stamps in a row of one lane, and the step of their clock, in ticks."""
     (name,) = (name for name in ("cuda_ls2_records", "cuda_records") if name in trace.records)
     records = trace.records[name]
-    is_stamp = records["kind"] != "value"
+    is_stamp = records.values("kind") != "value"
     if name == "cuda_records":
-        is_stamp = is_stamp & (records["slot"] > 0)
-    lane, stamp = records["lane"][is_stamp].astype(np.int64), records["time"][is_stamp].astype(np.int64)
+        is_stamp = is_stamp & (records.values("slot") > 0)
+    lane, stamp = records.values("lane")[is_stamp].astype(np.int64), records.values("time")[is_stamp].astype(np.int64)
     order = np.argsort(lane, kind="stable")
     lane, stamp = lane[order], stamp[order]
     # Stamps are 32 bits wide: a distance through zero is a small one, a ring's seam a large one.
     gaps = np.diff(stamp)[np.diff(lane) == 0] & 0xFFFFFFFF
-    steps = trace.clocks["tick_step"][trace.clocks.valid("tick_step")]
+    steps = trace.clocks.values("tick_step")[trace.clocks.valid("tick_step")]
     return int(gaps.min()) if len(gaps) else None, int(steps.min()) if len(steps) else None
 
 
 def with_overhead(trace: Trace, found: Overhead) -> Trace:
     """Return the trace of one launch with the figures of its kernel in it."""
-    row = {**asdict(found), "ratio": found.ratio, "input_id": int(trace.inputs["id"][0])}
+    row = {**asdict(found), "ratio": found.ratio, "input_id": int(trace.inputs.values("id")[0])}
     table = Table.from_arrays(OVERHEAD, {name: [row[name]] for name in OVERHEAD.names})
     core = {name: table for name, table in trace.tables().items() if name not in trace.details}
     return Trace(trace.time, core, {**trace.details, OVERHEAD.name: table}, trace.records)
