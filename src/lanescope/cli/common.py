@@ -293,7 +293,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
         InputError: nothing but padding and lost units was found; the hint says what the file may be.
     """
     inputs = trace.inputs
-    main = set(inputs["id"][inputs["part"] == "main"].tolist())
+    main = set(inputs.values("id")[inputs.values("part") == "main"].tolist())
     deepest: dict[int, dict[str, Any]] = {}
     for row in trace.accounting.rows():
         number = row["input_id"]
@@ -303,7 +303,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
     if any(row["decoded"] for row in rows) or not any(row["lost"] for row in rows):
         return
     row = max(rows, key=lambda row: row["lost"])
-    family = inputs["family"].tolist()[0]
+    family = inputs.values("family").tolist()[0]
     raise InputError(
         f"{path}: none of its {count_text(row['total'], row['unit'])} could be decoded as {family}",
         hint=_what_else(path, family),

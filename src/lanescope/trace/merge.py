@@ -228,13 +228,13 @@ def _lanes_error(trace: Trace) -> int | None:
     A lane without a clock counts on the axis itself.
     """
     tracks, anchors = trace.tracks, trace.anchors
-    used = set(tracks["clock_id"][tracks.valid("clock_id") & (tracks["kind"] == "lane")].tolist())
+    used = set(tracks.values("clock_id")[tracks.valid("clock_id") & (tracks.values("kind") == "lane")].tolist())
     used -= {row["id"] for row in trace.clocks.rows() if row["name"] == trace.time.epoch_kind}
     stated = anchors.valid("error_ns")
-    errors = [(clock, np.flatnonzero(anchors["clock_id"] == clock)) for clock in sorted(used)]
+    errors = [(clock, np.flatnonzero(anchors.values("clock_id") == clock)) for clock in sorted(used)]
     if any(not len(rows) or not stated[rows].all() for _, rows in errors):
         return None
-    return max((int(anchors["error_ns"][rows].max()) for _, rows in errors), default=0)
+    return max((int(anchors.values("error_ns")[rows].max()) for _, rows in errors), default=0)
 
 
 def _identity(row: dict[str, Any]) -> _Clock:

@@ -99,8 +99,8 @@ def _clock(subject: Subject, track: int) -> int:
     has_clock = tracks.valid("clock_id")
     chain = subject.tree.ancestors(track)
     for step in reversed(chain):
-        if has_clock[step] and 0 <= tracks["clock_id"][step] < clocks:
-            return int(tracks["clock_id"][step])
+        if has_clock[step] and 0 <= tracks.values("clock_id")[step] < clocks:
+            return int(tracks.values("clock_id")[step])
     return -2 - chain[0]
 
 
@@ -118,7 +118,7 @@ def _suspect(subject: Subject) -> Iterator[Hit]:
             names = subject.trace.clocks.values("name")
             name = names[which] if 0 <= which < len(names) else f"clock {which}"
             detail = f"anchors of {name} run backwards"
-            yield Hit(detail=detail, table="anchors", rows=mine, ts=int(anchors["ts"][mine].min()))
+            yield Hit(detail=detail, table="anchors", rows=mine, ts=int(anchors.values("ts")[mine].min()))
 
 
 RULES = (

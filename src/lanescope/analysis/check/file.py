@@ -76,16 +76,16 @@ def _gap(subject: Subject, stat: dict[str, Any]) -> tuple[int, int] | None:
     gaps = subject.trace.gaps
     if stat["first_offset"] is None or stat["input_id"] is None or not len(gaps):
         return None
-    is_there = gaps.valid("first_offset") & (gaps["first_offset"] == stat["first_offset"])
-    is_there &= gaps.valid("input_id") & (gaps["input_id"] == stat["input_id"])
+    is_there = gaps.valid("first_offset") & (gaps.values("first_offset") == stat["first_offset"])
+    is_there &= gaps.valid("input_id") & (gaps.values("input_id") == stat["input_id"])
     found = np.flatnonzero(is_there)
     if stat["track_id"] is not None:
-        tracks = gaps["track_id"][found].tolist()
+        tracks = gaps.values("track_id")[found].tolist()
         found = found[[_is_below(subject, track, stat["track_id"]) for track in tracks]]
     if not len(found):
         return None
-    first = found[np.lexsort((gaps["track_id"][found], gaps["ts"][found]))[0]]
-    return int(gaps["track_id"][first]), int(gaps["ts"][first])
+    first = found[np.lexsort((gaps.values("track_id")[found], gaps.values("ts")[found]))[0]]
+    return int(gaps.values("track_id")[first]), int(gaps.values("ts")[first])
 
 
 def _is_below(subject: Subject, track: int, group: int) -> bool:

@@ -106,18 +106,18 @@ def left_out(format: str, trace: Trace) -> Iterator[str]:
     """Say which recordings a format has no place for: execution traces, and in the summary all that tell no time."""
     if "aie_segments" not in trace.details:
         return
-    names = trace.tracks["name"].tolist()
+    names = trace.tracks.values("name").tolist()
     rows = list(trace.details["aie_segments"].rows())
     for mode, what in ((_EVENT_PC, "event-PC traces (mode 1)"), (_EXECUTION, "execution traces (mode 2)")):
-        tracks = [row["track_id"] for row in rows if row["mode"] == mode]
+        tracks = [row.values("track_id") for row in rows if row["mode"] == mode]
         if not tracks or (format != "summary" and mode == _EVENT_PC):
             continue
         listed = ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
         if format == "summary":
             yield f"invocations are counted where the time is recorded, not in {what}: {listed}"
         else:
-            flow = trace.instants["track_id"][trace.details["aie_program_flow"]["instant_id"]]
-            count = int(np.isin(trace.tracks["parent_id"][flow], tracks).sum())
+            flow = trace.instants.values("track_id")[trace.details["aie_program_flow"].values("instant_id")]
+            count = int(np.isin(trace.tracks.values("parent_id")[flow], tracks).sum())
             yield (
                 f"the mlir-aie format has no place for {what}: {count} events of {listed} are left out; "
                 "-o FILE.pftrace holds them"
