@@ -241,10 +241,10 @@ def plugins(plugin_path: list[str], monkeypatch: pytest.MonkeyPatch) -> Generato
 
     for folder in plugin_path:
         monkeypatch.syspath_prepend(folder)
-    for cached in (devices.strangers, devices.family):
+    for cached in (devices.plugins, devices.family):
         cached.cache_clear()
     yield
-    for cached in (devices.strangers, devices.family):
+    for cached in (devices.plugins, devices.family):
         cached.cache_clear()
 
 

@@ -109,7 +109,7 @@ def left_out(format: str, trace: Trace) -> Iterator[str]:
     names = trace.tracks.values("name").tolist()
     rows = list(trace.details["aie_segments"].rows())
     for mode, what in ((_EVENT_PC, "event-PC traces (mode 1)"), (_EXECUTION, "execution traces (mode 2)")):
-        tracks = [row.values("track_id") for row in rows if row["mode"] == mode]
+        tracks = [row["track_id"] for row in rows if row["mode"] == mode]
         if not tracks or (format != "summary" and mode == _EVENT_PC):
             continue
         listed = ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
