@@ -59,12 +59,12 @@ def is_plain_fact(trace, finding):
         step_ns = max(
             (1e9 / rate * step for rate, step in zip(per_second, [*steps, 1], strict=False) if rate), default=0
         )
-        return bool((slices["dur"] < 2 * step_ns).all())
+        return bool((slices.values("dur") < 2 * step_ns).all())
     # What was asserted already when the recording began, or still when it stopped.
     edges = {row["track_id"]: (row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows()}
     lane = finding.place.track_id
     begin, end = edges.get(lane) or edges[int(trace.tracks["parent_id"][lane])]
-    ends = slices["ts"] + slices["dur"]
+    ends = slices["ts"] + slices.values("dur")
     return finding.code == "LS103" and bool(((slices["ts"] <= begin + 1) | (ends == end)).all())
 
 

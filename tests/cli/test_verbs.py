@@ -124,7 +124,8 @@ def test_sql_answers_over_core_and_detail_tables(call, run_file):
     slices = lanescope.open(run_file)
     lanes = slices.tracks["name"][slices.slices["track_id"]]
     expected = [
-        f"{lane}\t{(lanes == lane).sum()}\t{slices.slices['dur'][lanes == lane].sum()}" for lane in sorted(set(lanes))
+        f"{lane}\t{(lanes == lane).sum()}\t{slices.slices.values('dur')[lanes == lane].sum()}"
+        for lane in sorted(set(lanes))
     ]
     assert call("sql", "run.blink", query).out.splitlines() == ["name\tn\ttotal", *expected]
     content = json.loads(call("sql", "run.blink", query, "--json").out)

@@ -263,7 +263,7 @@ def test_any_bytes_are_accounted_for(tmp_path_factory, data):
     assert second["total"] * second["unit_bytes"] == first["decoded"]
     for row in (first, second):
         assert row["total"] == row["decoded"] + row["filler"] + row["lost"]
-    assert (trace.slices["dur"] >= 0).all()
+    assert (trace.slices.values("dur") >= 0).all()
 
 
 @pytest.mark.parametrize(

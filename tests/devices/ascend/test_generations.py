@@ -144,7 +144,7 @@ def test_v1_times_are_those_of_the_file():
     ]
     assert lane(trace, "AIV_2") == [("task", 3020, 6000)]
     assert lane(trace, "Sched_0") == [("dispatch", 900, 200), ("idle", 1100, 6800), ("complete", 7900, 1700)]
-    assert trace.details["ascend_phases"]["pop_miss"].tolist() == [1, 0, 0, 0]
+    assert trace.details["ascend_phases"]["pop_miss"].tolist() == [1, None, None, 0]
     assert trace.details["ascend_phases"].valid("pop_miss").tolist() == [True, False, False, True]
 
 
@@ -304,7 +304,7 @@ def test_v4_metrics_that_name_no_record():
     metrics += [{"record_index": 3, "pop_hit": 5}, {"record_index": 0, "pop_hit": 6}]
     trace = decode(content)
     assert stats(trace)["ascend_metric_unmatched"] == 2
-    assert trace.details["ascend_phases"]["pop_hit"].tolist() == [1, 0, 1, 0, 0]
+    assert trace.details["ascend_phases"]["pop_hit"].tolist() == [1, None, 1, None, None]
     content["scheduler_records"]["streams"][0]["records"].insert(0, "x")
     assert stats(decode(content))["ascend_metric_unmatched"] == 5
 

@@ -42,7 +42,7 @@ def assert_sound(content, **more):
         assert ((slices["track_id"] >= 0) & (slices["track_id"] < size)).all()
     for side in ("src", "dst"):
         assert ((trace.flows[f"{side}_slice"] >= 0) & (trace.flows[f"{side}_slice"] < len(slices))).all()
-    assert (trace.gaps["dur"] >= 0).all()
+    assert (trace.gaps.values("dur") >= 0).all()
     for row in trace.accounting.rows():
         assert row["decoded"] + row["filler"] + row["lost"] == row["total"]
         assert min(row["decoded"], row["filler"], row["lost"]) >= 0
