@@ -18,7 +18,7 @@ CORES = TableSpec(
     "test_cores",
     "lanes that are cores",
     (
-        ColumnSpec("track_id", "int64", "the lane"),
+        ColumnSpec("track_id", "int64", "the lane", references="tracks"),
         ColumnSpec("core", "int64", "its number", nullable=True),
     ),
     key="track_id",

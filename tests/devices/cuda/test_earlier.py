@@ -23,6 +23,7 @@ from devices.cuda.helpers import (
     stats,
 )
 from devices.cuda.test_simulate import check, scenario
+from effort import some
 from lanescope.analysis import check as checks
 from lanescope.cli import main
 from lanescope.devices.cuda import encode
@@ -117,7 +118,7 @@ def rows(trace):
     return [(*row[:3], row[4] % STAMP_WRAP, row[6], row[7]) for row in spans(trace, origin=origin)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(launches())
 def test_of_any_two_launches_the_later_one_is_left(made):
     new, old = made
@@ -144,7 +145,7 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     assert not (kept.slices["flags"] & np.uint32(Flag.CLOCK_SUSPECT | Flag.NEGATIVE)).any()
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(launches(), st.integers(0, STAMP_WRAP - 1))
 def test_of_any_one_launch_nothing_is_left_out(made, begin):
     # Whatever the counter shows, and with a clock for each lane.

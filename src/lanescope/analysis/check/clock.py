@@ -73,7 +73,7 @@ def _below_resolution(subject: Subject) -> Iterator[Hit]:
         detail = f"none longer than {longest} {subject.trace.time.time_unit}"
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
-            name = f" of {subject.trace.clocks['name'][which]}" if which >= 0 else ""
+            name = f" of {subject.trace.clocks.values('name')[which]}" if which >= 0 else ""
             detail += (
                 f"; on {many} lanes{name}, worst here: {counts[worst]}, {share[worst]:.2%} of the lane's busy time"
             )
