@@ -12,15 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from case import least
-from lanescope import session
-from lanescope.devices import settle
-from lanescope.devices.aie import decode as decoding_module
-from lanescope.devices.aie import encode, model_execution
-from lanescope.devices.aie.decode import AieDecoder
+from lanescope.devices import resolve_options
+from lanescope.devices.aie import decoder as decoding_module
+from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.family import FAMILY
-from lanescope.devices.aie.layout import FILLERS, FRAMES, MODE0
-from lanescope.devices.aie.records import Items, Packets, Words
-from lanescope.exchange import perfetto
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.layout import FILLERS, FRAMES, MODE0
+from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
+from lanescope.devices.aie.simulate import ref_mode2
+from lanescope.io import perfetto
+from lanescope.pipeline import session
 from lanescope.source import CHUNK_BYTES, Capture
 from measure import Row, seconds
 
@@ -32,14 +33,14 @@ REFERENCE_WORDS = 20_000
 
 def dump() -> bytes:
     """Two tiles' recordings, interleaved; the frames are those of the simulator's usual mixture."""
-    options = settle(FAMILY.sim_options, {"tiles": 2, "records": 6_000_000, "zeros": 0}, what="the simulator")
+    options = resolve_options(FAMILY.sim_options, {"tiles": 2, "records": 6_000_000, "zeros": 0}, what="the simulator")
     data = next(iter(FAMILY.simulate(options, 1).files.values()))
     return data[: BYTES // 32 * 32]
 
 
 def execution() -> tuple[bytes, int, int]:
-    """One core's recording in mode 2, its frames, and how many of them are no fillers."""
-    payload = model_execution.record(np.random.Generator(np.random.PCG64(1)), 6_000_000, 0).payload
+    """One core's recording in mode 2, its frames, and how many of them are no padding."""
+    payload = ref_mode2.record(np.random.Generator(np.random.PCG64(1)), 6_000_000, 0).payload
     kinds = Items.of(payload).frame
     told = np.count_nonzero(~np.isin(kinds, [FRAMES.index(name) for name in FILLERS]))
     packets = encode.packets(encode.header(0, 1, 2, 1), payload)
@@ -109,7 +110,7 @@ def run() -> list[Row]:
     streams = [words.values[packets.payload(source)] for source in range(len(packets.headers))]
     payload = np.concatenate(streams)
     kinds = np.concatenate([Items.of(stream).frame for stream in streams])
-    frames, fillers = len(kinds), int(np.count_nonzero(kinds == FRAMES.index("filler")))
+    frames, padding = len(kinds), int(np.count_nonzero(kinds == FRAMES.index("padding")))
     part = payload[:REFERENCE_WORDS].tolist()
     target = np.empty(len(data), np.uint8)
     source = np.frombuffer(data, np.uint8)
@@ -145,8 +146,8 @@ def run() -> list[Row]:
             "M records/s",
             90,
             higher_is_better=True,
-            note=f"{frames / 1e6:.1f} M frames by processor time; {(frames - fillers) / 1e6 / processor:.1f} M/s "
-            f"without the fillers; {frames / 1e6 / ours.least:.1f} M/s by the clock",
+            note=f"{frames / 1e6:.1f} M frames by processor time; {(frames - padding) / 1e6 / processor:.1f} M/s "
+            f"without the padding; {frames / 1e6 / ours.least:.1f} M/s by the clock",
         ),
         Row(
             "two sources, all cores against one",
@@ -184,7 +185,7 @@ def run() -> list[Row]:
             "M records/s",
             100,
             higher_is_better=True,
-            note=f"{flow_frames / 1e6:.1f} M frames; {told / 1e6 / flowing.least:.1f} M/s without the fillers",
+            note=f"{flow_frames / 1e6:.1f} M frames; {told / 1e6 / flowing.least:.1f} M/s without the padding",
         ),
         Row("memcpy beside it", ours.least / copy.least, "x", note=f"memcpy {megabytes / copy.least:.0f} MB/s"),
         Row("reference codec", slow_rate, "MB/s", 0.3, higher_is_better=True, note=f"{len(part)} words"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.files import read_deps, read_records
+from lanescope.devices.ascend.formats.files import read_deps, read_records
 from measure import Row, seconds
 
 #: Tasks of the graph; each has 1.27 executions.
@@ -81,7 +81,7 @@ class Graph(msgspec.Struct, gc=False):
 
 def simulate(folder: Path, tasks: int) -> int:
     """Write a capture and return how many executions it has."""
-    options = devices.settle(FAMILY.sim_options, {"tasks": tasks, "truth": "totals"}, what="simulator")
+    options = devices.resolve_options(FAMILY.sim_options, {"tasks": tasks, "truth": "totals"}, what="simulator")
     simulation = FAMILY.simulate(options, seed=1)
     for name, content in simulation.files.items():
         (folder / name).write_bytes(content)
@@ -116,7 +116,7 @@ def plain(folder: Path) -> None:
 def convert(capture: Path, out: Path) -> None:
     """Decode and write, in a process of its own: print its processor seconds and its largest memory in kB."""
     import lanescope
-    from lanescope.exchange import perfetto
+    from lanescope.io import perfetto
 
     perfetto.write(lanescope.open(capture, "ascend"), out)
     peak = next(

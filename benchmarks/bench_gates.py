@@ -42,7 +42,7 @@ def work():
 _WRITE = """
 from bench_perfetto import realistic
 from case import Nowhere
-from lanescope.exchange import {writer}
+from lanescope.io import {writer}
 trace = realistic(slices={slices})
 def work():
     {writer}.write(trace, Nowhere(), compress=False)

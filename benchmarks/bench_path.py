@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.devices.aie.model_execution import Retired
-from lanescope.devices.aie.path import program, simulate
-from lanescope.devices.aie.path.walker import LOOP, NEW_PC, NOT_TAKEN, START, TAKEN, Stream, Walker
+from lanescope.devices.aie.path.program import program
+from lanescope.devices.aie.path.walk.walker import LOOP, NEW_PC, NOT_TAKEN, START, TAKEN, Stream, Walker
+from lanescope.devices.aie.simulate import program_runs
+from lanescope.devices.aie.simulate.ref_mode2 import Retired
 from measure import Row, seconds
 
 FRAMES = 10_000_000
@@ -41,10 +42,10 @@ def listing() -> program.Program:
 
 def stream(known: program.Program) -> Stream:
     """So many frames: the same passes through the program, again and again."""
-    longest = simulate.run(known, seed=1, bundles=200_000)
+    longest = program_runs.run(known, seed=1, bundles=200_000)
     # Where it begins anew it knows nothing of before, so passes may be strung together.
     whole = max(i for i, address in enumerate(longest.path) if address == 0)
-    retired = [row for row in simulate.run(known, seed=1, bundles=whole).retired if row[0] != Retired.DIRECT]
+    retired = [row for row in program_runs.run(known, seed=1, bundles=whole).retired if row[0] != Retired.DIRECT]
     kinds = {Retired.BRANCH: None, Retired.TARGET: NEW_PC, Retired.LOOP: LOOP}
     kind = [kinds[what] if kinds[what] is not None else TAKEN if value else NOT_TAKEN for what, value in retired]
     value = [0 if what == Retired.BRANCH else value for what, value in retired]

@@ -11,9 +11,9 @@ import numpy as np
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProto
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
-from lanescope.exchange import perfetto
+from lanescope.io import perfetto
 from lanescope.trace import TimeBase, Trace, TraceBuilder
-from lanescope.trace.layout import place
+from lanescope.trace.row_packing import pack_rows
 from measure import Row, seconds
 
 SLICES, LANES, NAMES = 1_000_000, 72, 50
@@ -82,7 +82,7 @@ def run() -> list[Row]:
             lambda: write(compress=False),
             lambda: write(compress=True),
             to_file,
-            lambda: place(trace.slices, trace.tracks),
+            lambda: pack_rows(trace.slices, trace.tracks),
         )
     bindings, raw, compressed, file, placed = (time.least for time in times)
     bindings *= count / PART

@@ -85,9 +85,9 @@ def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str)
 
 def _weight(folder: Path) -> float:
     """Return bytes of an event in a recording."""
-    from lanescope.devices.levelzero import recorded
+    from lanescope.devices.levelzero.formats import ctf_reader
     from lanescope.source import Capture
 
     with Capture(folder) as capture:
-        streams = recorded.read(capture).streams
+        streams = ctf_reader.read(capture).streams
     return sum(stream.source.size for stream in streams) / sum(len(stream.events.classes) for stream in streams)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lanescope import cuda, devices
-from lanescope.analysis import views
+from lanescope.analysis import derived
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.trace import Trace
 from measure import Row, seconds
@@ -15,20 +15,20 @@ from measure import Row, seconds
 #: 132 blocks of three groups, 12 regions of a block in each tile: a little over a million slices.
 TILES = 635
 #: What the tables are compared with: a sort of the slices by time, which none of them does without.
-ANALYSES = views.GENERIC
+ANALYSES = derived.GENERIC
 TURNS = 2
 
 
 def made(trace: Trace, name: str) -> None:
     """Make one table and read every column of it, as SQL does; nothing is shared with a table made before."""
-    table = views.of_every_trace(views.Shared(trace), name).table
+    table = derived.generic_table(derived.AnalysisCache(trace), name).table
     for column in table.spec.names:
         table.column(column).values  # noqa: B018 (made by reading)
 
 
 def run() -> list[Row]:
     """Measure."""
-    options = devices.settle(FAMILY.sim_options, {"layout": "ls2", "tiles": TILES}, what="simulator")
+    options = devices.resolve_options(FAMILY.sim_options, {"layout": "ls2", "tiles": TILES}, what="simulator")
     simulation = FAMILY.simulate(options, seed=1)
     trace = cuda.decode(next(iter(simulation.files.values())), events=simulation.truth["event_names"])
     slices = trace.slices

@@ -83,7 +83,7 @@ def stage(name: str, family: str, path: Path, scratch: Path) -> tuple[Trace, Cal
     if name == "decode":
         return trace, decode
     if name in ("perfetto", "perfetto zlib", "chrome"):
-        from lanescope.exchange import chrome, perfetto
+        from lanescope.io import chrome, perfetto
 
         write: Any = chrome.write if name == "chrome" else perfetto.write
 
@@ -93,7 +93,7 @@ def stage(name: str, family: str, path: Path, scratch: Path) -> tuple[Trace, Cal
 
         return trace, export
     if name == "parquet":
-        from lanescope.exchange import parquet
+        from lanescope.io import parquet
 
         numbers = iter(range(1_000_000))
         return trace, lambda: parquet.write(trace, scratch / f"{next(numbers)}.parquet").bytes
@@ -231,15 +231,15 @@ def reference(family: str, path: Path) -> tuple[int, Callable[[], object]]:
 
     slices = len(lanescope.open(path, family).slices)
     if family == "aie":
-        from lanescope.devices.aie.layout import MODE0
-        from lanescope.devices.aie.records import Packets, Words
+        from lanescope.devices.aie.formats.layout import MODE0
+        from lanescope.devices.aie.formats.raw_frames import Packets, Words
 
         words = Words.of(np.frombuffer(path.read_bytes(), np.uint8))
         packets = Packets.of(words)
         streams = [words.values[packets.payload(source)].tolist() for source in range(len(packets.headers))]
         return slices, lambda: [sum(1 for _ in MODE0.decode(stream)) for stream in streams]
     if family == "cuda":
-        from lanescope.devices.cuda.layout import TIRX_RECORD
+        from lanescope.devices.cuda.formats.layout import TIRX_RECORD
 
         records = np.load(path)[1:].tolist()
         return slices, lambda: [TIRX_RECORD.decode(word) for word in records if word]

@@ -44,7 +44,7 @@ def make(family: str, slices: int, folder: Path) -> Path:
     chosen = devices.family(family)
     asked = simulated(family, slices).items()
     options = {name: value if isinstance(value, str) else round(value) for name, value in asked}
-    settled = devices.settle(chosen.sim_options, options, what="the simulator")
+    settled = devices.resolve_options(chosen.sim_options, options, what="the simulator")
     files = chosen.simulate(settled, 1).files
     for name, data in files.items():
         (folder / name).write_bytes(data)

@@ -9,11 +9,11 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from lanescope import cli, devices
-from lanescope.analysis import check, views
+from lanescope.analysis import check, derived
 from lanescope.cli import common
 from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, TableSpec
 from lanescope.trace.stats import CORE_STATS, StatSpec
-from lanescope.wire import docs as wire_docs
+from lanescope.wire import reference_docs as wire_docs
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -82,16 +82,16 @@ def tables() -> str:
         "# Tables made on request",
         'An analysis makes them of any trace when a query reads them: `lanescope sql CAPTURE "select * from idle"`. '
         "Where a trace counts cycles, `_ns` in a column's name is `_cycles`. A *unit* is the group right above a lane.",
-        *(_spec(views.ANALYSES[name].spec("ns")) for name in views.GENERIC),
+        *(_spec(derived.ANALYSES[name].spec("ns")) for name in derived.GENERIC),
     ]
-    for family in devices.in_tree():
+    for family in devices.builtin():
         parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
         if family.views or family.made_tables():
             parts += [f"# Tables of {family.name} made on request", *map(_spec, family.made_tables())]
             parts += [
                 _spec(
-                    views.renamed(
-                        views.ANALYSES[view.analysis].spec("ns"), view.name, doc=view.doc, columns=view.columns
+                    derived.rename_spec(
+                        derived.ANALYSES[view.analysis].spec("ns"), view.name, doc=view.doc, columns=view.columns
                     )
                 )
                 for view in family.views
@@ -106,7 +106,7 @@ def _stats(specs: tuple[StatSpec, ...]) -> str:
 def stats() -> str:
     """What decoders note."""
     parts = ["# Stats", "Facts noted while decoding, in the table `stats`.", _stats(CORE_STATS)]
-    for family in devices.in_tree():
+    for family in devices.builtin():
         parts += [f"## {family.name}", _stats(tuple(family.stats()))]
     return "\n\n".join(parts) + "\n"
 
@@ -116,9 +116,9 @@ def formats() -> str:
     parts = [
         "# Wire formats",
         "Each row says how it is known: `documented` by its maker, `observed` by us in hardware captures, `published` "
-        "by others and never seen by us (meeting one counts the stat `unconfirmed_row`), `unknown`.",
+        "by others and never seen by us (meeting one counts the stat `unverified_encoding`), `unknown`.",
     ]
-    for family in devices.in_tree():
+    for family in devices.builtin():
         parts.append(f"## {family.name}: {family.title}")
         parts += [f"### `{layout.name}`\n\n{layout.doc}\n\n{wire_docs.table(layout)}" for layout in family.formats()]
     return "\n\n".join(parts) + "\n"
@@ -129,7 +129,7 @@ def rules() -> str:
     parts = ["# Rules", "What `lanescope check` looks for. `lanescope check --explain CODE` prints the same."]
     for rule in check.RULES:
         title = f"({rule.code})=\n## {rule.code}: {rule.title}"
-        parts += [title, f"*{rule.severity}*. {rule.doc}", f"**What to do.** {rule.advice}"]
+        parts += [title, f"*{rule.severity}*. {rule.description}", f"**What to do.** {rule.help}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -140,9 +140,9 @@ def commands() -> str:
         "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
         "`--strict`; 130 interrupted; 70 a bug of ours.",
     ]
-    of_families = {verb: module for family in devices.in_tree() for verb, module in family.verbs.items()}
+    of_families = {verb: module for family in devices.builtin() for verb, module in family.verbs.items()}
     for verb, module in {**{verb: f"lanescope.cli.{verb}" for verb in cli.VERBS}, **of_families}.items():
-        parser = common.parser_of(verb, import_module(module), [verb], devices.in_tree())
+        parser = common.build_parser(verb, import_module(module), [verb], devices.builtin())
         parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
         parts.append(f"## lanescope {verb}\n\n```text\n{parser.format_help()}```")
     return "\n\n".join(parts) + "\n"
@@ -151,7 +151,7 @@ def commands() -> str:
 def options() -> str:
     """Options of the families, for decoding and for simulating."""
     parts = ["# Options of device families"]
-    for family in devices.in_tree():
+    for family in devices.builtin():
         parts.append(f"## {family.name}\n\n{family.title}")
         for title, declared in (("Decoding", family.options), ("Simulating (`lanescope sim`)", family.sim_options)):
             if declared:

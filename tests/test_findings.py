@@ -6,7 +6,7 @@ import pytest
 import lanescope
 from effort import some
 from lanescope.analysis import check
-from lanescope.devices import family, settle
+from lanescope.devices import family, resolve_options
 
 SMALL = {
     "aie": {"tiles": 3, "records": 60},
@@ -40,7 +40,9 @@ PLANTED = [
 def opened(tmp_path):
     def run(name, seed, **options):
         chosen = family(name)
-        simulation = chosen.simulate(settle(chosen.sim_options, SMALL[name] | options, what="the simulator"), seed)
+        simulation = chosen.simulate(
+            resolve_options(chosen.sim_options, SMALL[name] | options, what="the simulator"), seed
+        )
         for file, content in simulation.files.items():
             (tmp_path / file).write_bytes(content)
         return lanescope.open(tmp_path / next(iter(simulation.files)))
@@ -54,8 +56,8 @@ def is_plain_fact(trace, finding):
         return False
     slices = trace.slices.take(finding.evidence.ids)
     if finding.code == "LS303":
-        steps = trace.clocks["tick_step"][trace.clocks.valid("tick_step")]
-        per_second = trace.clocks["ticks_per_second_num"] / np.maximum(trace.clocks["ticks_per_second_den"], 1)
+        steps = trace.clocks["resolution_ticks"][trace.clocks.valid("resolution_ticks")]
+        per_second = trace.clocks["frequency_num"] / np.maximum(trace.clocks["frequency_den"], 1)
         step_ns = max(
             (1e9 / rate * step for rate, step in zip(per_second, [*steps, 1], strict=False) if rate), default=0
         )

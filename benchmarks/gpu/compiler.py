@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from lanescope.cuda import include_dir
-from lanescope.errors import MissingToolError
+from lanescope.errors import MissingDependencyError
 
 ROOT = Path(__file__).resolve().parents[2]
 _HINT = "pip install nvidia-cuda-nvrtc, or install the CUDA toolkit (nvcc)"
@@ -20,14 +20,14 @@ def compile_(source: Path, architecture: int) -> tuple[bytes, str]:
     """Return the machine code for an architecture (90: compute capability 9.0), and the compiler's name and version.
 
     Raises:
-        MissingToolError: there is no compiler, or it does not know the chip.
+        MissingDependencyError: there is no compiler, or it does not know the chip.
     """
     library = nvrtc()
     if library is not None:
         return _by_nvrtc(library, source, architecture)
     nvcc = shutil.which("nvcc")
     if nvcc is None:
-        raise MissingToolError("no CUDA compiler is here", hint=_HINT)
+        raise MissingDependencyError("no CUDA compiler is here", hint=_HINT)
     return _by_nvcc(nvcc, source, architecture)
 
 
@@ -66,7 +66,7 @@ def _by_nvrtc(library: ctypes.CDLL, source: Path, architecture: int) -> tuple[by
         library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         library.nvrtcGetProgramLog(program, log)
-        raise MissingToolError(
+        raise MissingDependencyError(
             f"{version} cannot compile for sm_{architecture}: {log.value.decode().strip()}", hint=_HINT
         )
     library.nvrtcGetCUBINSize(program, ctypes.byref(size))
@@ -82,7 +82,9 @@ def _by_nvcc(nvcc: str, source: Path, architecture: int) -> tuple[bytes, str]:
         command = [nvcc, "-std=c++17", f"-I{include_dir()}", f"-arch=sm_{architecture}", "-cubin", "-o", target, source]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise MissingToolError(f"nvcc cannot compile for sm_{architecture}: {done.stderr.strip()}", hint=_HINT)
+            raise MissingDependencyError(
+                f"nvcc cannot compile for sm_{architecture}: {done.stderr.strip()}", hint=_HINT
+            )
         said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
         release = next((line.split("release ")[1] for line in said.splitlines() if "release " in line), "")
         return target.read_bytes(), f"nvcc {release}".strip()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.errors import MissingToolError
+from lanescope.errors import MissingDependencyError
 
 #: CUdevice_attribute.
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
@@ -51,14 +51,14 @@ class Gpu:
         library: the driver's library.
 
     Raises:
-        MissingToolError: there is no driver, or no GPU.
+        MissingDependencyError: there is no driver, or no GPU.
     """
 
     def __init__(self, library: str = "libcuda.so.1") -> None:
         try:
             self._library = ctypes.CDLL(library)
         except OSError as error:
-            raise MissingToolError(
+            raise MissingDependencyError(
                 f"no GPU: the CUDA driver cannot be loaded ({error})", hint="run this where one is"
             ) from None
         count, version, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
@@ -66,9 +66,9 @@ class Gpu:
             self.call("cuInit", ctypes.c_uint(0))
             self.call("cuDeviceGetCount", ctypes.byref(count))
         except DriverError as error:
-            raise MissingToolError(f"no GPU: {error}", hint="run this where one is") from None
+            raise MissingDependencyError(f"no GPU: {error}", hint="run this where one is") from None
         if count.value == 0:
-            raise MissingToolError("no GPU: the CUDA driver finds none", hint="run this where one is")
+            raise MissingDependencyError("no GPU: the CUDA driver finds none", hint="run this where one is")
         self._device = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(self._device), ctypes.c_int(0))
         self.call("cuDriverGetVersion", ctypes.byref(version))

@@ -26,9 +26,9 @@ from compiler import compile_
 from driver import DriverError, Gpu
 
 import lanescope
-from lanescope.devices.cuda.probes.buffer import Plan
-from lanescope.devices.cuda.probes.cost import smallest_gap
-from lanescope.errors import LanescopeError, MissingToolError
+from lanescope.devices.cuda.probes.buffer import BufferPlan
+from lanescope.devices.cuda.probes.overhead import smallest_gap
+from lanescope.errors import LanescopeError, MissingDependencyError
 from lanescope.trace import Trace
 
 HERE = Path(__file__).resolve().parent
@@ -77,7 +77,7 @@ class Bench:
     work: int
     rounds: int
 
-    def save(self, name: str, words: np.ndarray, plan: Plan) -> None:
+    def save(self, name: str, words: np.ndarray, plan: BufferPlan) -> None:
         np.save(self.out / f"{name}.npy", words)
         names = {"events": dict(plan.events), "groups": list(plan.groups)}
         (self.out / f"{name}.events.json").write_text(json.dumps(names) + "\n")
@@ -101,11 +101,11 @@ def computed(values: np.ndarray, work: int) -> np.ndarray:
     return values
 
 
-def sound(report: Report, name: str, trace: Trace, plan: Plan) -> None:
+def sound(report: Report, name: str, trace: Trace, plan: BufferPlan) -> None:
     """Check what holds for every buffer: no error, nothing lost, all lanes there, on multiprocessors that exist."""
     found = [row["name"] for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]
     # Cycles have no fixed length where the clock of the multiprocessors changes: worth telling, no fault of the probes.
-    errors = [stat for stat in found if stat != "cuda_clock_contradicts"]
+    errors = [stat for stat in found if stat != "cuda_clock_mismatch"]
     report.figures.setdefault("stats", {})[name] = found
     report.check(f"{name}: no error, nothing lost", holds=not errors, seen=errors)
     lanes = list(trace.details["cuda_lanes"].rows())
@@ -137,7 +137,7 @@ def check_planted(bench: Bench) -> None:
     """Regions that waited for known times must last that long."""
     step = bench.report.figures["globaltimer"]["step_ns"]
     blocks = bench.gpu.multiprocessors
-    plan = Plan.of(events=[f"{ns} ns" for ns in PLANTED_NS], blocks=blocks, records_per_lane=2 * len(PLANTED_NS))
+    plan = BufferPlan.of(events=[f"{ns} ns" for ns in PLANTED_NS], blocks=blocks, records_per_lane=2 * len(PLANTED_NS))
     probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.array(PLANTED_NS, np.uint64))
     bench.gpu.kernel("planted", blocks, 1, wanted, np.int32(len(PLANTED_NS)), probes)()
     bench.gpu.wait()
@@ -164,14 +164,14 @@ def check_refused(bench: Bench) -> None:
     """Blocks that the buffer has no room for must be counted, every one, however many are at it at a time."""
     room = max(1, bench.gpu.multiprocessors // 2)
     grid = 64 * room
-    plan = Plan.of(events=["0 ns"], blocks=room, records_per_lane=2)
+    plan = BufferPlan.of(events=["0 ns"], blocks=room, records_per_lane=2)
     probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.zeros(1, np.uint64))
     bench.gpu.kernel("planted", grid, 1, wanted, np.int32(1), probes)()
     bench.gpu.wait()
     words = probes.get()
     bench.save("refused", words, plan)
     (row,) = plan.decode(words).details["cuda_buffers"].rows()
-    seen = [row["refused_lanes"], row["wanted_blocks"], row["wanted_groups"]]
+    seen = [row["unallocated_lanes"], row["required_blocks"], row["required_groups"]]
     bench.report.check(
         "refused: every lane without room is counted", holds=seen == [grid - room, grid, None], seen=seen
     )
@@ -198,7 +198,7 @@ def measure_cost(bench: Bench) -> None:
     bare = cycles("off", None, 0, None)
     for variant, options in PROBED.items():
         ring = {} if variant == "tirx" else {"ring": True}
-        plan = Plan.of(
+        plan = BufferPlan.of(
             events=["none", "mark"], blocks=1, records_per_lane=markers if not ring else 256, **options, **ring
         )
         probes = bench.gpu.array(plan.new())
@@ -207,7 +207,7 @@ def measure_cost(bench: Bench) -> None:
         bench.save(f"cost-{variant}", words, plan)
         trace = plan.decode(words)
         gap, _ = smallest_gap(trace)
-        found[variant] = {"cycles": round(each, 2), "min_gap_ticks": gap}
+        found[variant] = {"cycles": round(each, 2), "min_delta_ticks": gap}
         if mhz:
             found[variant]["ns"] = round(each / mhz * 1000, 2)
         offered = [row["offered"] for row in trace.details["cuda_lanes"].rows()]
@@ -228,7 +228,7 @@ def check_stages(bench: Bench) -> None:
     variants = [*PROBED, "ls2_no_consume"]
     off = gpu.kernel("stages_off", blocks, THREADS, source, target, *sizes, None, np.uint64(0))
     for variant in variants:
-        plan = Plan.of(events=STAGES, blocks=blocks, records_per_lane=6 * bench.tiles, **PROBED.get(variant, {}))
+        plan = BufferPlan.of(events=STAGES, blocks=blocks, records_per_lane=6 * bench.tiles, **PROBED.get(variant, {}))
         fresh = plan.new()
         probes = gpu.array(fresh)
         on = gpu.kernel(f"stages_{variant}", blocks, THREADS, source, target, *sizes, probes, np.uint64(plan.words))
@@ -248,7 +248,7 @@ def check_stages(bench: Bench) -> None:
         wrong = out_of_order(trace, bench.tiles)
         bench.report.check(f"stages: {variant} keeps their order", holds=wrong == 0, seen=wrong)
         gap, step = smallest_gap(trace)
-        found[variant] |= {"min_gap_ticks": gap, "tick_step": step}
+        found[variant] |= {"min_delta_ticks": gap, "resolution_ticks": step}
         found[variant] |= {f"median_{name.lower()}_ns": _median(trace, name) for name in STAGES}
         if variant in ("ls2", "tirx", "ls2_no_consume"):
             bench.save(f"stages-{variant}", words, plan)
@@ -289,7 +289,7 @@ def check_pipeline(bench: Bench) -> None:
     off = gpu.kernel("pipeline_off", blocks, 32 * len(WARPS), source, target, *sizes, None)
     found: dict[str, Any] = {}
     for variant in ("ls2", "ls2_no_fence"):
-        plan = Plan.of(events=STEPS, groups=WARPS, blocks=blocks, records_per_lane=8 * tiles)
+        plan = BufferPlan.of(events=STEPS, groups=WARPS, blocks=blocks, records_per_lane=8 * tiles)
         fresh = plan.new()
         probes = gpu.array(fresh)
         on = gpu.kernel(f"pipeline_{variant}", blocks, 32 * len(WARPS), source, target, *sizes, probes)
@@ -326,7 +326,7 @@ def check_triton(bench: Bench) -> None:
         return
     try:
         bench.report.figures["triton_matmul"] = measure(bench.report.check, bench.out, rounds=bench.rounds)
-    except MissingToolError as error:
+    except MissingDependencyError as error:
         bench.report.figures["triton_matmul"] = {"not_run": str(error)}
     except Exception as error:  # whatever Triton and PyTorch may raise
         bench.report.check("check_triton comes to its end", holds=False, seen=f"{type(error).__name__}: {error}")
@@ -373,7 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         gpu = Gpu(given.driver)
         code, compiler = compile_(HERE / "kernels.cu", gpu.architecture)
-    except MissingToolError as error:
+    except MissingDependencyError as error:
         print(f"lanescope: {error}", file=sys.stderr)
         return 2
     gpu.load(code)

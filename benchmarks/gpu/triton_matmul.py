@@ -14,7 +14,7 @@ import triton.language as tl
 
 from lanescope.cuda import PROBES, session
 from lanescope.cuda import triton_probes as ls
-from lanescope.errors import MissingToolError
+from lanescope.errors import MissingDependencyError
 from lanescope.trace import Trace
 
 EVENTS = ["LOAD", "DOT", "STORE"]
@@ -98,14 +98,16 @@ def measure(check: Callable[..., None], out: Path, *, rounds: int) -> dict[str, 
         The figures, JSON-able.
 
     Raises:
-        MissingToolError: PyTorch is not there or sees no GPU.
+        MissingDependencyError: PyTorch is not there or sees no GPU.
     """
     try:
         import torch
     except ImportError as error:
-        raise MissingToolError(f"Triton kernels are run with PyTorch: {error}", hint="pip install torch") from None
+        raise MissingDependencyError(
+            f"Triton kernels are run with PyTorch: {error}", hint="pip install torch"
+        ) from None
     if not torch.cuda.is_available():
-        raise MissingToolError("PyTorch sees no GPU", hint="install a build of it for CUDA")
+        raise MissingDependencyError("PyTorch sees no GPU", hint="install a build of it for CUDA")
     generator = torch.Generator(device="cuda").manual_seed(1)
     # Small integers: float32 sums of their products are exact, whatever the order.
     a = torch.randint(-4, 5, (SIZE, DEPTH), device="cuda", generator=generator).to(torch.float32)

@@ -5,9 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
-#include "core/aie/records.hpp"
-#include "core/aie/text.hpp"
-#include "core/aie/timeline.hpp"
+#include "core/devices/aie/records.hpp"
+#include "core/devices/aie/hex_text.hpp"
+#include "core/devices/aie/timeline.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -166,8 +166,8 @@ void bind_timeline(nb::module_& m) {
             "out"_a.noconvert(), "Copy the segments out, int64 [count, SEGMENT_COLUMNS].")
         .def_prop_ro("segment_count", [](const aie::Timeline& self) { return self.segments().size(); })
         .def_prop_ro("words",
-                     [](const aie::Timeline& self) { return std::tuple(self.decoded(), self.filler(), self.lost()); },
-                     "Words of the packets seen so far: (decoded, filler, lost).")
+                     [](const aie::Timeline& self) { return std::tuple(self.decoded(), self.padding(), self.lost()); },
+                     "Words of the packets seen so far: (decoded, padding, lost).")
         .def_prop_ro("over_limit", [](const aie::Timeline& self) { return pairs({&self.over_limit(), 1}).front(); })
         .def_prop_ro("has_flags", &aie::Timeline::has_flags)
         .def_ro_static("SLICE_ROOM", &aie::Timeline::kSliceRoom)

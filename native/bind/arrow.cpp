@@ -1,5 +1,5 @@
 // Python arrays -> Arrow C stream capsule (the Arrow PyCapsule interface).
-#include "core/arrow/stream.hpp"
+#include "core/trace/arrow/stream.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -5,8 +5,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/ascend/format.hpp"
-#include "core/ascend/scan.hpp"
+#include "core/devices/ascend/json_writer.hpp"
+#include "core/devices/ascend/json_scanner.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;

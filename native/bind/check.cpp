@@ -2,7 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "arrays.hpp"
-#include "core/check/sweep.hpp"
+#include "core/analysis/check/sweep.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -39,10 +39,10 @@ void lanescope::bind::check(nb::module_& m) {
         .def(
             "add_lanes",
             [](::check::Sweep& self, const Bytes& disciplines) {
-                std::vector<::check::Discipline> all(disciplines.size());
+                std::vector<::check::Nesting> all(disciplines.size());
                 for (size_t i = 0; i < all.size(); ++i) {
-                    if (disciplines.data()[i] > 2) throw nb::value_error("no such discipline");
-                    all[i] = static_cast<::check::Discipline>(disciplines.data()[i]);
+                    if (disciplines.data()[i] > 2) throw nb::value_error("no such nesting");
+                    all[i] = static_cast<::check::Nesting>(disciplines.data()[i]);
                 }
                 self.add_lanes(all);
             },

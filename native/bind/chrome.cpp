@@ -1,5 +1,5 @@
 // The encoder of Chrome trace events: numpy arrays in, blocks of text out.
-#include "core/chrome/encoder.hpp"
+#include "core/io/chrome/encoder.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

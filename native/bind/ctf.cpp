@@ -1,5 +1,5 @@
 // The reader of CTF streams: bytes and a description in, columns out.
-#include "core/ctf/scan.hpp"
+#include "core/wire/ctf/stream_reader.hpp"
 
 #include <nanobind/nanobind.h>
 
@@ -104,10 +104,10 @@ void lanescope::bind::ctf(nb::module_& m) {
                 counts = scan({data.data(), data.size()}, about.layout, std::span<const uint8_t, 16>(about.uuid),
                               about.classes(), {});
             }
-            return nb::make_tuple(counts.packets, counts.events, counts.losses, counts.decoded, counts.filler, counts.lost);
+            return nb::make_tuple(counts.packets, counts.events, counts.losses, counts.decoded, counts.padding, counts.lost);
         },
         "data"_a.noconvert(), "layout"_a.noconvert(), "uuid"_a.noconvert(), "fields"_a.noconvert(), "first"_a.noconvert(),
-        "Count packets, events and losses of a stream, and its decoded, filler and lost bytes.");
+        "Count packets, events and losses of a stream, and its decoded, padding and lost bytes.");
     m.def(
         "ctf_scan",
         [](const Array<const uint8_t>& data, const Array<const uint16_t>& layout, const Array<const uint8_t>& uuid,
@@ -119,7 +119,7 @@ void lanescope::bind::ctf(nb::module_& m) {
                 throw nb::value_error("columns of different lengths");
             }
             const ::lanescope::ctf::Output output{rows_of<::lanescope::ctf::Packet>(packets),
-                                                  rows_of<::lanescope::ctf::Loss>(losses),
+                                                  rows_of<::lanescope::ctf::DiscardedRange>(losses),
                                                   {classes.data(), classes.size()},
                                                   {times.data(), times.size()},
                                                   {payloads.data(), payloads.size()}};

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/cuda/tirx.hpp"
+#include "core/devices/cuda/tirx.hpp"
 #include "cuda_columns.hpp"
 #include "module.hpp"
 
@@ -85,14 +85,14 @@ size_t longest_of(const tirx::Placement& placement, size_t words) {
 void lanescope::bind::cuda(nb::module_& m) {
     m.attr("CUDA_SUMMARY_COLUMNS") = sizeof(cuda::Summary) / sizeof(int64_t);
     nb::dict flags;
-    flags["OPEN_END"] = uint32_t{cuda::open_end};
+    flags["UNFINISHED"] = uint32_t{cuda::unfinished};
     flags["TRUNCATED"] = uint32_t{cuda::truncated};
-    flags["CROSSES"] = uint32_t{cuda::crosses};
+    flags["PARTIAL_OVERLAP"] = uint32_t{cuda::crosses};
     flags["BELOW_RESOLUTION"] = uint32_t{cuda::below_resolution};
     flags["CLOCK_SUSPECT"] = uint32_t{cuda::clock_suspect};
-    flags["EPOCH_AMBIGUOUS"] = uint32_t{cuda::epoch_ambiguous};
+    flags["WRAP_AMBIGUOUS"] = uint32_t{cuda::wrap_ambiguous};
     flags["INFERRED_IDENTITY"] = uint32_t{cuda::inferred_identity};
-    flags["NEGATIVE"] = uint32_t{cuda::negative};
+    flags["NEGATIVE_DURATION"] = uint32_t{cuda::negative};
     flags["AFTER_GAP"] = uint32_t{cuda::after_gap};
     m.attr("CUDA_FLAGS") = flags;  // a test compares them with lanescope.trace.Flag
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cuda/lanes.hpp"
+#include "core/devices/cuda/lane_decoder.hpp"
 #include "threads.hpp"
 
 namespace lanescope::bind::cuda_columns {
@@ -98,7 +98,7 @@ template <typename Element>
 struct Scratch {
     Scratch(size_t longest, size_t elements, unsigned event_bits)
         : records(new Element[elements]),
-          edges(new cuda::Edge[2 * longest]),
+          edges(new cuda::SliceEdge[2 * longest]),
           rows(new int32_t[5 * longest]),
           top(size_t{1} << event_bits, -1),
           used(size_t{1} << event_bits, 0) {
@@ -108,7 +108,7 @@ struct Scratch {
 
     // Left uninitialised: pages that no record needs are never touched.
     std::unique_ptr<Element[]> records;
-    std::unique_ptr<cuda::Edge[]> edges;
+    std::unique_ptr<cuda::SliceEdge[]> edges;
     std::unique_ptr<int32_t[]> rows;
     std::vector<int32_t> top;
     std::vector<uint8_t> used;
@@ -132,15 +132,15 @@ struct Room {
 //   scratch_size  how many elements of scratch memory the reader needs
 //   decode   is called with the first lane, the number of lanes, that memory and a decoder, by several threads
 template <typename Element, typename RoomOf, typename Decode>
-nb::tuple decoded(Columns& columns, const cuda::Rules& rules, size_t lanes, const RoomOf& room_of, size_t longest,
+nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, const RoomOf& room_of, size_t longest,
                   size_t scratch_size, unsigned event_bits, const Decode& decode) {
     struct Part {
         size_t first = 0, last = 0;
-        cuda::Share share;
+        cuda::OutputSpan share;
         cuda::Slices slices;
         cuda::Instants instants;
         cuda::Gaps gaps;
-        cuda::TickStep tick_step;
+        cuda::TickStep resolution_ticks;
         bool is_whole = false;
     };
     size_t total = 0;
@@ -186,19 +186,19 @@ nb::tuple decoded(Columns& columns, const cuda::Rules& rules, size_t lanes, cons
             cuda::LaneDecoder decoder(rules, scratch[i].work, piece.slices, piece.instants, piece.gaps);
             decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), scratch_size), decoder);
             piece.is_whole = decoder.is_whole();
-            piece.tick_step = decoder.tick_step();
+            piece.resolution_ticks = decoder.resolution_ticks();
         });
-        auto tick_step = pieces[0].tick_step;
+        auto resolution_ticks = pieces[0].resolution_ticks;
         for (size_t i = 0; i < pieces.size(); ++i) {
             cuda::append(columns.slices, pieces[i].slices);
             cuda::append(columns.instants, pieces[i].instants);
             cuda::append(columns.gaps, pieces[i].gaps);
-            if (i > 0) tick_step.merge(pieces[i].tick_step, (uint64_t{1} << rules.stamp_bits) - 1);
+            if (i > 0) resolution_ticks.merge(pieces[i].resolution_ticks, (uint64_t{1} << rules.stamp_bits) - 1);
             for (size_t event = 0; event < scratch[i].used.size(); ++event) columns.used[event] |= scratch[i].used[event];
             is_whole = is_whole && pieces[i].is_whole;
         }
-        if (tick_step.distinct() == cuda::TickStep::enough) {
-            step = tick_step.step();
+        if (resolution_ticks.distinct() == cuda::TickStep::enough) {
+            step = resolution_ticks.step();
             short_slices = cuda::mark_below_resolution(columns.slices, static_cast<int64_t>(step));
         }
     }

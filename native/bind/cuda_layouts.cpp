@@ -1,10 +1,10 @@
 // Readers of the layouts of in-kernel probes beside TIRx's.
 #include <algorithm>
 
-#include "core/cuda/flashinfer.hpp"
-#include "core/cuda/joins.hpp"
-#include "core/cuda/ls2.hpp"
-#include "core/cuda/proton.hpp"
+#include "core/devices/cuda/flashinfer.hpp"
+#include "core/devices/cuda/async_pairing.hpp"
+#include "core/devices/cuda/ls2.hpp"
+#include "core/devices/cuda/proton.hpp"
 #include "cuda_columns.hpp"
 #include "module.hpp"
 

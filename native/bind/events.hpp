@@ -1,6 +1,6 @@
 // Events of a drawing as numpy arrays, and as the spans that the writers read.
 #pragma once
-#include "core/perfetto/encoder.hpp"
+#include "core/io/perfetto/encoder.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,5 +1,5 @@
 // The TrackEvent encoder: numpy arrays in, blocks of whole packets out.
-#include "core/perfetto/encoder.hpp"
+#include "core/io/perfetto/encoder.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/cuda/tirx.hpp"
+#include "core/devices/cuda/tirx.hpp"
 
 namespace lanescope::cuda {
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/aie/records.hpp"
-#include "core/aie/timeline.hpp"
+#include "core/devices/aie/records.hpp"
+#include "core/devices/aie/timeline.hpp"
 
 namespace {
 
@@ -71,7 +71,7 @@ Result decode(std::span<const uint32_t> words, size_t cut) {
         room.take(ended, result);
         done = ended.entries;
     }
-    result.words += timeline.decoded() + timeline.filler() + timeline.lost();
+    result.words += timeline.decoded() + timeline.padding() + timeline.lost();
     return result;
 }
 

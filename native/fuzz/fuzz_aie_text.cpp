@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/aie/text.hpp"
+#include "core/devices/aie/hex_text.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/aie/walk.hpp"
+#include "core/devices/aie/path_walk.hpp"
 
 namespace {
 
@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         const size_t room = 1 + turns % kRoom;
         size_t steps = 0;
         int32_t state = at.state;
-        const Halt why = table.walk(at, kind, value, count, std::span(entries).first(room), std::span(registers).first(room), steps);
+        const StopReason why = table.walk(at, kind, value, count, std::span(entries).first(room), std::span(registers).first(room), steps);
         expect(steps <= room && at.row >= 0 && static_cast<size_t>(at.row) <= kind.size());
         for (size_t i = 0; i < steps; ++i) {
             bool is_known = false;
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             taken.push_back(entries[i]);
         }
         expect(state == at.state);
-        if (why != Halt::full) break;
+        if (why != StopReason::full) break;
     }
 
     // Symbols alone, to the first that is missing.

@@ -1,5 +1,5 @@
 // Any bytes, through the scanner of Ascend captures: it ends, and never claims more than there is.
-#include "core/ascend/scan.hpp"
+#include "core/devices/ascend/json_scanner.hpp"
 
 #include <cstdlib>
 #include <vector>
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t lists = 0;; ++lists) {
         if (!scanner.key(&key)) {
             // The end of an object inside: go on in the one around it.
-            if (scanner.fault() != Fault::none || --depth == 0) break;
+            if (scanner.fault() != ParseError::none || --depth == 0) break;
             continue;
         }
         if (key.end < key.begin || key.end > size) std::abort();
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         const size_t from = scanner.offset();
         bool done = false;
-        while (!done && scanner.fault() == Fault::none) {
+        while (!done && scanner.fault() == ParseError::none) {
             if (scanner.take(lists % 2 == 0 ? row : object, 1 + lists / 2 % 2, out, kCapacity, &done) > kCapacity) {
                 std::abort();
             }

@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/check/sweep.hpp"
+#include "core/analysis/check/sweep.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::check;
-    const Discipline disciplines[] = {Discipline::free, Discipline::disjoint, Discipline::nested, Discipline::nested};
+    const Nesting disciplines[] = {Nesting::free, Nesting::disjoint, Nesting::nested, Nesting::nested};
     const size_t n = std::min<size_t>(size / 4, 600);
     std::vector<int64_t> track(n), begin(n), length(n), end(n);
     std::vector<uint8_t> keep(n), known(n, 1);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/chrome/encoder.hpp"
+#include "core/io/chrome/encoder.hpp"
 
 namespace {
 

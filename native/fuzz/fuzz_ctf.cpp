@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/ctf/scan.hpp"
+#include "core/wire/ctf/stream_reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::ctf;
@@ -25,9 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     uint8_t uuid[16];
     std::memset(uuid, 7, sizeof uuid);
     const auto counts = scan(bytes, layout, uuid, classes, {});
-    if (counts.decoded + counts.filler + counts.lost != bytes.size()) std::abort();
+    if (counts.decoded + counts.padding + counts.lost != bytes.size()) std::abort();
     std::vector<Packet> packets(counts.packets);
-    std::vector<Loss> losses(counts.losses);
+    std::vector<DiscardedRange> losses(counts.losses);
     std::vector<uint16_t> ids(counts.events);
     std::vector<uint64_t> times(counts.events), payloads(counts.events);
     const auto again = scan(bytes, layout, uuid, classes, {packets, losses, ids, times, payloads});

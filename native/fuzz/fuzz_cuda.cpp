@@ -1,7 +1,7 @@
 // Any words, in a grid that the first byte chooses: no output is overrun, and every used word is a record or unreadable.
 #include <cstring>
 
-#include "fuzz/cuda_lanes.hpp"
+#include "cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

@@ -2,8 +2,8 @@
 // comes out is decoded as the layout that it is rewritten to.
 #include <cstring>
 
-#include "core/cuda/flashinfer.hpp"
-#include "fuzz/cuda_lanes.hpp"
+#include "core/devices/cuda/flashinfer.hpp"
+#include "cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     namespace flashinfer = lanescope::cuda::flashinfer;

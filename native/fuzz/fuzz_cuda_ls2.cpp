@@ -1,8 +1,8 @@
 // Any words behind a header that the first bytes choose: no output is overrun, and every position is accounted for.
 #include <cstring>
 
-#include "core/cuda/ls2.hpp"
-#include "fuzz/cuda_lanes.hpp"
+#include "core/devices/cuda/ls2.hpp"
+#include "cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

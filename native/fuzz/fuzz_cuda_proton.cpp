@@ -1,8 +1,8 @@
 // Any entries in rings that the first bytes choose: no output is overrun, and every entry is a record or unreadable.
 #include <cstring>
 
-#include "core/cuda/proton.hpp"
-#include "fuzz/cuda_lanes.hpp"
+#include "core/devices/cuda/proton.hpp"
+#include "cuda_lanes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

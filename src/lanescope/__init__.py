@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         InternalError,
         LanescopeError,
         MergeError,
-        MissingToolError,
+        MissingDependencyError,
         UsageError,
     )
-    from lanescope.session import batches, merge, open, probe, views
+    from lanescope.pipeline.session import batches, merge, open, probe, views
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -35,13 +35,13 @@ _HOME = {
     "InternalError": "errors",
     "LanescopeError": "errors",
     "MergeError": "errors",
-    "MissingToolError": "errors",
+    "MissingDependencyError": "errors",
     "UsageError": "errors",
-    "batches": "session",
-    "merge": "session",
-    "open": "session",
-    "probe": "session",
-    "views": "session",
+    "batches": "pipeline.session",
+    "merge": "pipeline.session",
+    "open": "pipeline.session",
+    "probe": "pipeline.session",
+    "views": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
     "StatSpec": "trace",
@@ -60,7 +60,7 @@ __all__ = [
     "InternalError",
     "LanescopeError",
     "MergeError",
-    "MissingToolError",
+    "MissingDependencyError",
     "StatSpec",
     "Table",
     "TableSpec",

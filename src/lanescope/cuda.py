@@ -21,13 +21,13 @@ from lanescope.errors import UsageError
 if TYPE_CHECKING:
     from lanescope.devices.cuda.probes import numba as numba_probes  # noqa: F401
     from lanescope.devices.cuda.probes import triton as triton_probes  # noqa: F401
-    from lanescope.devices.cuda.probes.advice import advice
-    from lanescope.devices.cuda.probes.session import PROBES, LostRecordsWarning, session
+    from lanescope.devices.cuda.probes.session import PROBES, DroppedRecordsWarning, session
+    from lanescope.devices.cuda.probes.sizing import advice
     from lanescope.trace import Trace
 
 __all__ = [
     "PROBES",
-    "LostRecordsWarning",
+    "DroppedRecordsWarning",
     "advice",
     "batches",
     "decode",
@@ -39,8 +39,8 @@ __all__ = [
 #: Where the names are that are imported when they are asked for: the probes import the packages that they are for.
 _LATER = {
     "PROBES": "session",
-    "LostRecordsWarning": "session",
-    "advice": "advice",
+    "DroppedRecordsWarning": "session",
+    "advice": "sizing",
     "numba_probes": "numba",
     "session": "session",
     "triton_probes": "triton",
@@ -62,8 +62,9 @@ def __dir__() -> list[str]:
 
 def batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
     """Decode a probe buffer piece by piece; arguments and errors as ``decode``."""
-    from lanescope import devices, session
-    from lanescope.devices.cuda.arrays import to_bytes
+    from lanescope import devices
+    from lanescope.devices.cuda.probes.array_input import to_bytes
+    from lanescope.pipeline import session
     from lanescope.source import MemoryCapture
 
     with MemoryCapture(to_bytes(buffer), name) as capture:
@@ -115,7 +116,7 @@ def export_to_perfetto_trace(
         InputError: the bytes are no probe buffer.
         UsageError: no file or no names were given.
     """
-    from lanescope.exchange import perfetto
+    from lanescope.io import perfetto
 
     given = [value for value in (file_name, event_type_names, event_names) if value is not None]
     files = [value for value in given if isinstance(value, str | os.PathLike)]

@@ -7,7 +7,7 @@
     ├─ InputError           the bytes cannot be read as a capture: path, permission, no known format        exit 3
     ├─ DataLossError        only under ``--strict``: the capture has lost data                              exit 4
     ├─ MergeError           captures have no common clock, or are the same capture twice                    exit 2
-    ├─ MissingToolError     an optional package or tool is not there; the hint names it                     exit 2
+    ├─ MissingDependencyError     an optional package or tool is not there; the hint names it                     exit 2
     └─ InternalError        lanescope broke its own promise (a bug of ours)                                 exit 70
 
 Bad *data* inside a readable capture never raises: it becomes a gap row, a stat and an accounting row.
@@ -72,7 +72,7 @@ class MergeError(LanescopeError):
         self.traces = traces
 
 
-class MissingToolError(LanescopeError):
+class MissingDependencyError(LanescopeError):
     """An optional package or tool is missing."""
 
     exit_status = 2

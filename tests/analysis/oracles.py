@@ -5,18 +5,18 @@ from itertools import combinations
 
 def extent(row):
     """The time that a slice (a row of the table) is known to have run."""
-    end = row["ts"] + row["dur"] if row["dur"] is not None else row["last_seen_ts"]
+    end = row["ts"] + row["dur"] if row["dur"] is not None else row["last_known_ts"]
     return row["ts"], max(row["ts"], row["ts"] if end is None else end)
 
 
-def clashing(rows, discipline):
+def clashing(rows, nesting):
     """Ids of the slices of one lane that share time (disjoint) or cross (nested) with another: every pair is tried."""
     found = set()
     for one, other in combinations(rows, 2):
         (a, b), (c, d) = sorted([extent(one), extent(other)])
         shares = max(a, c) < min(b, d)
         crosses = a < c < b < d
-        if {"disjoint": shares, "nested": crosses, "free": False}[discipline]:
+        if {"disjoint": shares, "nested": crosses, "free": False}[nesting]:
             found |= {one["id"], other["id"]}
     return found
 

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import combinations, pairwise
 
 from analysis import oracles
-from lanescope.analysis import activity
+from lanescope.analysis import work_classes
 
 WAITS = {"wait_full", "barrier"}
 LOADS = {"load", "tma_k"}
@@ -49,7 +49,7 @@ class Sweep:
         encloses = set()
         for lane in self.lanes:
             mine = [row for row in self.slices if row["track_id"] == lane and len(range(*oracles.extent(row)))]
-            crossing = {row["id"] for row in mine if tracks[lane]["discipline"] == "free"} or {
+            crossing = {row["id"] for row in mine if tracks[lane]["nesting"] == "free"} or {
                 row["id"]
                 for one, other in combinations(mine, 2)
                 for (a, b), (c, d) in [sorted([oracles.extent(one), oracles.extent(other)])]
@@ -82,7 +82,7 @@ class Sweep:
         """The kind of work of a region."""
         known = "wait" if name in WAITS else "load" if name in LOADS else "store" if name in STORES else None
         if known is None and name not in NAMES:
-            known = activity.classify(name, is_outer=name in self.outer)
+            known = work_classes.classify(name, is_outer=name in self.outer)
         return known or ("outer" if name in self.outer else "compute")
 
     def names(self, unit, t):

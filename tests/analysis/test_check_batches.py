@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import TRACES, some
-from lanescope import InputError, LanescopeError, devices, session, testing
+from lanescope import InputError, LanescopeError, devices, testing
 from lanescope.analysis import check
-from lanescope.analysis.check import batches as by_batch
+from lanescope.analysis.check import streaming as by_batch
+from lanescope.pipeline import session
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 from lanescope.trace.trace import SHARED
@@ -16,7 +17,7 @@ from lanescope.trace.trace import SHARED
 
 def watched(batches, again=None, **chosen):
     """What a watch finds in the batches, and whether it had to look again."""
-    watch, looks = check.Watch(), []
+    watch, looks = check.StreamingChecker(), []
     for batch in batches:
         watch.add(batch)
     found = watch.findings(lambda: looks.append(1) or (batches if again is None else again), **chosen)
@@ -75,17 +76,17 @@ def _ordered(draw):
     lanes = []
 
     def lane():
-        discipline = draw(st.sampled_from(("disjoint", "nested", "free")))
+        nesting = draw(st.sampled_from(("disjoint", "nested", "free")))
         parent = draw(st.sampled_from((None, *groups)))
         track = builder.track(
-            f"lane {len(lanes)}", kind="lane", role="core", parent=parent, discipline=discipline, clock_id=clock
+            f"lane {len(lanes)}", kind="lane", role="core", parent=parent, nesting=nesting, clock_id=clock
         )
-        lanes.append((track, discipline))
-        return track, discipline
+        lanes.append((track, nesting))
+        return track, nesting
 
     for _ in range(draw(st.integers(1, 3))):
-        track, discipline = lane()
-        lengths = list(draw(intervals(draw(st.sampled_from((discipline, discipline, "free"))), max_size=9)))
+        track, nesting = lane()
+        lengths = list(draw(intervals(draw(st.sampled_from((nesting, nesting, "free"))), max_size=9)))
         shuffled = draw(st.integers(0, 9)) == 0
         for ts, dur in draw(st.permutations(lengths)) if shuffled else lengths:
             rows.append((ts, "slices", track, dur))
@@ -115,7 +116,7 @@ def _ordered(draw):
                 dur_ticks=-2 if odd == 6 else dur // steps,
                 name=draw(st.sampled_from("ab")),
                 flags=flags,
-                last_seen_ts=ts + draw(st.integers(-1, 9)) if is_open and draw(st.booleans()) else None,
+                last_known_ts=ts + draw(st.integers(-1, 9)) if is_open and draw(st.booleans()) else None,
             )
         elif table == "instants":
             builder.append("instants", track_id=track, ts=ts, ts_ticks=ticks, name="i", flags=flags)
@@ -133,12 +134,12 @@ def _ordered(draw):
         builder.append(
             "flows",
             kind="signal",
-            src_track=lanes[0][0],
+            src_track_id=lanes[0][0],
             src_ts=draw(st.integers(0, 90)),
-            dst_track=lanes[-1][0],
+            dst_track_id=lanes[-1][0],
             dst_ts=draw(st.integers(0, 90)),
-            src_slice=ids and ids[0],
-            dst_slice=ids and ids[1],
+            src_slice_id=ids and ids[0],
+            dst_slice_id=ids and ids[1],
         )
     if draw(st.booleans()):
         builder.append("counters", track_id=groups[0], ts=draw(st.integers(-300, 300)), value=1.0)
@@ -160,11 +161,11 @@ def test_a_choice_of_rules(batches, choice):
     same(watched(batches, ignore=[choice])[0], check.run(whole, ignore=[choice]))
 
 
-@pytest.mark.parametrize("family", [family.name for family in devices.in_tree()])
+@pytest.mark.parametrize("family", [family.name for family in devices.builtin()])
 def test_what_every_simulator_makes(family, tmp_path):
     chosen = devices.family(family)
     for seed in (1, 2):
-        simulated = chosen.simulate(devices.settle(chosen.sim_options, {}, what="sim"), seed)
+        simulated = chosen.simulate(devices.resolve_options(chosen.sim_options, {}, what="sim"), seed)
         for name, data in simulated.files.items():
             (tmp_path / name).write_bytes(data)
         path = tmp_path / next(iter(simulated.files))
@@ -200,16 +201,16 @@ def _kept(watch):
     return {name: len(swept.rows.joined()[0]) for name, swept in watch._swept.items()}
 
 
-@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
-def test_sound_rows_are_let_go(discipline):
-    builder, watch = TraceBuilder(TimeBase()), check.Watch()
-    tracks = [builder.track(f"lane {n}", kind="lane", role="core", discipline=discipline) for n in range(3)]
+@pytest.mark.parametrize("nesting", ["disjoint", "nested", "free"])
+def test_sound_rows_are_let_go(nesting):
+    builder, watch = TraceBuilder(TimeBase()), check.StreamingChecker()
+    tracks = [builder.track(f"lane {n}", kind="lane", role="core", nesting=nesting) for n in range(3)]
     # In a nest every other slice lies at the end of the one before, and the first holds all batches.
-    lengths = {"disjoint": (10, 10), "nested": (20, 10), "free": (15, 900)}[discipline]
+    lengths = {"disjoint": (10, 10), "nested": (20, 10), "free": (15, 900)}[nesting]
     for number in range(8):
         ts = np.arange(1000 * number, 1000 * (number + 1), 10)
         dur = np.resize(lengths, len(ts))
-        if discipline == "nested" and number == 0:
+        if nesting == "nested" and number == 0:
             dur[0] = 8000
         for track in tracks:
             builder.append("slices", track_id=track, ts=ts, dur=dur, ts_ticks=ts // 30, name="a")
@@ -222,7 +223,7 @@ def test_sound_rows_are_let_go(discipline):
 
 @given(_ordered())
 def test_a_kept_row_is_evidence_flagged_or_beside_a_gap(batches):
-    watch = check.Watch()
+    watch = check.StreamingChecker()
     for batch in batches:
         watch.add(batch)
     kept = {name: set(swept.rows.joined()[0].tolist()) for name, swept in watch._swept.items()}
@@ -238,9 +239,9 @@ def test_a_kept_row_is_evidence_flagged_or_beside_a_gap(batches):
             assert not known or any(end <= own["ts"] for end in ends), own
 
 
-def _one_lane(rows, *, discipline="disjoint", cuts=(), **columns):
+def _one_lane(rows, *, nesting="disjoint", cuts=(), **columns):
     builder = TraceBuilder(TimeBase())
-    builder.track("lane", kind="lane", role="core", discipline=discipline)
+    builder.track("lane", kind="lane", role="core", nesting=nesting)
     found = []
     for first, last in zip((0, *cuts), (*cuts, len(rows)), strict=True):
         ts, dur = zip(*rows[first:last], strict=True)
@@ -250,14 +251,14 @@ def _one_lane(rows, *, discipline="disjoint", cuts=(), **columns):
 
 
 def test_pairs_that_clash_across_batches_need_no_second_look():
-    for discipline, rows in (
+    for nesting, rows in (
         ("disjoint", [(0, 10), (10, 25), (30, 1), (36, 4), (40, 5)]),
         ("nested", [(0, 100), (1, 40), (2, 5), (30, 30), (41, 2), (99, 2)]),
     ):
-        expected = check.run(Trace.concat(_one_lane(rows, discipline=discipline)))
+        expected = check.run(Trace.concat(_one_lane(rows, nesting=nesting)))
         assert expected
         for cut_at in range(1, len(rows)):
-            found, looked = watched(_one_lane(rows, discipline=discipline, cuts=(cut_at,)))
+            found, looked = watched(_one_lane(rows, nesting=nesting, cuts=(cut_at,)))
             same(found, expected)
             assert not looked
 
@@ -281,7 +282,7 @@ def test_what_cannot_be_told_in_passing_is_looked_at_again():
         (recorded, "LS104", 1),
         (too_long, "LS102", 1),
     ):
-        watch = check.Watch()
+        watch = check.StreamingChecker()
         for batch in batches:
             watch.add(batch)
         found = watch.findings(lambda batches=batches: batches)
@@ -296,7 +297,7 @@ def test_many_open_slices_are_looked_at_again():
     stair = [(n, 1000) for n in range(200)]  # each crosses all before it
     tower = [(n, 20_000 - 2 * n) for n in range(5000)] + [(5000, 20_000)]
     for rows in (stair, tower):
-        batches = _one_lane(rows, discipline="nested", cuts=(150,))
+        batches = _one_lane(rows, nesting="nested", cuts=(150,))
         found, looked = watched(batches)
         same(found, check.run(Trace.concat(batches)))
         assert found[0].count == len(rows)

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from analysis import oracles
 from effort import TRACES
 from lanescope import testing
-from lanescope.analysis.intervals import Intervals, crossing, highest_before, order, outside, sharing, union
-from lanescope.analysis.lanes import lanes
-from lanescope.analysis.tree import Tree
+from lanescope.analysis.lane_time import lanes
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.intervals import (
+    Intervals,
+    complement,
+    highest_before,
+    order,
+    overlapping,
+    partially_overlapping,
+    union,
+)
 from lanescope.trace import Column, Table, TimeBase, TraceBuilder
 
 
@@ -67,7 +75,7 @@ def test_a_gap_is_unknown_even_within_a_slice():
 def test_what_follows_an_open_slice_is_never_idle():
     builder = TraceBuilder(TimeBase())
     lane = _lane(builder)
-    builder.append("slices", track_id=lane, ts=0, dur=None, last_seen_ts=10, name="x")
+    builder.append("slices", track_id=lane, ts=0, dur=None, last_known_ts=10, name="x")
     builder.append("slices", track_id=lane, ts=40, dur=10, name="x")
     builder.append("coverage", track_id=lane, ts=0, dur=60)
     assert _split(builder) == [(20, 10, 30)]
@@ -147,15 +155,15 @@ def test_sharing_and_crossing_equal_trying_every_pair(intervals):
                     shares.add(i)
                 if a < c < b < d or c < a < d < b:
                     crosses.add(i)
-    assert set(np.flatnonzero(sharing(intervals)).tolist()) == shares
-    assert set(np.flatnonzero(crossing(intervals)).tolist()) == crosses
+    assert set(np.flatnonzero(overlapping(intervals)).tolist()) == shares
+    assert set(np.flatnonzero(partially_overlapping(intervals)).tolist()) == crosses
 
 
 @given(some_intervals())
 def test_outside_is_the_rest(intervals):
     intervals = Intervals(intervals.group, np.clip(intervals.begin, 0, 30), np.clip(intervals.end, 0, 30))
     inside = union(intervals)
-    rest = outside(inside, 5, 0, 30)
+    rest = complement(inside, 5, 0, 30)
     both = sorted(row for row in _rows(inside) + _rows(rest) if row[1] < row[2])
     for group in range(5):
         edges = [row[1:] for row in both if row[0] == group]

@@ -13,9 +13,10 @@ from analysis import oracles
 from analysis.sweep import NAMES, WAITS, Sweep, runs
 from effort import TRACES
 from lanescope import testing
-from lanescope.analysis import activity, idle, lanes, occupancy, overlap, percentiles
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.units import roles, units
+from lanescope.analysis import idle, occupancy, overlap, region_stats, work_classes
+from lanescope.analysis import lane_time as lanes
+from lanescope.analysis.instances import roles, units
+from lanescope.analysis.lane_time import LaneTime
 from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 
@@ -39,7 +40,7 @@ def pipelines(draw):
                     kind="lane",
                     role="group",
                     parent=parent,
-                    discipline=draw(st.sampled_from(["nested", "nested", "nested", "free"])),
+                    nesting=draw(st.sampled_from(["nested", "nested", "nested", "free"])),
                 )
             )
     for _ in range(draw(st.integers(0, 10))):
@@ -51,7 +52,7 @@ def pipelines(draw):
             ts=begin,
             dur=0 if length is None else length,
             dur_valid=np.array([length is not None]),
-            last_seen_ts=begin + draw(st.integers(0, 5)),
+            last_known_ts=begin + draw(st.integers(0, 5)),
             name=draw(st.sampled_from(NAMES)),
         )
     for _ in range(draw(st.integers(0, 2))):
@@ -60,9 +61,9 @@ def pipelines(draw):
         builder.append(
             "flows",
             kind="signal",
-            src_track=draw(st.sampled_from(found)),
+            src_track_id=draw(st.sampled_from(found)),
             src_ts=draw(TIMES),
-            dst_track=draw(st.sampled_from(found)),
+            dst_track_id=draw(st.sampled_from(found)),
             dst_ts=draw(TIMES),
         )
     return builder.finish()
@@ -91,7 +92,7 @@ def test_overlap_is_what_a_sweep_finds(trace):
     rows = list(overlap.overlap(trace).rows())
     assert filled({(row["region"], row["other"]): row["overlap_ns"] for row in rows}) == summed
     assert all(row["region_ns"] == summed[row["region"], row["region"]] for row in rows)
-    hidden = list(overlap.hidden(trace).rows())
+    hidden = list(overlap.exposure(trace).rows())
     columns = ("total_ns", "hidden_ns", "unknown_ns")
     assert {(row["kind"], row["region"]): [row[name] for name in columns] for row in hidden} == sweep.hidden()
     assert all(row["total_ns"] == row["hidden_ns"] + row["exposed_ns"] + row["unknown_ns"] for row in hidden)
@@ -116,7 +117,7 @@ def test_occupancy_is_what_a_sweep_finds(trace):
 def test_the_time_of_units_adds_up(trace):
     sweep = Sweep(trace)
     tracks = units(LaneTime(trace), "parent").of
-    rows = list(occupancy.by_unit(trace).rows())
+    rows = list(occupancy.utilization(trace).rows())
     first, last = oracles.window(trace)
     for row in rows:
         mine = [lane for lane in sweep.lanes if tracks[lane] == row["id"]]
@@ -145,12 +146,12 @@ def test_the_time_of_units_adds_up(trace):
 def test_regions_spread_as_counted(trace):
     sweep = Sweep(trace)
     own = sweep.own()
-    rows = {row["region"]: row for row in percentiles.regions(trace).rows()}
+    rows = {row["region"]: row for row in region_stats.regions(trace).rows()}
     assert set(rows) == {row["name"] for row in sweep.slices}
     for name, row in rows.items():
         lengths = sorted(s["dur"] for s in sweep.slices if s["name"] == name and s["dur"] is not None)
         assert (row["count"], row["total_ns"]) == (len(lengths), sum(lengths))
-        for part in percentiles.PERCENTILES:
+        for part in region_stats.PERCENTILES:
             at_most = [length for length in lengths if sum(x <= length for x in lengths) * 100 >= part * len(lengths)]
             assert row[f"p{part}_ns"] == min(at_most, default=None)
         mine = {unit: time for (other, unit), time in own.items() if other == name}
@@ -172,7 +173,7 @@ def test_regions_spread_as_counted(trace):
 def in_a_free_lane(*slices):
     """A lane where anything goes, with slices (name, ts, dur), beside one that runs all the time."""
     builder = TraceBuilder(TimeBase())
-    lanes = [builder.track(name, kind="lane", role="group", discipline="free") for name in ("a", "b")]
+    lanes = [builder.track(name, kind="lane", role="group", nesting="free") for name in ("a", "b")]
     for name, ts, dur in slices:
         builder.append("slices", track_id=lanes[0], ts=ts, dur=dur, name=name)
     builder.append("slices", track_id=lanes[1], ts=0, dur=30, name="tile")
@@ -253,12 +254,12 @@ def test_stretches_are_charged_to_those_they_wait_for(trace):
         else:
             assert row["blocked_ns"] + row["latency_ns"] == row["dur_ns"]
             assert min(row["blocked_ns"], row["latency_ns"]) >= 0
-        inside = [f for f in flows if f["dst_track"] == row["track_id"] and begin < f["dst_ts"] <= end]
+        inside = [f for f in flows if f["dst_track_id"] == row["track_id"] and begin < f["dst_ts"] <= end]
         others = [r for r in rows if r["track_id"] == row["track_id"] and r is not row]
         if any(r["ts"] < end and begin < r["ts"] + r["dur_ns"] for r in others):
             continue  # waits that cross: which of them a flow ends in has no one answer
         if not any(r["ts"] + r["dur_ns"] == begin for r in others):
-            inside += [f for f in flows if f["dst_track"] == row["track_id"] and f["dst_ts"] == begin]
+            inside += [f for f in flows if f["dst_track_id"] == row["track_id"] and f["dst_ts"] == begin]
         if inside:
             latest = max(f["src_ts"] for f in inside)
             assert row["quality"] == "exact"
@@ -320,9 +321,9 @@ def test_causes_are_the_sums_of_stretches(trace):
 @given(testing.traces(**TRACES))
 def test_any_trace_can_be_asked(trace):
     for table in (
-        overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.hidden(trace), occupancy.occupancy(trace),
-        occupancy.occupancy(trace, "parent"), occupancy.by_unit(trace), idle.idle(trace), idle.causes(trace),
-        percentiles.regions(trace),
+        overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.exposure(trace), occupancy.occupancy(trace),
+        occupancy.occupancy(trace, "parent"), occupancy.utilization(trace), idle.idle(trace), idle.causes(trace),
+        region_stats.regions(trace),
     ):  # fmt: skip
         assert sum(1 for _ in table.rows()) == len(table)
 
@@ -333,7 +334,9 @@ def test_a_flow_that_names_the_waiting_slice_belongs_to_it():
     builder.append("slices", track_id=[a, b, b, b], ts=[0, 0, 10, 40], dur=[25, 10, 30, 5],
                    name=["load", "mma", "wait", "mma"])  # fmt: skip
     # Sent at 25, it arrives in the table at the begin of the wait: what it names counts.
-    builder.append("flows", kind="signal", src_track=a, src_ts=25, dst_track=b, dst_ts=10, src_slice=0, dst_slice=2)
+    builder.append(
+        "flows", kind="signal", src_track_id=a, src_ts=25, dst_track_id=b, dst_ts=10, src_slice_id=0, dst_slice_id=2
+    )
     (wait,) = [row for row in idle.idle(builder.finish()).rows() if row["kind"] == "wait"]
     assert (wait["producer"], wait["producer_slice"], wait["blocked_ns"], wait["latency_ns"]) == ("load", 0, 15, 15)
     assert wait["quality"] == "exact"
@@ -358,9 +361,9 @@ def test_a_region_around_others_does_not_compute():
     builder.append("slices", track_id=[loads, issuer, issuer], ts=[0, 0, 60], dur=[100, 100, 30],
                    name=["load", "tile", "mma"])  # fmt: skip
     trace = builder.finish()
-    (row, _) = overlap.hidden(trace).rows()
+    (row, _) = overlap.exposure(trace).rows()
     assert (row["kind"], row["hidden_ns"], row["exposed_ns"]) == ("load", 30, 70)
-    (row, _) = overlap.hidden(trace, given={"compute": "t*"}).rows()
+    (row, _) = overlap.exposure(trace, given={"compute": "t*"}).rows()
     assert (row["hidden_ns"], row["exposed_ns"]) == (100, 0)
 
 
@@ -370,13 +373,13 @@ def test_a_region_around_others_does_not_compute():
      ("epilogue store", "store"), ("mbarrier", "compute"), ("Barrier0", "wait"), ("", "compute")],
 )  # fmt: skip
 def test_kinds_by_words(name, expected):
-    assert activity.classify(name) == expected
+    assert work_classes.classify(name) == expected
 
 
 def test_given_kinds_come_first_and_must_exist():
-    assert activity.classify("mbarrier", {"wait": "mbar*, *poll"}) == "wait"
+    assert work_classes.classify("mbarrier", {"wait": "mbar*, *poll"}) == "wait"
     with pytest.raises(UsageError, match="no kind of work"):
-        activity.check({"waits": "x"})
+        work_classes.check({"waits": "x"})
 
 
 def test_units_are_told_by_tracks_or_by_the_detail_table():

@@ -86,7 +86,7 @@ def test_percentiles_of_many():
 
 def test_lengths_that_fill_63_bits_are_ranked_and_summed_exactly():
     builder = TraceBuilder(TimeBase())
-    lane = builder.track("lane", kind="lane", role="core", discipline="free")
+    lane = builder.track("lane", kind="lane", role="core", nesting="free")
     lengths = [(1 << 61) + 1, 3, (1 << 61) - 1]
     builder.append("slices", track_id=lane, ts=[0, 0, 0], dur=lengths, name=["x", "y", "x"])
     rows = list(summary(builder.finish()).rows())
@@ -99,7 +99,7 @@ def test_lengths_that_fill_63_bits_are_ranked_and_summed_exactly():
 def test_open_slices_count_on_their_own():
     builder = TraceBuilder(TimeBase(time_unit="cycles"))
     lane = builder.track("lane", kind="lane", role="core")
-    builder.append("slices", track_id=lane, ts=0, dur=None, last_seen_ts=5, name="hang")
+    builder.append("slices", track_id=lane, ts=0, dur=None, last_known_ts=5, name="hang")
     table = summary(builder.finish())
     (row,) = table.rows()
     assert (row["count"], row["open"], row["total"], row["median"], row["share"]) == (0, 1, 0, None, 1.0)

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.sweep import NAMES, Sweep
-from lanescope import devices, session
-from lanescope.analysis import idle, lanes, occupancy, overlap, percentiles
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.units import ALL, LANE, PARENT, roles, units
+from lanescope import devices
+from lanescope.analysis import idle, lane_time, occupancy, overlap, region_stats
+from lanescope.analysis.instances import ALL, LANE, PARENT, roles, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.pipeline import session
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
 TIMES = st.integers(0, 25)
@@ -41,7 +42,7 @@ def crowds(draw):
             kind="lane",
             role=draw(st.sampled_from(["core", "queue", "group"])),
             parent=draw(st.sampled_from(parents)),
-            discipline=draw(st.sampled_from(["nested", "free"])),
+            nesting=draw(st.sampled_from(["nested", "free"])),
         )
         found.append(lane)
         core = draw(st.one_of(st.none(), st.integers(0, 2)))
@@ -56,7 +57,7 @@ def crowds(draw):
             ts=begin,
             dur=0 if length is None else length,
             dur_valid=np.array([length is not None]),
-            last_seen_ts=begin + draw(st.integers(0, 5)),
+            last_known_ts=begin + draw(st.integers(0, 5)),
             name=draw(st.sampled_from(NAMES)),
         )
     anywhere = [*found, *(parent for parent in parents if parent is not None)]
@@ -78,7 +79,7 @@ def judged(trace, role):
     of = units(LaneTime(trace), role).of.tolist()
     sweep = Sweep(trace, {n: None if unit < 0 else unit for n, unit in enumerate(of)}, whole=True)
     expected = sweep.units()
-    rows = list(occupancy.by_unit(trace, role).rows())
+    rows = list(occupancy.utilization(trace, role).rows())
     assert {row["id"]: {name: row[name] for name in expected[row["id"]]} for row in rows} == expected
     unit = trace.time.time_unit
     for row in rows:
@@ -90,16 +91,16 @@ def durations(trace, role):
     """Yield every duration that the analyses of regions print for a role: table, column, values."""
     time = LaneTime(trace)
     for table in (
-        occupancy.by_unit(trace, role, time=time),
+        occupancy.utilization(trace, role, time=time),
         occupancy.residence(trace, role, time=time),
         occupancy.occupancy(trace, role, time=time),
-        occupancy.levels(trace, occupancy.occupancy(trace, role, time=time), time),
+        occupancy.occupancy_stats(trace, occupancy.occupancy(trace, role, time=time), time),
         overlap.overlap(trace, role, each=True, time=time),
-        overlap.hidden(trace, role, time=time),
+        overlap.exposure(trace, role, time=time),
         idle.idle(trace, role, time=time),
         idle.causes(trace, role, time=time),
-        percentiles.regions(trace, role, time=time),
-        lanes.lanes(trace, time),
+        region_stats.regions(trace, role, time=time),
+        lane_time.lanes(trace, time),
     ):
         for column in table.spec.columns:
             if column.unit == trace.time.time_unit and not column.name.endswith("ts"):
@@ -125,7 +126,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("seed", [3, 7])
-@pytest.mark.parametrize("family", devices.in_tree(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", devices.builtin(), ids=lambda family: family.name)
 def test_units_of_every_role_of_a_family_are_what_a_sweep_finds(tmp_path, family, seed):
     options = {option.name: option.default for option in family.sim_options} | SMALL[family.name]
     files = family.simulate(options, seed).files
@@ -143,7 +144,7 @@ def test_lanes_of_one_group_are_there_each_for_itself():
     group = builder.track("queues", kind="group", role="device")
     early, late = (builder.track(name, kind="lane", role="queue", parent=group) for name in ("early", "late"))
     builder.append("slices", track_id=[early, late], ts=[0, 60], dur=[20, 40], name="mma")
-    rows = list(occupancy.by_unit(builder.finish(), "queue").rows())
+    rows = list(occupancy.utilization(builder.finish(), "queue").rows())
     columns = ("unit", "groups", "first_ts", "last_ts", "resident_ns", "work_ns", "stalled_ns", "empty_ns", "tail_ns")
     assert [tuple(row[name] for name in columns) for row in rows] == [
         ("early", 1, 0, 20, 20, 20, 0, 80, 80),
@@ -162,4 +163,4 @@ def test_a_lane_without_a_number_beside_several_cores_is_none_of_them():
     of = units(LaneTime(trace), "core").of
     # One group tells where its other lane is; in the other one nothing does.
     assert of[[one, two, barrier, three, loads]].tolist() == [0, 1, -1, 2, 2]
-    assert [row["lanes"] for row in occupancy.by_unit(trace, "core").rows()] == [1, 1, 2]
+    assert [row["lanes"] for row in occupancy.utilization(trace, "core").rows()] == [1, 1, 2]

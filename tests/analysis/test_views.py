@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from lanescope import devices, session
-from lanescope.analysis import idle, views
-from lanescope.exchange import sql
+from lanescope import devices
+from lanescope.analysis import derived, idle
+from lanescope.io import duckdb_sql
+from lanescope.pipeline import session
 from lanescope.trace import LazyTable, Table, TimeBase, TraceBuilder
 
 
@@ -21,7 +22,7 @@ def small(unit="ns"):
 def test_every_table_has_the_columns_it_declares():
     for unit in ("ns", "cycles"):
         found = session.views(small(unit))
-        assert set(views.GENERIC) == set(found)
+        assert set(derived.GENERIC) == set(found)
         for name, lazy in found.items():
             assert lazy.table.spec == lazy.spec
             assert lazy.spec.name == name
@@ -32,12 +33,12 @@ def test_every_table_has_the_columns_it_declares():
                     assert column.name.endswith((f"_{unit}", "ts"))
 
 
-@pytest.mark.parametrize("family", devices.in_tree(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", devices.builtin(), ids=lambda family: family.name)
 def test_families_declare_tables_that_analyses_can_make(family):
-    shared = views.Shared(small())
+    shared = derived.AnalysisCache(small())
     for view in family.views:
         assert view.name.startswith(family.name + "_")
-        lazy = views.named(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
+        lazy = derived.as_table(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
         assert lazy.table.spec is lazy.spec
         assert not set(lazy.spec.names) & {old for old, new in view.columns.items() if new != old} - set(
             view.columns.values()
@@ -45,9 +46,9 @@ def test_families_declare_tables_that_analyses_can_make(family):
 
 
 def test_a_unit_that_the_trace_does_not_know_gives_an_empty_table():
-    lazy = views.named(views.Shared(small()), "units", "x", ("sm", "rank"))
+    lazy = derived.as_table(derived.AnalysisCache(small()), "units", "x", ("sm", "rank"))
     assert len(lazy.table) == 0
-    assert len(views.named(views.Shared(small()), "units", "x", ("sm", "block")).table) == 1
+    assert len(derived.as_table(derived.AnalysisCache(small()), "units", "x", ("sm", "block")).table) == 1
 
 
 def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
@@ -64,7 +65,7 @@ def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
     lazies = [
         LazyTable(lazy.spec, counted(name, lambda lazy=lazy: lazy.table)) for name, lazy in session.views(trace).items()
     ]
-    with sql.connect(trace, lazies) as connection:
+    with duckdb_sql.connect(trace, lazies) as connection:
         assert connection.execute("select count(*) from slices").fetchall() == [(3,)]
         tables = {row[0] for row in connection.execute("show tables").fetchall()}
         assert tables >= {"slices", "overlap", "idle"}
@@ -79,7 +80,7 @@ def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
 def test_a_table_of_the_trace_hides_one_made_on_request():
     trace = small()
     lazy = LazyTable(trace.slices.spec, lambda: Table.empty(trace.slices.spec))
-    with sql.connect(trace, [lazy]) as connection:
+    with duckdb_sql.connect(trace, [lazy]) as connection:
         assert connection.execute("select count(*) from slices").fetchall() == [(3,)]
 
 

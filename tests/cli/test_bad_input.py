@@ -61,7 +61,7 @@ def test_what_is_no_capture_is_refused(call, tmp_path, name, verb):
 @pytest.mark.parametrize("name", BAD)
 def test_the_family_that_the_user_names_copes_too(call, tmp_path, name):
     (tmp_path / "bad").write_bytes(BAD[name])
-    for family in devices.IN_TREE:
+    for family in devices.BUILTIN:
         done = call("info", "bad", "--family", family)
         assert done.status in (0, 3), (family, done.err)
         assert "Traceback" not in done.err
@@ -108,7 +108,7 @@ def small_capture(name, folder):
     family = devices.family(name)
     small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "ops": 12, "changes": 20}
     given = {option.name: small[option.name] for option in family.sim_options if option.name in small}
-    files = family.simulate(devices.settle(family.sim_options, given, what="test"), 1).files
+    files = family.simulate(devices.resolve_options(family.sim_options, given, what="test"), 1).files
     for other, data in files.items():
         (folder / other).write_bytes(data)
     main = next(iter(files))
@@ -124,7 +124,7 @@ def opened(path):
         return None
 
 
-@pytest.mark.parametrize("family", [*devices.IN_TREE, "blinker"])
+@pytest.mark.parametrize("family", [*devices.BUILTIN, "blinker"])
 def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family):
     """Every cut of a small capture is refused, or decoded with every byte accounted for."""
     path, content = small_capture(family, tmp_path)
@@ -139,7 +139,7 @@ def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family
     assert "a bug" not in done.err
 
 
-@pytest.mark.parametrize("family", [*devices.IN_TREE, "blinker"])
+@pytest.mark.parametrize("family", [*devices.BUILTIN, "blinker"])
 def test_a_capture_with_wrong_bytes_is_refused_or_decoded(call, tmp_path, family):
     path, content = small_capture(family, tmp_path)
     dice = random.Random(7)

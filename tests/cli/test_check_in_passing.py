@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lanescope import session
-from lanescope.devices.aie import decode
-from lanescope.exchange import perfetto
+from lanescope.devices.aie import decoder
+from lanescope.io import perfetto
+from lanescope.pipeline import session
 
 CAPTURE = (
     "--tiles",
@@ -32,8 +32,8 @@ CAPTURE = (
 def capture(call, monkeypatch):
     """Make a capture that lost packets, and have it decoded in many batches."""
     assert call("sim", "aie", *CAPTURE, "-o", "run.bin").status == 0
-    monkeypatch.setattr(decode, "BATCH_ROWS", 300)
-    monkeypatch.setattr(decode.AieDecoder.__init__, "__kwdefaults__", {"block_bytes": 1 << 10})
+    monkeypatch.setattr(decoder, "BATCH_ROWS", 300)
+    monkeypatch.setattr(decoder.AieDecoder.__init__, "__kwdefaults__", {"block_bytes": 1 << 10})
     assert sum(len(batch.slices) > 0 for batch in session.batches("run.bin")) > 5
     return "run.bin"
 
@@ -61,8 +61,8 @@ def reading(monkeypatch):
 def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
     table = call("check", capture)
     lines = [line.split("\t") for line in table.out.splitlines()]
-    assert lines[0] == ["severity", "code", "place", "ts", "count", "share_affected", "title", "detail"]
-    shares = ["" if finding["share_affected"] is None else finding["share_affected"] for finding in expected]
+    assert lines[0] == ["severity", "code", "place", "ts", "count", "affected_fraction", "title", "detail"]
+    shares = ["" if finding["affected_fraction"] is None else finding["affected_fraction"] for finding in expected]
     assert [line[:2] + line[4:5] + line[6:] for line in lines[1:]] == [
         [finding["severity"], finding["code"], str(finding["count"]), finding["title"], finding["detail"]]
         for finding in expected
@@ -92,7 +92,7 @@ def test_convert_draws_what_is_in_the_whole(call, capture, expected, reading, na
     assert call("convert", name, "-o", "run.pftrace").status == 0
     (table,) = drawn
     assert [
-        (row["code"], row["severity"], row["detail"], row["count"], row["ts"], row["track"], row["share_affected"])
+        (row["code"], row["severity"], row["detail"], row["count"], row["ts"], row["track"], row["affected_fraction"])
         for row in table.rows()
     ] == [
         (
@@ -102,7 +102,7 @@ def test_convert_draws_what_is_in_the_whole(call, capture, expected, reading, na
             finding["count"],
             finding["place"]["ts"],
             finding["place"]["track"],
-            finding["share_affected"],
+            finding["affected_fraction"],
         )
         for finding in expected
     ]

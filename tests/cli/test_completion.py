@@ -36,7 +36,7 @@ def complete(call, tmp_path):
 def test_verbs(complete):
     assert complete("") >= set(cli.VERBS)
     assert complete("co") == {"convert", "completion"}
-    of_families = {verb for family in devices.in_tree() for verb in family.verbs}
+    of_families = {verb for family in devices.builtin() for verb in family.verbs}
     assert of_families <= complete("")
 
 

@@ -7,13 +7,13 @@ import signal
 import pytest
 
 from lanescope import devices
-from lanescope.exchange import parquet
+from lanescope.io import parquet
 
 #: Runs a command line whose first write says so and goes on for ever; what is written later is written.
 STOPPED = """
 import sys, time
 from lanescope import cli
-from lanescope.exchange import output, parquet
+from lanescope.io import atomic_file, parquet
 
 stopped = []
 
@@ -24,7 +24,7 @@ def stop():
         while True:
             time.sleep(0.01)
 
-def write(self, data, written=output._Raw.write):
+def write(self, data, written=atomic_file._Raw.write):
     stop()
     return written(self, data)
 
@@ -32,17 +32,17 @@ def write_table(*arguments, written=parquet._write_table):
     written(*arguments)
     stop()
 
-output._Raw.write = write
+atomic_file._Raw.write = write
 parquet._write_table = write_table
 sys.exit(cli.main(sys.argv[1:]))
 """
 #: The same, and the first removal of an unfinished output hangs.
 HANGING = STOPPED.replace(
-    "output._Raw.write = write",
+    "atomic_file._Raw.write = write",
     """
 removed = []
 
-def remove(path, removing=output._remove):
+def remove(path, removing=atomic_file._remove):
     if not removed:
         removed.append(True)
         print("removing", flush=True)
@@ -50,8 +50,8 @@ def remove(path, removing=output._remove):
             time.sleep(0.01)
     removing(path)
 
-output._remove = remove
-output._Raw.write = write
+atomic_file._remove = remove
+atomic_file._Raw.write = write
 """,
 )
 #: What writes, and what is there before with --force.
@@ -72,7 +72,7 @@ CONFIG = '{"device": "aie2", "tiles": [{"col": 0, "row": 2, "type": "core", "eve
 def writers_input(run_file):
     """Write what the writers read beside ``run.blink``."""
     family = devices.family("ascend")
-    options = devices.settle(family.sim_options, {"tasks": 4, "deps": False, "names": False}, what="test")
+    options = devices.resolve_options(family.sim_options, {"tasks": 4, "deps": False, "names": False}, what="test")
     simulated = family.simulate(options, 1).files
     run_file.with_name("tasks.json").write_bytes(next(iter(simulated.values())))
     run_file.with_name("config.json").write_text(CONFIG)

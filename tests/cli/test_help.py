@@ -34,7 +34,7 @@ def test_the_examples_run(call, verb, tmp_path):
 
 def test_help_shows_the_options_of_all_families(call):
     done = call("info", "--help")
-    families = (*devices.in_tree(), *devices.strangers())
+    families = (*devices.builtin(), *devices.plugin_families())
     assert any(family.name == "blinker" for family in families)
     for family in families:
         for option in family.options:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import lanescope
-from lanescope import devices, session
+from lanescope import devices
+from lanescope.pipeline import session
 from lanescope.trace import Table
 
 PACKAGE = str(Path(lanescope.__file__).parent)
@@ -36,7 +37,7 @@ def culprits(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("name", devices.IN_TREE)
+@pytest.mark.parametrize("name", devices.BUILTIN)
 def test_no_command_reads_a_column_as_users_do(call, tmp_path, culprits, name):
     out, *options = SIMULATED[name]
     assert call("sim", name, "--seed", 1, *options, "-o", out).status == 0

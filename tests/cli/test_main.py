@@ -11,7 +11,7 @@ import pytest
 
 from lanescope import cli, devices
 from lanescope.errors import InternalError
-from lanescope.view.text import escape
+from lanescope.view.formatting import escape
 
 HEAVY = ("numpy", "duckdb", "rich", "msgspec", "isal", "importlib.metadata", "lanescope.trace", "lanescope.devices")
 
@@ -197,7 +197,7 @@ def test_any_terminal_can_be_written_to(shell, run_file):
 
 
 def test_families_bring_verbs_of_their_own(call, monkeypatch, plugins):
-    (blinker,) = [family for family in devices.strangers() if family.name == "blinker"]
+    (blinker,) = [family for family in devices.plugin_families() if family.name == "blinker"]
     monkeypatch.setattr(type(blinker), "verbs", {"lamps": "lanescope.cli.doctor"})
     assert "family blinker" in call("lamps").out
 

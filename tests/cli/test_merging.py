@@ -2,7 +2,7 @@
 
 import pytest
 
-from lanescope.exchange import parquet
+from lanescope.io import parquet
 from lanescope.trace import Flag
 
 
@@ -39,10 +39,10 @@ def test_the_option_that_is_named_places_launches_for_certain(call, tmp_path):
     assumed, certain = (parquet.read(tmp_path / f"{name}.parquet") for name in ("assumed", "certain"))
     apart = assumed.slices["ts"] - certain.slices["ts"]
     assert set(apart[apart != apart[0]] - apart[0]) <= {1 << 32, -(1 << 32)}
-    ambiguous = assumed.slices["flags"] & Flag.EPOCH_AMBIGUOUS != 0
+    ambiguous = assumed.slices["flags"] & Flag.WRAP_AMBIGUOUS != 0
     assert ambiguous.any()
     assert not ambiguous.all()
-    assert not (certain.slices["flags"] & Flag.EPOCH_AMBIGUOUS).any()
+    assert not (certain.slices["flags"] & Flag.WRAP_AMBIGUOUS).any()
 
 
 def test_a_refused_merge_names_the_options_that_would_help(call, tmp_path):

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import lanescope
-from lanescope.exchange import parquet
+from lanescope.io import parquet
 from lanescope.trace import TimeBase, TraceBuilder
 
 # --- info ---------------------------------------------------------------------------------------------------------
@@ -21,7 +21,7 @@ recognised: begins with BLNK, version 1 (score 95)
 28.8 s from 0 to 28803898000 ns since 0 ns, epoch: first_event
 1 group, 4 lanes; 26 slices, 36 gaps
 
-input_id	layer	scope	unit	total	decoded	filler	lost	adds_up
+input_id	layer	scope	unit	total	decoded	padding	lost	is_balanced
 0	0	input	byte	416	416	0	0	true
 
 name	severity	count	input_id	first_offset	first_ts	meaning
@@ -50,7 +50,7 @@ def test_info_as_json(call, lossy_file):
     trace = lanescope.open(lossy_file)
     assert content["rows"] == {name: len(table) for name, table in trace.tables().items()}
     assert content["inputs"][0]["sha256"] == trace.inputs["sha256"][0]
-    assert [row["adds_up"] for row in content["accounting"]] == [True]
+    assert [row["is_balanced"] for row in content["accounting"]] == [True]
     assert {row["name"]: row["count"] for row in content["stats"]} == {"blinker_lost": 10, "blinker_unpaired": 12}
     ends = trace.slices["ts"] + trace.slices["dur"]
     assert content["time"]["begin"] == 0
@@ -277,7 +277,7 @@ def unix(name, epoch_ns, folder):
     """Write a folder of a trace that counts from the Unix epoch."""
     builder = TraceBuilder(TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"))
     main = builder.input(capture=name, path=name, size=1, sha256=name, family="toy", format="v1")
-    builder.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+    builder.add_accounting(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
     lane = builder.track("core 0", kind="lane", role="core", input_id=main)
     builder.append("slices", track_id=lane, ts=[0, 10], dur=[5, 5], name=["a", "b"])
     parquet.write(builder.finish(), folder / f"{name}.parquet")

@@ -15,18 +15,18 @@ NUMBERS = {
     "aie_segments.packet_id": "id in the header of the unit's packets",
     "ascend_tasks.task_id": "the runtime's task id",
     "ascend_tasks.reg_task_id": "the core's dispatch counter",
-    "ascend_flights.task_id": "the runtime's task id",
-    "ascend_flights.reg_task_id": "the core's dispatch counter",
+    "ascend_in_flight.task_id": "the runtime's task id",
+    "ascend_in_flight.reg_task_id": "the core's dispatch counter",
     "ascend_phases.task_id": "the runtime's task id",
     "ascend_submits.task_id": "the runtime's task id",
-    "ascend_bare_tasks.task_id": "the runtime's task id",
+    "ascend_coreless_tasks.task_id": "the runtime's task id",
     "ascend_edges.pred_task_id": "the runtime's task id",
     "ascend_edges.succ_task_id": "the runtime's task id",
     "cuda_lanes.grid_id": "the driver's number of the launch",
     "cuda_buffers.launch_id": "the host's number of the launch",
     "cuda_regions.event_id": "event number of the record",
-    "cuda_marks.event_id": "event number of the record",
-    "cuda_links.event_id": "event number of the record",
+    "cuda_instants.event_id": "event number of the record",
+    "cuda_flows.event_id": "event number of the record",
     "levelzero_operations.op_id": "the recorder's number of the operation",
 }
 
@@ -39,7 +39,7 @@ def is_reference_by_name(name):
     return name.endswith(("_id", "_track", "_slice", "_instant", "_flow"))
 
 
-@pytest.fixture(params=[*devices.IN_TREE, "blinker"])
+@pytest.fixture(params=[*devices.BUILTIN, "blinker"])
 def family(request, monkeypatch):
     if request.param != "blinker":
         return devices.family(request.param)
@@ -69,13 +69,13 @@ def test_references_lead_to_tables_of_the_family(family):
 
 
 def test_every_reason_is_about_a_column_that_exists():
-    tables = {table.name: table for name in devices.IN_TREE for table in devices.family(name).tables()}
+    tables = {table.name: table for name in devices.BUILTIN for table in devices.family(name).tables()}
     for where in NUMBERS:
         table, column = where.split(".")
         assert column in tables[table].names
 
 
-@pytest.mark.parametrize("name", devices.IN_TREE)
+@pytest.mark.parametrize("name", devices.BUILTIN)
 def test_raw_records_keep_the_device_time_and_refer_to_no_row(name, tmp_path):
     files = devices.family(name).simulate(simulator_defaults(name), 1).files
     for file, content in files.items():
@@ -88,4 +88,4 @@ def test_raw_records_keep_the_device_time_and_refer_to_no_row(name, tmp_path):
 
 
 def simulator_defaults(name):
-    return devices.settle(devices.family(name).sim_options, {}, what=name)
+    return devices.resolve_options(devices.family(name).sim_options, {}, what=name)

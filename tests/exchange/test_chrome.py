@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from effort import TRACES
-from lanescope.exchange import chrome
+from lanescope.io import chrome
 from lanescope.testing import strategies
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
@@ -138,12 +138,12 @@ def full(tmp_path):
         builder.append(
             "flows",
             kind="dependency",
-            src_track=lane,
+            src_track_id=lane,
             src_ts=1000,
-            dst_track=other,
+            dst_track_id=other,
             dst_ts=3000,
-            src_slice=source,
-            dst_slice=destination,
+            src_slice_id=source,
+            dst_slice_id=destination,
         )
     counter = builder.track("depth", kind="counter", role="queue")
     builder.append("counters", track_id=counter, ts=[1000, 2000], value=[1.5, -2.0])

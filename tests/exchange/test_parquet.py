@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope.errors import InputError
-from lanescope.exchange import parquet
+from lanescope.io import parquet
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
 TASKS = TableSpec(

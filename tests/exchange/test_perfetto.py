@@ -24,7 +24,7 @@ from exchange.track_events import (
 from lanescope import testing
 from lanescope._native import core
 from lanescope.errors import InternalError
-from lanescope.exchange import perfetto
+from lanescope.io import perfetto
 from lanescope.testing.strategies import DETAILS, STATS
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
@@ -194,7 +194,7 @@ def side_by_side(traces: list[Trace]) -> Trace:
             }
             builder.append(name, **table_with(table, **shifted))
         for row in trace.stats.rows():
-            builder.stat(row["name"], row["count"])
+            builder.add_stat(row["name"], row["count"])
         for name in counts:
             counts[name] = shift[name] + len(trace.tables()[name])
     return builder.finish()
@@ -249,17 +249,17 @@ class FlowCase:
     def __init__(self, slices, edges, *, with_slices=True, with_source=True, arrives=None) -> None:
         builder = TraceBuilder(TimeBase(), details=(DETAILS,))
         count = max(lane for lane, _, _ in slices) + 1
-        tracks = [lane(builder, f"lane {i}", discipline="nested") for i in range(count)]
+        tracks = [lane(builder, f"lane {i}", nesting="nested") for i in range(count)]
         for number, (where, ts, dur) in enumerate(slices):
             builder.append("slices", track_id=tracks[where], ts=ts, dur=dur, name=f"s{number}")
         for source, destination in edges:
             (src, src_ts, src_dur), (dst, dst_ts, _) = slices[source], slices[destination]
             builder.append(
                 "flows", kind="dependency",
-                src_track=tracks[src], src_ts=src_ts + (src_dur or 0),
-                dst_track=tracks[dst], dst_ts=dst_ts if arrives is None else arrives,
-                src_slice=source if with_slices and with_source else None,
-                dst_slice=destination if with_slices else None,
+                src_track_id=tracks[src], src_ts=src_ts + (src_dur or 0),
+                dst_track_id=tracks[dst], dst_ts=dst_ts if arrives is None else arrives,
+                src_slice_id=source if with_slices and with_source else None,
+                dst_slice_id=destination if with_slices else None,
             )  # fmt: skip
         self.trace = builder.finish()
 
@@ -462,9 +462,11 @@ def test_ids_of_different_captures_differ():
     def ids(sha256: str) -> set[int]:
         builder = TraceBuilder(TimeBase())
         source = builder.input(capture="run", path="run.bin", size=0, sha256=sha256, family="test", format="words")
-        builder.account(input_id=source, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
+        builder.add_accounting(input_id=source, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
         builder.append("slices", track_id=lane(builder), ts=[0, 1], dur=[5, 5], name="a")
-        builder.append("flows", kind="signal", src_track=0, src_ts=1, dst_track=0, dst_ts=1, src_slice=0, dst_slice=1)
+        builder.append(
+            "flows", kind="signal", src_track_id=0, src_ts=1, dst_track_id=0, dst_ts=1, src_slice_id=0, dst_slice_id=1
+        )
         found = packets(written(builder.finish())[0])
         uuids = {packet.track_descriptor.uuid for packet in found if packet.HasField("track_descriptor")}
         assert len(uuids) == 2
@@ -489,7 +491,7 @@ def chain(builder: TraceBuilder, levels: int) -> int:
 def test_the_limits_of_perfetto_are_kept(trace_processor, tmp_path):
     """Depth of tracks, of slices, of instants of one moment; values of counters; times up to the last."""
     builder = TraceBuilder(TimeBase())
-    deep = lane(builder, "deep", discipline="nested")
+    deep = lane(builder, "deep", nesting="nested")
     steps = np.arange(1000)
     builder.append("slices", track_id=deep, ts=steps, dur=4000 - 2 * steps, name="call")
     builder.append("instants", track_id=deep, ts=np.full(700, 1000), name="at once")
@@ -499,7 +501,7 @@ def test_the_limits_of_perfetto_are_kept(trace_processor, tmp_path):
     counter = builder.track("values", kind="counter", role="core")
     values = [0.0, -0.0, 1.0, -1.0, 2.0**53, -(2.0**53), 1e300, 0.1, -1.5]
     builder.append("counters", track_id=counter, ts=np.arange(9), value=np.array(values))
-    builder.stat("truncated", 41)
+    builder.add_stat("truncated", 41)
     trace = builder.finish()
     path = tmp_path / "limits.pftrace"
     report = perfetto.write(trace, path)
@@ -523,9 +525,9 @@ def test_values_that_are_no_numbers_are_written_as_they_are(value):
 def test_loss_is_said_once_and_only_if_there_is_any():
     for lost in (0, 3):
         builder = two_slices()
-        builder.stat("truncated", lost)
-        builder.stat("truncated", lost, track_id=1)
-        builder.stat("unconfirmed_row", 5)
+        builder.add_stat("truncated", lost)
+        builder.add_stat("truncated", lost, track_id=1)
+        builder.add_stat("unverified_encoding", 5)
         data, report = written(builder.finish())
         assert report.lost == by_bindings(data).lost == 2 * lost
         assert sum(packet.HasField("trace_stats") for packet in packets(data)) == bool(lost)
@@ -560,7 +562,7 @@ def broken(what: str) -> Trace:
     elif what == "sample on a lane":
         builder.append("counters", track_id=1, ts=0, value=1.0)
     elif what == "flow from a counter":
-        builder.append("flows", kind="signal", src_track=counter, src_ts=0, dst_track=1, dst_ts=1)
+        builder.append("flows", kind="signal", src_track_id=counter, src_ts=0, dst_track_id=1, dst_ts=1)
     elif what == "tracks too deep":
         chain(builder, perfetto.MAX_ANCESTORS + 2)
     else:

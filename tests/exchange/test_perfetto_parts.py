@@ -15,10 +15,10 @@ from effort import TRACES, some
 from exchange.track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 from lanescope import testing
 from lanescope.analysis import check
-from lanescope.devices import settle
-from lanescope.devices.aie import decode as aie
+from lanescope.devices import resolve_options
+from lanescope.devices.aie import decoder as aie
 from lanescope.devices.aie.family import FAMILY
-from lanescope.exchange import perfetto
+from lanescope.io import perfetto
 from lanescope.source import Capture
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 
@@ -34,7 +34,7 @@ def written(batches, **options) -> tuple[bytes, perfetto.WriteReport]:
 def decoded(tmp_path, monkeypatch) -> list[Trace]:
     """Two AIE recordings that lost packets, in many batches."""
     options = {"tiles": 2, "records": 6000, "overruns": 2, "bad_headers": 0.01, "zeros": 40}
-    made = FAMILY.simulate(settle(FAMILY.sim_options, options, what="the simulator"), 5)
+    made = FAMILY.simulate(resolve_options(FAMILY.sim_options, options, what="the simulator"), 5)
     path = tmp_path / "run.bin"
     path.write_bytes(next(iter(made.files.values())))
     monkeypatch.setattr(aie, "BATCH_ROWS", 300)

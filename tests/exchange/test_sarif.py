@@ -10,7 +10,7 @@ from hypothesis import given
 
 from effort import TRACES
 from lanescope.analysis import check
-from lanescope.exchange import sarif
+from lanescope.io import sarif
 from lanescope.testing import strategies
 
 
@@ -24,7 +24,7 @@ def validate(require_tool):
 @given(strategies.traces(**TRACES))
 def test_any_findings_make_a_valid_document(validate, trace):
     findings = check.run(trace)
-    document = json.loads(json.dumps(sarif.document(findings, check.RULES, "a folder/run.bin")))
+    document = json.loads(json.dumps(sarif.document(findings, check.RULES, "a folder/run.bin", version="1.2.3")))
     validate(document)
     (run,) = document["runs"]
     assert [result["ruleId"] for result in run["results"]] == [finding.code for finding in findings]

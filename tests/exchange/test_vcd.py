@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import lanescope
 from lanescope import cli, devices
 from lanescope.errors import InputError, UsageError
-from lanescope.exchange import vcd
+from lanescope.io import vcd
 from lanescope.trace import TimeBase, TraceBuilder
 
 
 def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
     builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit))
     group = builder.track("core (1, 2)", kind="group", role="tile")
-    lane = builder.track("slot 0 LOCK_STALL", kind="lane", role="slot", parent=group, discipline="free")
+    lane = builder.track("slot 0 LOCK_STALL", kind="lane", role="slot", parent=group, nesting="free")
     if slices:
         begin, dur = (np.array(column, np.int64) for column in zip(*slices, strict=True))
         builder.append("slices", track_id=lane, ts=begin, dur=dur, name=["stall"] * len(begin))
@@ -35,7 +35,7 @@ def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
 
 def written(trace, path):
     vcd.write(trace, path)
-    return vcd.Wave(path)
+    return vcd.Waveform(path)
 
 
 STALL = "core_1_2.slot_0_LOCK_STALL"
@@ -81,12 +81,12 @@ def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factor
         return
     lines[at] = f"#{time + 1}"
     path.write_text("\n".join(lines) + "\n")
-    (row,) = vcd.compare(trace, vcd.Wave(path), period=Fraction(1000))
+    (row,) = vcd.compare(trace, vcd.Waveform(path), period=Fraction(1000))
     assert row.difference is not None
     assert (row.our_time, row.their_time) == (time, time + 1)
     assert row.our_value == row.their_value
-    assert vcd.compare(trace, vcd.Wave(path), period=Fraction(1000), tolerance=1)[0].difference is None
-    assert vcd.compare(trace, vcd.Wave(path), is_order_only=True)[0].difference is None
+    assert vcd.compare(trace, vcd.Waveform(path), period=Fraction(1000), tolerance=1)[0].difference is None
+    assert vcd.compare(trace, vcd.Waveform(path), is_order_only=True)[0].difference is None
 
 
 def test_a_missing_change_is_a_difference_of_counts(tmp_path):
@@ -104,7 +104,7 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
     )
     changes = [(cycle * 800 + 77_000, value) for cycle, value in ((0, 1), (5, 0), (30, 1), (35, 0), (50, 1), (55, 0))]
     (tmp_path / "b.vcd").write_text(text + "#0\n0!\n" + "".join(f"#{time}\n{value}!\n" for time, value in changes))
-    wave, names = vcd.Wave(tmp_path / "b.vcd"), {STALL: "top.stall"}
+    wave, names = vcd.Waveform(tmp_path / "b.vcd"), {STALL: "top.stall"}
     (row,) = vcd.compare(ours, wave, names=names, period=Fraction(800))
     assert row.difference == 0
     for which in (1, 2, 3):
@@ -123,7 +123,10 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
 def test_addresses_of_program_flow_are_a_vector(tmp_path):
     capture = tmp_path / "flow.bin"
     simulated = devices.family("aie").simulate(
-        devices.settle(devices.family("aie").sim_options, {"mode": "2", "records": "50", "tiles": "1"}, what="sim"), 3
+        devices.resolve_options(
+            devices.family("aie").sim_options, {"mode": "2", "records": "50", "tiles": "1"}, what="sim"
+        ),
+        3,
     )
     capture.write_bytes(next(iter(simulated.files.values())))
     trace = lanescope.open(capture)
@@ -139,9 +142,9 @@ def test_addresses_of_program_flow_are_a_vector(tmp_path):
 def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
     (tmp_path / "a.vcd").write_text(text)
     with pytest.raises((InputError, UsageError)):
-        vcd.compare(trace_of([(1, 2)]), vcd.Wave(tmp_path / "a.vcd"), period=Fraction(1000))
+        vcd.compare(trace_of([(1, 2)]), vcd.Waveform(tmp_path / "a.vcd"), period=Fraction(1000))
     with pytest.raises(InputError, match="no file"):
-        vcd.Wave(tmp_path / "none.vcd")
+        vcd.Waveform(tmp_path / "none.vcd")
 
 
 def test_the_commands_write_and_compare(tmp_path, capsys):

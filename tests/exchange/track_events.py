@@ -1,6 +1,6 @@
 """What a Perfetto trace says, told three ways in one shape: by the model, by the official bindings, by Perfetto itself.
 
-The shape is a multiset of ``Drawn``: slices, gaps, instants and the ends of flows alike.
+The shape is a multiset of ``RecordSlices``: slices, gaps, instants and the ends of flows alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProt
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
 from lanescope.trace import Flag, Table, Trace
-from lanescope.trace.layout import depth, place
+from lanescope.trace.row_packing import depth, pack_rows
 
 
 class Drawn(NamedTuple):
@@ -48,7 +48,7 @@ def expected(trace: Trace) -> tuple[Picture, list[tuple[Drawn, Drawn]]]:
     """Return what should be drawn, and the two ends of every flow, whether it can be drawn or not."""
     paths = track_paths(trace)
     slices, gaps = list(trace.slices.rows()), list(trace.gaps.rows())
-    placement = place(trace.slices, trace.tracks, trace.gaps)
+    placement = pack_rows(trace.slices, trace.tracks, trace.gaps)
     depths = depth(placement).tolist()
     details: dict[str, dict[int, list[tuple[str, Any]]]] = {"slice_id": {}, "instant_id": {}}
     for table in trace.details.values():
@@ -69,8 +69,8 @@ def expected(trace: Trace) -> tuple[Picture, list[tuple[Drawn, Drawn]]]:
         said = [("quality", row["quality"])] if row["quality"] != "exact" else []
         if row["flags"]:
             said.append(("flags", "|".join(flag.name.lower() for flag in Flag if row["flags"] & flag)))
-        if row.get("last_seen_ts") is not None:
-            said.append(("last_seen_ts", row["last_seen_ts"]))
+        if row.get("last_known_ts") is not None:
+            said.append(("last_known_ts", row["last_known_ts"]))
         return said
 
     picture = Picture()
@@ -90,13 +90,13 @@ def expected(trace: Trace) -> tuple[Picture, list[tuple[Drawn, Drawn]]]:
     for row in trace.flows.rows():
         pair: list[Drawn] = []
         for side in ("src", "dst"):
-            end = by_slice.get(row[f"{side}_slice"])
+            end = by_slice.get(row[f"{side}_slice_id"])
             if pair and end is not None and end.ts < pair[0].ts <= row["dst_ts"]:
                 end = None  # it was running when the cause began: the arrow ends at the moment of arrival
             if end is None:
                 at = {"ts": row[f"{side}_ts"], "dur": 0}
-                end = drawn(paths[row[f"{side}_track"]], at, row["kind"], "lanescope.flow", 0, [])
-                points.add((row[f"{side}_track"], end))
+                end = drawn(paths[row[f"{side}_track_id"]], at, row["kind"], "lanescope.flow", 0, [])
+                points.add((row[f"{side}_track_id"], end))
             pair.append(end)
         ends.append((pair[0], pair[1]))
     picture.slices.update(end for _, end in points)

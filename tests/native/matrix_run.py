@@ -18,7 +18,8 @@ from unittest import mock
 import numpy as np
 
 import lanescope
-from lanescope.devices.levelzero import record, recorded
+from lanescope.devices.levelzero.formats import ctf_reader as recorded
+from lanescope.devices.levelzero.recorder import launcher
 from lanescope.source import Capture
 from native import recorder_build, softze_build
 from native.softze_build import Softze
@@ -284,8 +285,8 @@ class Bench:
         output.mkdir()
         if recorded:
             with (
-                mock.patch.object(record, "library", self._library),
-                record.environment(record.Settings(output), environment) as made,
+                mock.patch.object(launcher, "library", self._library),
+                launcher.environment(launcher.Settings(output), environment) as made,
             ):
                 status, out, err = _execute([str(self.program), *arguments], made, timeout)
         else:
@@ -304,7 +305,7 @@ class Bench:
         counts = json.loads((folder / "stats").read_text()) if (folder / "stats").exists() else {}
         return Ran(status, out, err, truth, said, journal, counts, output)
 
-    def _library(self, name: str = record.LAYER) -> Path:
+    def _library(self, name: str = launcher.LAYER) -> Path:
         return self.recorder / name
 
     def run_case(self, case: Case, folder: Path, *, recorded: bool = True, timeout: float = TIMEOUT_S) -> Ran:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import lanescope
-from lanescope import devices, session
+from lanescope import devices
 from lanescope.devices import Family, Option
 from lanescope.errors import InputError, UsageError
+from lanescope.pipeline import session
 from lanescope.source import Capture, Match
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 
@@ -47,7 +48,9 @@ class Toy(Family):
             made = self.builder.input(
                 capture="toy", path=main.path, size=main.size, sha256=main.sha256, family="toy", format="toy-1"
             )
-            self.builder.account(input_id=made, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=main.size)
+            self.builder.add_accounting(
+                input_id=made, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=main.size
+            )
             return [self.builder.finish()]
 
 
@@ -55,10 +58,10 @@ class Toy(Family):
 def families(monkeypatch):
     """Return a function that replaces all families by toys."""
 
-    def replace(*in_tree, strangers=()):
-        monkeypatch.setattr(devices, "in_tree", lambda: in_tree)
-        monkeypatch.setattr(devices, "strangers", lambda: strangers)
-        named = {family.name: family for family in (*in_tree, *strangers)}
+    def replace(*builtin, plugin_families=()):
+        monkeypatch.setattr(devices, "builtin", lambda: builtin)
+        monkeypatch.setattr(devices, "plugin_families", lambda: plugin_families)
+        named = {family.name: family for family in (*builtin, *plugin_families)}
 
         def family(name):
             if name not in named:
@@ -118,9 +121,9 @@ def test_a_score_below_50_is_a_no(families, path):
 
 
 def test_strangers_are_asked_when_nobody_else_knows(families, path):
-    families(Toy("mine", 0), strangers=(Toy("theirs"),))
+    families(Toy("mine", 0), plugin_families=(Toy("theirs"),))
     with Capture(path) as capture:
-        family, match = session.recognise(capture)
+        family, match = session.detect_family(capture)
     assert (family.name, match.score, match.format) == ("theirs", 95, "toy-1")
     assert [tuple(found) for found in lanescope.probe(path)] == [("theirs", 95, "toy-1", "begins with T")]
 
@@ -199,7 +202,7 @@ class Failing(Toy):
 
 
 def test_a_family_whose_probe_raises_hides_no_other_one(families, path):
-    families(Failing("bad"), Toy("good"), strangers=(Failing("worse"),))
+    families(Failing("bad"), Toy("good"), plugin_families=(Failing("worse"),))
     assert len(lanescope.open(path).slices) == 201
     assert [tuple(found) for found in lanescope.probe(path)] == [
         ("good", 95, "toy-1", "begins with T"),

@@ -211,8 +211,8 @@ def test_a_writer_that_takes_its_time_is_waited_for(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=write)
     thread.start()
-    wait = file_module._await_writer
-    monkeypatch.setattr(file_module, "_await_writer", lambda *given: (wait(*given), begun.set())[0])
+    wait = file_module._wait_for_writer
+    monkeypatch.setattr(file_module, "_wait_for_writer", lambda *given: (wait(*given), begun.set())[0])
     source = Source(pipe)
     thread.join()
     os.close(reader)

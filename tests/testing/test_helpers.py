@@ -30,12 +30,12 @@ def test_batches_share_what_batches_share(batches):
     assert sum(len(batch.slices) for batch in batches) == len(whole.slices)
 
 
-@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+@pytest.mark.parametrize("nesting", ["disjoint", "nested", "free"])
 @given(data=st.data())
-def test_intervals_keep_their_discipline(discipline, data):
+def test_intervals_keep_their_discipline(nesting, data):
     builder = TraceBuilder(TimeBase())
-    lane = builder.track("lane", kind="lane", role="core", discipline=discipline)
-    drawn = data.draw(testing.intervals(discipline))
+    lane = builder.track("lane", kind="lane", role="core", nesting=nesting)
+    drawn = data.draw(testing.intervals(nesting))
     assert drawn == sorted(drawn, key=lambda pair: pair[0])
     for ts, dur in drawn:
         builder.append("slices", track_id=lane, ts=ts, dur=dur, name="x")
@@ -73,14 +73,14 @@ def test_large_traces_are_sound_and_repeatable(nested):
     testing.assert_same(trace, testing.large_trace(6000, lanes=5, names=3, nested=nested))
     if nested:
         disjoint = testing.large_trace(6000, lanes=5, names=3)
-        with pytest.raises(AssertionError, match=r"tracks\.discipline"):
+        with pytest.raises(AssertionError, match=r"tracks\.nesting"):
             testing.assert_same(trace, disjoint)
 
 
 def _trace():
     builder = TraceBuilder(TimeBase())
     run = builder.input(capture="r", path="r.bin", size=16, sha256="", family="t", format="t")
-    builder.account(input_id=run, layer=0, unit="word", unit_bytes=8, total=2, decoded=1, lost=1)
+    builder.add_accounting(input_id=run, layer=0, unit="word", unit_bytes=8, total=2, decoded=1, lost=1)
     lane = builder.track("lane", kind="lane", role="core", input_id=run)
     builder.append("slices", track_id=lane, ts=[0, 5], dur=[5, 0], dur_valid=[True, False], name="x")
     return builder.finish()

@@ -32,7 +32,7 @@ def with_input(size=100, **account):
     made = builder()
     input_id = made.input(capture="run", path="run.bin", size=size, sha256="00", family="toy", format="v1")
     if account:
-        made.account(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=size, **account)
+        made.add_accounting(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=size, **account)
     return made, input_id
 
 
@@ -53,15 +53,15 @@ def test_rows_come_back_with_nulls_texts_and_defaults():
         dur_valid=[True, False],
         name=["a", "b"],
         flags=[0, 1],
-        last_seen_ts=[0, 12],
-        last_seen_ts_valid=[False, True],
+        last_known_ts=[0, 12],
+        last_known_ts_valid=[False, True],
     )
     made.append("toy_tasks", slice_id=np.array([first, first + 1]), task=[1, 2**64 - 1], is_cold=[True, False])
     trace = made.finish()
     rows = list(trace.slices.rows())
     assert [row["dur"] for row in rows] == [5, None]
     assert trace.slices.values("dur").tolist() == [5, 0], "the value under a null is 0"
-    assert [row["last_seen_ts"] for row in rows] == [None, 12]
+    assert [row["last_known_ts"] for row in rows] == [None, 12]
     assert {row["quality"] for row in rows} == {"exact"}
     assert [row["task"] for row in trace.details["toy_tasks"].rows()] == [1, 2**64 - 1]
     assert [row["wait_ns"] for row in trace.details["toy_tasks"].rows()] == [None, None]
@@ -85,16 +85,16 @@ def test_a_clock_keeps_its_exact_ratio():
     made = builder()
     made.clock(name="timer", device="npu 0", frequency=Fraction(10**9, 3), counter_bits=56)
     row = next(made.finish().clocks.rows())
-    assert Fraction(row["ticks_per_second_num"], row["ticks_per_second_den"]) == Fraction(10**9, 3)
-    assert row["tick_step"] is None
+    assert Fraction(row["frequency_num"], row["frequency_den"]) == Fraction(10**9, 3)
+    assert row["resolution_ticks"] is None
 
 
 def test_stats_add_up_and_keep_the_first_place():
     made = builder()
-    made.stat("toy_dropped", 2, first_offset=7)
-    made.stat("toy_dropped", 3, first_offset=9)
-    made.stat("toy_dropped", 0, first_offset=1)
-    made.stat("truncated")
+    made.add_stat("toy_dropped", 2, first_offset=7)
+    made.add_stat("toy_dropped", 3, first_offset=9)
+    made.add_stat("toy_dropped", 0, first_offset=1)
+    made.add_stat("truncated")
     rows = list(made.finish().stats.rows())
     assert [(r["name"], r["severity"], r["count"], r["first_offset"]) for r in rows] == [
         ("toy_dropped", "data_loss", 5, 7),
@@ -104,7 +104,7 @@ def test_stats_add_up_and_keep_the_first_place():
 
 def test_an_undeclared_stat_is_refused():
     with pytest.raises(InternalError, match="not declared"):
-        builder().stat("surprise")
+        builder().add_stat("surprise")
 
 
 @pytest.mark.parametrize("columns", [{"colour": 3}, {"ts": [1, 2], "dur": [1]}])
@@ -127,8 +127,8 @@ def test_bytes_without_an_account_are_refused():
 @pytest.mark.parametrize(
     ("account", "message"),
     [
-        ({"decoded": 90, "filler": 5, "lost": 4}, "100 bytes are not"),
-        ({"decoded": 110, "filler": 0, "lost": -10}, "100 bytes are not"),
+        ({"decoded": 90, "padding": 5, "lost": 4}, "100 bytes are not"),
+        ({"decoded": 110, "padding": 0, "lost": -10}, "100 bytes are not"),
     ],
 )
 def test_sums_that_do_not_hold_are_refused(account, message):
@@ -139,15 +139,15 @@ def test_sums_that_do_not_hold_are_refused(account, message):
 
 def test_total_must_be_the_file():
     made, input_id = with_input()
-    made.account(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=99, decoded=99)
+    made.add_accounting(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=99, decoded=99)
     with pytest.raises(InternalError, match="99 of 100 bytes"):
         made.finish()
 
 
 @pytest.mark.parametrize(("total", "holds"), [(10, True), (9, False)])
 def test_the_next_layer_divides_what_was_decoded(total, holds):
-    made, input_id = with_input(decoded=80, filler=20)
-    made.account(input_id=input_id, layer=1, unit="record", unit_bytes=8, total=total, decoded=total)
+    made, input_id = with_input(decoded=80, padding=20)
+    made.add_accounting(input_id=input_id, layer=1, unit="record", unit_bytes=8, total=total, decoded=total)
     if holds:
         assert len(made.finish().accounting) == 2
     else:
@@ -158,14 +158,16 @@ def test_the_next_layer_divides_what_was_decoded(total, holds):
 def test_a_third_layer_is_refused():
     made, input_id = with_input(decoded=100)
     for layer in (1, 2):
-        made.account(input_id=input_id, layer=layer, unit="byte", unit_bytes=1, total=100, decoded=100)
+        made.add_accounting(input_id=input_id, layer=layer, unit="byte", unit_bytes=1, total=100, decoded=100)
     with pytest.raises(InternalError, match="layers"):
         made.finish()
 
 
 def test_producer_losses_stand_outside_the_layers():
     made, input_id = with_input(decoded=100)
-    made.account(input_id=input_id, layer=0, scope="producer", unit="record", unit_bytes=32, total=7, decoded=4, lost=3)
+    made.add_accounting(
+        input_id=input_id, layer=0, scope="producer", unit="record", unit_bytes=32, total=7, decoded=4, lost=3
+    )
     assert made.finish().accounting["lost"].tolist() == [0, 3]
 
 

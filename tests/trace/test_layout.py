@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lanescope import testing
 from lanescope.errors import InternalError
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
-from lanescope.trace.layout import FOREVER, Placement, depth, place, rows_of
+from lanescope.trace.row_packing import FOREVER, TimelineShift, depth, pack_rows, rows_of
 
 NESTED_ROWS, MAX_DEPTH = 8, 480
 
@@ -20,10 +20,10 @@ NESTED_ROWS, MAX_DEPTH = 8, 480
 some = st.lists(st.tuples(st.integers(0, 12), st.none() | st.integers(0, 6)), max_size=30)
 
 
-def trace_of(*lanes, discipline="disjoint", gaps=()) -> Trace:
+def trace_of(*lanes, nesting="disjoint", gaps=()) -> Trace:
     """A trace whose lanes hold the given (begin, length), in that order; lanes take turns in the table."""
     builder = TraceBuilder(TimeBase())
-    tracks = [builder.track(f"lane {i}", kind="lane", role="core", discipline=discipline) for i in range(len(lanes))]
+    tracks = [builder.track(f"lane {i}", kind="lane", role="core", nesting=nesting) for i in range(len(lanes))]
     rows = [(i, track, *slice_) for track, lane in zip(tracks, lanes, strict=True) for i, slice_ in enumerate(lane)]
     for _, track, ts, dur in sorted(rows, key=lambda row: row[0]):
         builder.append("slices", track_id=track, ts=ts, dur=dur, name="a")
@@ -36,10 +36,10 @@ def ends(items):
     return [(begin, FOREVER if length is None else begin + length) for begin, length in items]
 
 
-def reference(items, discipline) -> list[int]:
+def reference(items, nesting) -> list[int]:
     """Return the row of each interval of one lane, the slow way."""
     spans = ends(items)
-    if discipline == "nested":
+    if nesting == "nested":
         order = sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1], i))
     else:
         order = sorted(range(len(spans)), key=lambda i: (spans[i][0], spans[i][0] != spans[i][1], i))
@@ -49,7 +49,7 @@ def reference(items, discipline) -> list[int]:
         begin, end = spans[i]
         for number, row in enumerate(rows):
             still_open = [spans[j] for j in row if spans[j][1] > begin]
-            if discipline == "nested" and number < NESTED_ROWS:
+            if nesting == "nested" and number < NESTED_ROWS:
                 fits = all(end <= other_end for _, other_end in still_open) and len(still_open) < MAX_DEPTH
             else:
                 fits = not still_open
@@ -63,22 +63,22 @@ def reference(items, discipline) -> list[int]:
     return found
 
 
-def lanes_of(placement: Placement):
+def lanes_of(placement: TimelineShift):
     for track, (start, stop) in zip(placement.row_track.tolist(), pairwise(placement.row_start.tolist()), strict=True):
         yield track, placement.order[start:stop].tolist()
 
 
-@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+@pytest.mark.parametrize("nesting", ["disjoint", "nested", "free"])
 @given(items=some)
-def test_rows_are_those_of_the_reference(discipline, items):
-    trace = trace_of(items, discipline=discipline)
-    assert place(trace.slices, trace.tracks).row.tolist() == reference(items, discipline)
+def test_rows_are_those_of_the_reference(nesting, items):
+    trace = trace_of(items, nesting=nesting)
+    assert pack_rows(trace.slices, trace.tracks).row.tolist() == reference(items, nesting)
 
 
 @given(testing.traces(max_slices=20), st.booleans())
 def test_a_placement_keeps_its_promises(trace, with_gaps):
     gaps = trace.gaps if with_gaps else None
-    placement = place(trace.slices, trace.tracks, gaps)
+    placement = pack_rows(trace.slices, trace.tracks, gaps)
     tables = [trace.slices, *([gaps] if gaps is not None else [])]
     items = [(row["track_id"], row["ts"], row["dur"]) for table in tables for row in table.rows()]
     assert sorted(placement.order.tolist()) == list(range(len(items)))
@@ -86,7 +86,7 @@ def test_a_placement_keeps_its_promises(trace, with_gaps):
     assert [(int(b), int(e)) for b, e in zip(placement.begin, placement.end, strict=True)] == [
         spans[i] for i in placement.order.tolist()
     ]
-    disciplines = trace.tracks["discipline"].tolist()
+    disciplines = trace.tracks["nesting"].tolist()
     depths = depth(placement).tolist()
     rows_seen: dict[int, list[int]] = {}
     for track, members in lanes_of(placement):
@@ -122,55 +122,55 @@ def test_rows_of_a_serial_lane_are_as_few_as_can_be(items, random):
         others = sum(b <= begin < e for b, e in spans if b < e) if begin < end else 0
         inside = sum(b < begin < e for b, e in spans) + 1 if begin == end else 0
         needed = max(needed, others, inside)
-    assert int(place(trace.slices, trace.tracks).rows[0]) == needed
+    assert int(pack_rows(trace.slices, trace.tracks).rows[0]) == needed
 
 
 def test_what_meets_at_one_time():
     # On a serial lane: END before BEGIN, moments between them, all on one row.
     trace = trace_of([(0, 5), (5, 3), (5, 0), (8, 0), (8, 0), (8, 2)])
-    placement = place(trace.slices, trace.tracks)
+    placement = pack_rows(trace.slices, trace.tracks)
     assert placement.rows.tolist() == [1]
     assert placement.order.tolist() == [0, 2, 1, 3, 4, 5]
     # On a stack: outer first, a moment inside what begins with it.
-    trace = trace_of([(5, 0), (5, 1), (0, 5), (5, 3)], discipline="nested")
-    placement = place(trace.slices, trace.tracks)
+    trace = trace_of([(5, 0), (5, 1), (0, 5), (5, 3)], nesting="nested")
+    placement = pack_rows(trace.slices, trace.tracks)
     assert placement.order.tolist() == [2, 3, 1, 0]
     assert depth(placement).tolist() == [2, 1, 0, 0]
     # A serial lane shows no hierarchy that the model does not know.
     trace = trace_of([(0, 9), (2, 3), (4, 0)])
-    assert place(trace.slices, trace.tracks).row.tolist() == [0, 1, 2]
+    assert pack_rows(trace.slices, trace.tracks).row.tolist() == [0, 1, 2]
 
 
 def test_open_slices_last_for_ever():
     trace = trace_of([(0, None), (3, 2), (9, None)])
-    assert place(trace.slices, trace.tracks).row.tolist() == [0, 1, 1]
-    trace = trace_of([(0, None), (3, 2), (9, None)], discipline="nested")
-    placement = place(trace.slices, trace.tracks)
+    assert pack_rows(trace.slices, trace.tracks).row.tolist() == [0, 1, 1]
+    trace = trace_of([(0, None), (3, 2), (9, None)], nesting="nested")
+    placement = pack_rows(trace.slices, trace.tracks)
     assert placement.row.tolist() == [0, 0, 0]
     assert depth(placement).tolist() == [0, 1, 1]
 
 
 def test_gaps_are_placed_with_the_slices_and_behind_them_at_one_time():
     trace = trace_of([(0, 5), (9, 5)], gaps=[(5, 4), (9, 2), (30, None)])
-    placement = place(trace.slices, trace.tracks, trace.gaps)
+    placement = pack_rows(trace.slices, trace.tracks, trace.gaps)
     assert placement.row.tolist() == [0, 0, 0, 1, 0]
     assert placement.order.tolist() == [0, 2, 1, 4, 3]
-    assert place(trace.slices, trace.tracks).rows.tolist() == [1]
+    assert pack_rows(trace.slices, trace.tracks).rows.tolist() == [1]
 
 
 @given(some, st.integers(0, 30), st.sampled_from(["disjoint", "nested", "free"]))
-def test_lanes_do_not_know_each_other(items, cut, discipline):
-    together = trace_of(items[:cut], items[cut:], discipline=discipline)
-    placement = place(together.slices, together.tracks)
+def test_lanes_do_not_know_each_other(items, cut, nesting):
+    together = trace_of(items[:cut], items[cut:], nesting=nesting)
+    placement = pack_rows(together.slices, together.tracks)
     for lane, mine in enumerate((items[:cut], items[cut:])):
-        alone = trace_of(mine, discipline=discipline)
+        alone = trace_of(mine, nesting=nesting)
         members = np.flatnonzero(together.slices["track_id"] == lane)
-        assert placement.row[members].tolist() == place(alone.slices, alone.tracks).row.tolist()
+        assert placement.row[members].tolist() == pack_rows(alone.slices, alone.tracks).row.tolist()
 
 
-@pytest.mark.parametrize("discipline", ["disjoint", "nested", "free"])
+@pytest.mark.parametrize("nesting", ["disjoint", "nested", "free"])
 @pytest.mark.parametrize("shape", ["all at once", "stairs", "nested", "all open", "backwards"])
-def test_hostile_lanes_are_placed_in_time(discipline, shape):
+def test_hostile_lanes_are_placed_in_time(nesting, shape):
     """300 000 slices: a quadratic step would not come to an end."""
     count = 300_000
     at = np.arange(count)
@@ -182,16 +182,16 @@ def test_hostile_lanes_are_placed_in_time(discipline, shape):
         "backwards": (at[::-1], at + 1),
     }[shape]
     builder = TraceBuilder(TimeBase())
-    track = builder.track("lane", kind="lane", role="core", discipline=discipline)
+    track = builder.track("lane", kind="lane", role="core", nesting=nesting)
     known = np.full(count, shape != "all open")
     builder.append("slices", track_id=track, ts=ts, dur=dur, dur_valid=known, name="a")
     trace = builder.finish()
-    placement = place(trace.slices, trace.tracks)
+    placement = pack_rows(trace.slices, trace.tracks)
     assert np.array_equal(np.sort(placement.order), at)
     assert int(depth(placement).max()) < MAX_DEPTH
     rows = np.diff(placement.row_start)
     assert int(rows.min()) > 0
-    if discipline != "nested":
+    if nesting != "nested":
         inside = np.repeat(np.arange(len(rows)), rows)
         same = inside[1:] == inside[:-1]
         assert bool((placement.begin[1:][same] >= placement.end[:-1][same]).all())
@@ -199,7 +199,7 @@ def test_hostile_lanes_are_placed_in_time(discipline, shape):
 
 def test_nothing_is_placed_where_there_is_nothing():
     trace = trace_of([], [])
-    placement = place(trace.slices, trace.tracks, trace.gaps)
+    placement = pack_rows(trace.slices, trace.tracks, trace.gaps)
     assert placement.rows.tolist() == [0, 0]
     assert placement.row_start.tolist() == [0]
     assert depth(placement).tolist() == []
@@ -212,7 +212,7 @@ def test_what_cannot_be_placed_is_refused(track, ts, dur):
     builder.append("slices", track_id=[0, track], ts=[0, ts], dur=[0, dur], name="a")
     trace = builder.finish()
     with pytest.raises(InternalError, match="interval 1"):
-        place(trace.slices, trace.tracks)
+        pack_rows(trace.slices, trace.tracks)
 
 
 @given(st.lists(st.integers(-3, 20), unique=True), st.lists(st.integers(-5, 25)), st.booleans())
@@ -226,6 +226,6 @@ def test_tracks_may_have_been_filtered():
     trace = trace_of([(0, 5)], [(0, 5), (3, 5)], [(1, 1)])
     kept = trace.tracks.take(np.array([2, 1]))
     slices = trace.slices.where(trace.slices["track_id"] > 0)
-    placement = place(slices, kept)
+    placement = pack_rows(slices, kept)
     assert placement.rows.tolist() == [1, 2]
     assert isinstance(kept, Table)

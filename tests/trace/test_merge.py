@@ -44,14 +44,14 @@ def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=
     names = made.input(
         capture=capture, part="names", path="names.txt", size=1, sha256="shared", family="toy", format="names"
     )
-    made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=8, decoded=6, lost=2)
-    made.account(input_id=names, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+    made.add_accounting(input_id=main, layer=0, unit="byte", unit_bytes=1, total=8, decoded=6, lost=2)
+    made.add_accounting(input_id=names, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
     clock_ids = [made.clock(**clock) for clock in clocks]
     for clock, ticks, ts, error in anchors:
         made.anchor(clock_id=clock_ids[clock], ticks=ticks, ts=ts, error_ns=error)
     group = made.track("device 0", kind="group", role="device")
     lane = made.track("core 0", kind="lane", role="core", parent=group, input_id=main, clock_id=lane_clock)
-    made.stat("toy_dropped", 3, track_id=lane, input_id=main, first_offset=4, first_ts=2)
+    made.add_stat("toy_dropped", 3, track_id=lane, input_id=main, first_offset=4, first_ts=2)
     if slices:
         ts, dur, name = zip(*slices, strict=True)
         first = made.append(
@@ -61,14 +61,20 @@ def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=
             dur=[value or 0 for value in dur],
             dur_valid=[value is not None for value in dur],
             name=list(name),
-            last_seen_ts=list(ts),
-            last_seen_ts_valid=[value is None for value in dur],
+            last_known_ts=list(ts),
+            last_known_ts_valid=[value is None for value in dur],
         )
         ids = np.arange(first, first + len(slices))
         if detail:
             made.append("toy_tasks", slice_id=ids, task=ids, sent_ts=list(ts), wait_ns=5)
         made.append(
-            "flows", kind="dispatch", src_track=lane, src_ts=ts[0], dst_track=lane, dst_ts=ts[-1], src_slice=first
+            "flows",
+            kind="dispatch",
+            src_track_id=lane,
+            src_ts=ts[0],
+            dst_track_id=lane,
+            dst_ts=ts[-1],
+            src_slice_id=first,
         )
     made.append("instants", track_id=lane, ts=1, name="mark")
     made.append("counters", track_id=lane, ts=1, value=0.5)
@@ -101,13 +107,13 @@ def test_times_move_to_the_earliest_epoch():
     b = at(400, "b", slices=((5, 10, "y"),))
     merged = merge([a, b])
     assert merged.time == TimeBase(epoch_ns=400, epoch_kind="unix")
-    assert rows(merged.slices, "id", "track_id", "ts", "dur", "name", "last_seen_ts") == [
+    assert rows(merged.slices, "id", "track_id", "ts", "dur", "name", "last_known_ts") == [
         (0, 2, 600, 10, "x", None),
         (1, 2, 620, None, "y", 620),
         (2, 5, 5, 10, "y", None),
     ]
     assert rows(merged.details["toy_tasks"], "slice_id", "sent_ts", "wait_ns") == [(0, 600, 5), (1, 620, 5), (2, 5, 5)]
-    assert rows(merged.flows, "src_track", "src_ts", "dst_ts", "src_slice", "dst_slice") == [
+    assert rows(merged.flows, "src_track_id", "src_ts", "dst_ts", "src_slice_id", "dst_slice_id") == [
         (2, 600, 620, 0, None),
         (5, 5, 5, 2, None),
     ]
@@ -170,7 +176,7 @@ MEMBERS = TableSpec(
 def grouped(capture, epoch_ns):
     made = TraceBuilder(TimeBase(epoch_ns=epoch_ns, epoch_kind="unix"), details=(GROUPS, MEMBERS))
     main = made.input(capture=capture, path=capture, size=0, sha256=capture, family="toy", format="v1")
-    made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
+    made.add_accounting(input_id=main, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
     lane = made.track("core 0", kind="lane", role="core")
     made.append("instants", track_id=lane, ts=[1, 2], name="mark")
     made.append("slices", track_id=lane, ts=1, dur=1, name="a")
@@ -269,7 +275,7 @@ def test_lanes_that_are_placed_on_a_common_epoch_by_anchors_are_as_far_off_as_th
     for number, error in enumerate(errors):
         made = TraceBuilder(TimeBase(epoch_ns=1000 * number, epoch_kind="host_monotonic"))
         main = made.input(capture=str(number), path="x", size=1, sha256=str(number), family="toy", format="v1")
-        made.account(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+        made.add_accounting(input_id=main, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
         clock = made.clock(name="counter", device=f"device {number}", frequency=10**9, counter_bits=64)
         host = made.clock(name="host_monotonic", device="host", frequency=10**9)
         made.anchor(clock_id=host, ticks=1000 * number, ts=0, error_ns=0)
@@ -320,7 +326,7 @@ def test_launches_on_one_narrow_counter_are_placed_by_assumption_and_say_so():
     merged = merge(made)
     assert_consistent(merged)
     for table in (merged.slices, merged.instants):
-        assert (table["flags"] & Flag.EPOCH_AMBIGUOUS != 0).tolist() == [False, True, True, True]
+        assert (table["flags"] & Flag.WRAP_AMBIGUOUS != 0).tolist() == [False, True, True, True]
     assert {finding.code for finding in check.run(merged)} >= {"LS302"}
 
 
@@ -331,7 +337,7 @@ def test_flags_of_rows_survive_a_place_that_is_assumed():
     made.append("slices", track_id=lane, ts=[0, 1], dur=1, name="a", flags=[1, 2])
     made.anchor(clock_id=clock, ticks=5, ts=0)
     merged = merge([launch("a", 5), made.finish()])
-    assert merged.slices["flags"].tolist() == [0, 1 | Flag.EPOCH_AMBIGUOUS, 2 | Flag.EPOCH_AMBIGUOUS]
+    assert merged.slices["flags"].tolist() == [0, 1 | Flag.WRAP_AMBIGUOUS, 2 | Flag.WRAP_AMBIGUOUS]
 
 
 def test_a_clock_that_both_have_goes_before_a_narrow_counter():

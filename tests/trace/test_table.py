@@ -36,7 +36,7 @@ def test_the_unknown_duration_of_a_slice_is_masked_and_not_a_zero():
     slices = made.finish().slices
     assert slices["dur"].tolist() == [4, None, 6]
     assert (slices["dur"].sum(), slices["dur"].mean(), slices["dur"].min()) == (10, 5, 4)
-    assert slices["last_seen_ts"].tolist() == [None] * 3  # a column that is stored once for all rows
+    assert slices["last_known_ts"].tolist() == [None] * 3  # a column that is stored once for all rows
     assert slices.values("dur").tolist() == [4, 0, 6]
     assert slices.valid("dur").tolist() == [True, False, True]
 

@@ -4,7 +4,7 @@ import re
 
 from devices.cuda.helpers import decode_simulation, simulate
 from lanescope.trace import TimeBase, TraceBuilder
-from lanescope.view.opening import ROWS, groups_to_open
+from lanescope.view.initial_view import ROWS, groups_to_open
 
 
 def opened(trace):

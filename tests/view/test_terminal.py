@@ -11,8 +11,8 @@ from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import check
 from lanescope.trace import Flag, TimeBase, TraceBuilder
-from lanescope.view.terminal import lane_strip
-from lanescope.view.text import cells
+from lanescope.view.formatting import display_width
+from lanescope.view.lane_strip import lane_strip
 
 SGR = re.compile(r"\x1b\[[0-9;]+m")
 
@@ -22,7 +22,7 @@ def small():
     builder = TraceBuilder(TimeBase())
     device = builder.track("npu", kind="group", role="device")
     core = builder.track("core 0", kind="lane", role="core", parent=device)
-    queue = builder.track("queue", kind="lane", role="queue", parent=device, discipline="nested")
+    queue = builder.track("queue", kind="lane", role="queue", parent=device, nesting="nested")
     power = builder.track("power", kind="counter", role="counter", unit="W")
     builder.append(
         "slices",
@@ -36,7 +36,7 @@ def small():
     builder.append("coverage", track_id=core, ts=0, dur=400_000)
     builder.append("slices", track_id=queue, ts=[50_000, 60_000], dur=[150_000, 30_000], name=["launch", "wait"])
     builder.append(
-        "slices", track_id=queue, ts=250_000, dur=None, last_seen_ts=300_000, name="launch", flags=int(Flag.OPEN_END)
+        "slices", track_id=queue, ts=250_000, dur=None, last_known_ts=300_000, name="launch", flags=int(Flag.UNFINISHED)
     )
     builder.append("instants", track_id=core, ts=300_000, name="sync")
     builder.append("counters", track_id=power, ts=[0, 200_000], value=[10.0, 40.0])
@@ -111,7 +111,7 @@ def colored_cells(line):
 
 def test_the_innermost_name_gives_a_cell_its_colour():
     builder = TraceBuilder(TimeBase())
-    lane = builder.track("lane", kind="lane", role="core", discipline="nested")
+    lane = builder.track("lane", kind="lane", role="core", nesting="nested")
     builder.append("slices", track_id=lane, ts=[0, 100, 150], dur=[400, 100, 20], name=["outer", "inner", "core"])
     lines = drawn(builder.finish(), color=True).split("\n")
     row = [style for character, style in colored_cells(lines[2]) if character == "█"]
@@ -192,7 +192,7 @@ def test_any_trace_can_be_drawn(color, trace, width, rows):
     bare = SGR.sub("", text)
     assert (bare != text) <= color
     for line in bare.split("\n"):
-        assert cells(line) <= max(width, 40)
+        assert display_width(line) <= max(width, 40)
         assert line.isprintable()
         assert line == line.rstrip()
     plain = lane_strip(trace, width=width, rows=rows, ascii_only=True)
@@ -202,7 +202,7 @@ def test_any_trace_can_be_drawn(color, trace, width, rows):
 
 def test_impossible_times_do_not_break_the_drawing():
     builder = TraceBuilder(TimeBase())
-    lane = builder.track("lane", kind="lane", role="core", discipline="nested")
+    lane = builder.track("lane", kind="lane", role="core", nesting="nested")
     builder.append("slices", track_id=lane, ts=[0, 5, (1 << 63) - 10], dur=[5, -7, 500], name="x")
     builder.append("gaps", track_id=lane, ts=3, dur=-4, cause="overrun")
     trace = builder.finish()

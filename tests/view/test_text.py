@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.view.text import cells, count_text, escape, fit, time_text
+from lanescope.view.formatting import display_width, escape, fit_width, format_count, format_duration
 
 
 @given(st.text())
@@ -47,31 +47,31 @@ def test_escapes(text, safe):
     ],
 )
 def test_times(ns, text):
-    assert time_text(ns) == text
+    assert format_duration(ns) == text
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_a_time_is_within_half_a_percent(ns):
-    number, unit = time_text(ns).split()
+    number, unit = format_duration(ns).split()
     value = float(number) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert abs(value - ns) <= 0.005 * abs(ns)
     assert "e" not in number
 
 
 def test_cycles_stay_cycles():
-    assert time_text(1_234_567, "cycles") == "1234567 cycles"
+    assert format_duration(1_234_567, "cycles") == "1234567 cycles"
 
 
 def test_counts():
-    assert [count_text(n, "lane") for n in (0, 1, 2)] == ["0 lanes", "1 lane", "2 lanes"]
-    assert count_text(2, "entry", "entries") == "2 entries"
+    assert [format_count(n, "lane") for n in (0, 1, 2)] == ["0 lanes", "1 lane", "2 lanes"]
+    assert format_count(2, "entry", "entries") == "2 entries"
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Mn", "Me"])), st.integers(1, 30))
 def test_fitted_text_has_exactly_its_width(text, width):
-    fitted = fit(text, width)
-    assert cells(fitted) == width
-    if cells(text) <= width:
+    fitted = fit_width(text, width)
+    assert display_width(fitted) == width
+    if display_width(text) <= width:
         assert fitted.startswith(text)
     else:
         assert "…" in fitted

@@ -62,7 +62,7 @@ def test_lost_data_lights_the_badge(opened):
 def test_an_invitation_opens_the_timeline(require_tool, tmp_path):
     """A redirect keeps what stands behind the #: there the UI looks for the trace."""
     import lanescope
-    from lanescope.exchange import perfetto
+    from lanescope.io import perfetto
     from lanescope.view.server import Viewer
 
     node, chromium, modules = require_tool("node"), require_tool("chromium"), require_tool("puppeteer")

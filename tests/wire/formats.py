@@ -25,7 +25,7 @@ def one(name, prefix, field_name, width, **more):
 STOP = event("stop", "110111", "mask", 8, 18)
 REPEAT1 = one("repeat1", "110110", "times", 10)
 REPEAT0 = one("repeat0", "1110", "times", 4)
-FILLER = Record("filler", bits=8, prefix="11111110")
+PADDING = Record("padding", bits=8, prefix="11111110")
 SYNC = Record("sync", bits=8, prefix="11111111", doc="2^18 cycles have passed.")
 
 
@@ -50,10 +50,10 @@ MODE0 = FrameSet(
         STOP,
         REPEAT0,
         *start(0),
-        FILLER,
+        PADDING,
         SYNC,
     ),
-    filler="filler",
+    padding="padding",
 )
 
 EVENT_PC = Record(
@@ -67,7 +67,7 @@ EVENT_PC = Record(
     ),
     status="observed",
 )
-MODE1 = FrameSet("aie.mode1", (EVENT_PC, REPEAT1, STOP, REPEAT0, *start(1), FILLER, SYNC), filler="filler")
+MODE1 = FrameSet("aie.mode1", (EVENT_PC, REPEAT1, STOP, REPEAT0, *start(1), PADDING, SYNC), padding="padding")
 
 START2 = Record(
     "start",
@@ -103,7 +103,7 @@ MODE2 = FrameSet(
         Record("filler1", bits=8, prefix="11111110", status="published"),
         SYNC,
     ),
-    filler="filler0",
+    padding="filler0",
 )
 FRAME_SETS = (MODE0, MODE1, MODE2)
 

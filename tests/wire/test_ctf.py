@@ -84,7 +84,7 @@ def both(data):
 def assert_same(fast, slow):
     for name in ("packets", "losses", "classes", "times", "payloads"):
         assert np.array_equal(getattr(fast, name), getattr(slow, name)), name
-    assert (fast.decoded, fast.filler, fast.lost) == (slow.decoded, slow.filler, slow.lost)
+    assert (fast.decoded, fast.padding, fast.lost) == (slow.decoded, slow.padding, slow.lost)
 
 
 @given(PACKETS)
@@ -99,8 +99,8 @@ def test_what_is_written_is_read(packets):
     ]
     assert fast.times.tolist() == times
     assert fast.lost == 0
-    assert fast.filler == sum(padding for _, _, padding in packets)
-    assert fast.decoded == len(data) - fast.filler
+    assert fast.padding == sum(padding for _, _, padding in packets)
+    assert fast.decoded == len(data) - fast.padding
     for number in (1, 3):
         rows = np.flatnonzero(fast.classes == number)
         columns = ctf.Reader(ABOUT).columns(fast, number, rows)
@@ -144,7 +144,7 @@ def damaged(draw):
 def test_any_bytes_are_accounted_for_and_read_as_the_reference_reads_them(data):
     fast, slow = both(data)
     assert_same(fast, slow)
-    assert fast.decoded + fast.filler + fast.lost == len(data)
+    assert fast.decoded + fast.padding + fast.lost == len(data)
     assert int(fast.packet("events").sum()) == len(fast.classes)
     assert (fast.times < 2**63).all()
 
@@ -170,16 +170,16 @@ def test_a_damaged_packet_costs_no_other():
 def test_zeros_behind_a_stream_are_filler_and_other_bytes_are_not():
     data = stream_of([(1, [(0, 1, ())], 0)])
     fast, _ = both(data + bytes(100))
-    assert (fast.filler, fast.lost) == (100, 0)
+    assert (fast.padding, fast.lost) == (100, 0)
     fast, _ = both(data + b"x" * 100)
-    assert (fast.filler, fast.lost, fast.losses.tolist()) == (0, 100, [[len(data), 100]])
+    assert (fast.padding, fast.lost, fast.losses.tolist()) == (0, 100, [[len(data), 100]])
 
 
 def test_without_its_last_packet_a_stream_adds_up_too():
     data = stream_of([(1, [(0, 1, ())], 3), (9, [(0, 1, ()), (0, 1, ())], 4)])
     fast, _ = both(data)
-    less = fast.without_last()
-    assert (len(less.classes), less.decoded + less.filler + less.lost) == (1, len(data))
+    less = fast.drop_last_packet()
+    assert (len(less.classes), less.decoded + less.padding + less.lost) == (1, len(data))
 
 
 def test_a_description_says_what_there_is():
@@ -250,4 +250,4 @@ def test_hostile_streams_take_linear_time():
     assert len(fast.packets) == many
     headless = struct.pack("<I16s", ctf.MAGIC, UUID) * 100_000
     fast = ctf.Reader(ABOUT).read(np.frombuffer(headless, np.uint8))
-    assert fast.lost + fast.filler + fast.decoded == len(headless)
+    assert fast.lost + fast.padding + fast.decoded == len(headless)

@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 from lanescope.wire import Field, Record
-from lanescope.wire.docs import table
+from lanescope.wire.reference_docs import table
 from wire.formats import FRAME_SETS, HEADER, MODE2, PHASE, STRUCTS
 
 
@@ -52,7 +52,7 @@ def test_bars_and_line_breaks_cannot_break_a_table():
     assert table(record).splitlines()[2] == "| 0 | `a` | yes\\|no maybe | documented |"
 
 
-@pytest.mark.parametrize("module", ["record", "frames", "cstruct", "docs", "strategies"])
+@pytest.mark.parametrize("module", ["record", "frame_codec", "c_struct", "reference_docs", "strategies"])
 def test_docstring_examples(module):
     found = doctest.testmod(importlib.import_module(f"lanescope.wire.{module}"))
     assert found.attempted > 0

@@ -19,7 +19,7 @@ def bits_of(words):
 
 
 def without_filler(frame_set, items):
-    return [(record, values) for record, values in items if record is not frame_set[frame_set.filler]]
+    return [(record, values) for record, values in items if record is not frame_set[frame_set.padding]]
 
 
 @EACH
@@ -79,15 +79,15 @@ def test_each_code_decodes_to_its_own_frame_or_to_an_error(frame_set):
         code = f"{byte:08b}"
         owners = [record for record in frame_set.records if code.startswith(record.prefix)]
         assert len(owners) <= 1
-        assert len(owners) + sum(code.startswith(free) for free in frame_set.unassigned) == 1
+        assert len(owners) + sum(code.startswith(free) for free in frame_set.unassigned_prefixes) == 1
         frame = next(frame_set.decode([byte << 24, 0]))
         assert frame.record is (owners[0] if owners else None)
         assert frame.error == ("" if owners else "unknown_code")
 
 
 def test_codes_that_the_specification_leaves_open():
-    assert MODE2.unassigned[:2] == ("0011", "011")
-    open_bytes = {b for b in range(256) if f"{b:08b}".startswith(MODE0.unassigned)}
+    assert MODE2.unassigned_prefixes[:2] == ("0011", "011")
+    open_bytes = {b for b in range(256) if f"{b:08b}".startswith(MODE0.unassigned_prefixes)}
     assert open_bytes == {0xF1, 0xF2, 0xF3, 0xF5, 0xF6, 0xF7, 0xF8, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD}
 
 
@@ -136,7 +136,7 @@ def test_words_may_come_from_any_sequence():
     assert list(MODE0.decode(memoryview(raw.tobytes()).cast("I"))) == list(MODE0.decode(words))
 
 
-FILLER = Record("filler", bits=8, prefix="11111110")
+PADDING = Record("padding", bits=8, prefix="11111110")
 
 
 def byte(name, prefix, bits=8):
@@ -146,20 +146,20 @@ def byte(name, prefix, bits=8):
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ((byte("a", "10"), byte("b", "101"), FILLER), "10 a begins 101 b"),
-        ((byte("a", "10"), byte("b", "10"), FILLER), "10 a begins 10 b"),
-        ((byte("a", "10"), byte("a", "11"), FILLER), "two records have the same name"),
-        ((byte("a", "10"),), "no record 'filler'"),
-        ((byte("a", "10", bits=12), FILLER), "a: filler of 8 bits cannot fill"),
-        ((byte("a", "10", bits=40), FILLER), "a: 40 bits are more than one word and not whole words"),
-        ((byte("a", ""), FILLER), "a: needs a prefix"),
-        ((byte("a", "1" * 13, bits=16), FILLER), "a: needs a prefix"),
-        ((byte("filler", "10"),), "a filler has no fields"),
+        ((byte("a", "10"), byte("b", "101"), PADDING), "10 a begins 101 b"),
+        ((byte("a", "10"), byte("b", "10"), PADDING), "10 a begins 10 b"),
+        ((byte("a", "10"), byte("a", "11"), PADDING), "two records have the same name"),
+        ((byte("a", "10"),), "no record 'padding'"),
+        ((byte("a", "10", bits=12), PADDING), "a: padding of 8 bits cannot fill"),
+        ((byte("a", "10", bits=40), PADDING), "a: 40 bits are more than one word and not whole words"),
+        ((byte("a", ""), PADDING), "a: needs a prefix"),
+        ((byte("a", "1" * 13, bits=16), PADDING), "a: needs a prefix"),
+        ((byte("padding", "10"),), "a padding has no fields"),
     ],
 )
 def test_ambiguous_frame_sets_are_refused(records, message):
     with pytest.raises(ValueError, match=message):
-        FrameSet("set", records, filler="filler")
+        FrameSet("set", records, padding="padding")
 
 
 def test_encoder_refuses_frames_of_another_set():

@@ -31,7 +31,7 @@ def spans(trace, mask):
 def test_a_clean_capture_gives_the_truth(decode, seed):
     trace, truth = decode(seed=seed)
     assert spans(trace, trace.slices["flags"] == 0) == sorted(truth["spans"])
-    assert (trace.slices["flags"] == Flag.OPEN_END).sum() == truth["open"]
+    assert (trace.slices["flags"] == Flag.UNFINISHED).sum() == truth["open"]
     assert len(trace.stats) == 0
 
 

@@ -7,13 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.analysis.activity import CLASSES, WAIT, Pieces, classes, innermost
-from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, extents, join, last_before, order, outside, union
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.units import PARENT, units
+from lanescope.analysis.instances import PARENT, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.work_classes import CLASSES, WAIT, LeafIntervals, classes, leaf_intervals
+from lanescope.common.intervals import (
+    INT64_MAX,
+    Intervals,
+    Ints,
+    complement,
+    join,
+    known_extents,
+    last_before,
+    order,
+    union,
+)
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.layout import rows_of
+from lanescope.trace.row_packing import rows_of
 
 KINDS = ("wait", "gap")
 QUALITIES = ("exact", "inferred")
@@ -86,7 +96,7 @@ def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stretches:
+class _IdleIntervals:
     """Idle stretches, sorted by lane and begin; int64 [n] each. ``row`` is the waiting slice, -1 of a gap."""
 
     time: Intervals
@@ -97,7 +107,7 @@ class _Stretches:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Charge:
+class _Attribution:
     """Whom stretches wait for; int64 [n] each, -1 for nobody."""
 
     row: Ints  # row of the slices table
@@ -112,7 +122,7 @@ def idle(
     *,
     given: Mapping[str, str] = {},
     time: LaneTime | None = None,
-    pieces: Pieces | None = None,
+    pieces: LeafIntervals | None = None,
 ) -> Table:
     """Return every stretch in which a lane does no work, and for whom it waits.
 
@@ -123,7 +133,7 @@ def idle(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``.
+        role: what a unit is, see ``units.Instances``.
         given: patterns of names by kind of work, see ``activity.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``activity.innermost`` returned, when the caller has it already.
@@ -143,14 +153,14 @@ def idle(
         ('wait', 'tma', 100, 20, 'inferred')
     """
     time = time or LaneTime(trace)
-    pieces = innermost(time) if pieces is None else pieces
+    pieces = leaf_intervals(time) if pieces is None else pieces
     column = trace.slices.column("name")
     texts = list(column.dictionary.texts) if column.dictionary is not None else []
     waits = classes(trace, pieces, given) == CLASSES.index(WAIT)
     code = column.values.astype(np.int64)
     stretches = _stretches(time, pieces, waits[code[pieces.row]] if len(pieces) else np.empty(0, np.bool_))
     charge = _by_flow(trace, stretches, pieces)
-    inferred = _by_neighbour(time, units(time, role).of, stretches, charge, ~waits[code] if len(code) else None)
+    inferred = _by_last_end(time, units(time, role).of, stretches, charge, ~waits[code] if len(code) else None)
     known = charge.flow >= 0
     is_inferred = inferred.row >= 0
     row = np.where(is_inferred, inferred.row, charge.row)
@@ -193,24 +203,24 @@ def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
 
 def gaps_between(time: LaneTime) -> Intervals:
     """Return the idle time of every lane as intervals, by lane: recorded, and no slice ran."""
-    busy = union(join(time.slice_union, time.gaps, time.tails, time.unrecorded))
+    busy = union(join(time.slice_union, time.gaps, time.possibly_running, time.uncovered))
     known = (busy.group >= 0) & (busy.group < len(time.tree))
-    found = outside(busy.take(known), len(time.tree), *time.window)
+    found = complement(busy.take(known), len(time.tree), *time.window)
     is_lane = np.zeros(len(time.tree) + 1, np.bool_)
     is_lane[time.tree.lanes] = True
     return found.take((found.end > found.begin) & is_lane[found.group])
 
 
-def _stretches(time: LaneTime, pieces: Pieces, waits: Mask) -> _Stretches:
+def _stretches(time: LaneTime, pieces: LeafIntervals, waits: Mask) -> _IdleIntervals:
     gaps = gaps_between(time)
     rows = np.flatnonzero(waits)
     joined = join(gaps, pieces.time.take(rows))
     row = np.concatenate([np.full(len(gaps.group), -1, np.int64), pieces.row[rows]])
     sort = order(*joined)
-    return _Stretches(joined.take(sort), row[sort])
+    return _IdleIntervals(joined.take(sort), row[sort])
 
 
-def _names(stretches: _Stretches, pieces: Pieces, code: Ints, texts: list[str]) -> tuple[Ints, Dictionary]:
+def _names(stretches: _IdleIntervals, pieces: LeafIntervals, code: Ints, texts: list[str]) -> tuple[Ints, Dictionary]:
     """Return the name of each stretch, codes int64 [n], and their texts."""
     track, begin, end = stretches.time
     gaps = np.flatnonzero(stretches.row < 0)
@@ -248,12 +258,12 @@ def _between(before: int, after: int, texts: list[str]) -> str:
 # --- producers ----------------------------------------------------------------------------------------------------
 
 
-def _by_flow(trace: Trace, stretches: _Stretches, pieces: Pieces) -> _Charge:
+def _by_flow(trace: Trace, stretches: _IdleIntervals, pieces: LeafIntervals) -> _Attribution:
     """Charge stretches to the source of the latest flow that ends in each."""
     flows, slices = trace.flows, trace.slices
     count = len(stretches)
     nobody = np.full(count, -1, np.int64)
-    found = _Charge(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
     if not len(flows) or not count:
         return found
     ends_in = _target(flows, slices, stretches)
@@ -265,23 +275,27 @@ def _by_flow(trace: Trace, stretches: _Stretches, pieces: Pieces) -> _Charge:
     last = np.append(ends_in[used][1:] != ends_in[used][:-1], True)
     flow = used[last]
     at = ends_in[flow]
-    source = np.where(flows.valid("src_slice")[flow], flows.values("src_slice")[flow], -1)
+    source = np.where(flows.valid("src_slice_id")[flow], flows.values("src_slice_id")[flow], -1)
     row = rows_of(slices.values("id"), source) if len(slices) else np.full(len(flow), -1)
     # A flow without a slice comes from what ran, or had just ended, on its lane.
     guess = last_before(
-        pieces.time.group, pieces.time.begin, flows.values("src_track")[flow], flows.values("src_ts")[flow], "left"
+        pieces.time.group, pieces.time.begin, flows.values("src_track_id")[flow], flows.values("src_ts")[flow], "left"
     )
     if len(pieces):
         row = np.where((row < 0) & (guess >= 0), pieces.row[guess], row)
-    found.row[at], found.track[at], found.done[at] = row, flows.values("src_track")[flow], flows.values("src_ts")[flow]
+    found.row[at], found.track[at], found.done[at] = (
+        row,
+        flows.values("src_track_id")[flow],
+        flows.values("src_ts")[flow],
+    )
     found.flow[at] = flows.values("id")[flow]
     return found
 
 
-def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
+def _target(flows: Table, slices: Table, stretches: _IdleIntervals) -> Ints:
     """Return the stretch that each flow ends in, int64 [flows], -1 for none."""
     track, begin, end = stretches.time
-    dst, ts = flows.values("dst_track"), flows.values("dst_ts")
+    dst, ts = flows.values("dst_track_id"), flows.values("dst_ts")
     found = last_before(track, begin, dst, ts, "left")
     found[found >= 0] = np.where(end[found[found >= 0]] >= ts[found >= 0], found[found >= 0], -1)
     # One that arrives as a stretch begins has not kept it waiting, but belongs to it if to any.
@@ -290,9 +304,9 @@ def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
     arrives[arrives] = begin[at_begin[arrives]] == ts[arrives]
     found[arrives] = at_begin[arrives]
     # A flow that names a slice that waits belongs to that one, whatever ended at the same time.
-    named = np.flatnonzero(flows.valid("dst_slice"))
+    named = np.flatnonzero(flows.valid("dst_slice_id"))
     if len(named) and len(slices):
-        row = rows_of(slices.values("id"), flows.values("dst_slice")[named])
+        row = rows_of(slices.values("id"), flows.values("dst_slice_id")[named])
         waiting = np.flatnonzero(stretches.row >= 0)
         by_row = waiting[np.argsort(stretches.row[waiting], kind="stable")]
         key = stretches.row[by_row]
@@ -305,7 +319,9 @@ def _target(flows: Table, slices: Table, stretches: _Stretches) -> Ints:
     return found
 
 
-def _by_neighbour(time: LaneTime, unit_of: Ints, stretches: _Stretches, charge: _Charge, works: Mask | None) -> _Charge:
+def _by_last_end(
+    time: LaneTime, unit_of: Ints, stretches: _IdleIntervals, charge: _Attribution, works: Mask | None
+) -> _Attribution:
     """Charge waits that no flow ends in to what ended last, within them, on another lane of their unit.
 
     A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,
@@ -313,9 +329,9 @@ def _by_neighbour(time: LaneTime, unit_of: Ints, stretches: _Stretches, charge: 
     """
     count = len(stretches)
     nobody = np.full(count, -1, np.int64)
-    found = _Charge(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
     slices = time.trace.slices
-    track, begin, end = extents(slices)
+    track, begin, end = known_extents(slices)
     if works is None or not count:
         return found
     known = works & (end > begin) & (track >= 0) & (track < len(time.tree))
@@ -331,7 +347,7 @@ def _by_neighbour(time: LaneTime, unit_of: Ints, stretches: _Stretches, charge: 
     row = _last_end(ends, rows, unit, wait_unit, waiting)
     name = slices.column("name").values.astype(np.int64)
     lane_name = Dictionary().codes(time.tree.names).astype(np.int64)
-    usual = _usual(lane_name[waiting.group], name[stretches.row[asked]], row, name)
+    usual = _most_common_producer(lane_name[waiting.group], name[stretches.row[asked]], row, name)
     # Once more, looking for the usual region only.
     names = int(name.max()) + 1
     again = np.flatnonzero((usual >= 0) & (row >= 0))
@@ -365,7 +381,7 @@ def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: I
     return np.where((at >= 0) & (end[at] > waiting.begin), rows[at], -1)
 
 
-def _usual(lane: Ints, wait: Ints, row: Ints, name: Ints) -> Ints:
+def _most_common_producer(lane: Ints, wait: Ints, row: Ints, name: Ints) -> Ints:
     """Return the name that waits alike are charged to most often, int64 [n], -1 for none; of equals the first."""
     _, alike = np.unique(lane * (int(name.max()) + 1) + wait, return_inverse=True)
     alike = alike.reshape(-1)
@@ -406,7 +422,7 @@ def causes(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``.
+        role: what a unit is, see ``units.Instances``.
         each: sum each lane by itself; else all lanes of one name together.
         given: patterns of names by kind of work, see ``activity.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
@@ -426,7 +442,7 @@ def causes(
     producer = np.where(rows.valid("producer"), rows.codes("producer").astype(np.int64), -1)
     codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
     keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]
-    found, inverse = _alike(keys)
+    found, inverse = _group_similar(keys)
 
     def total(values: Ints) -> Ints:
         summed = np.zeros(len(found), np.int64)
@@ -466,7 +482,7 @@ def causes(
     )
 
 
-def _alike(keys: list[Ints]) -> tuple[Ints, Ints]:
+def _group_similar(keys: list[Ints]) -> tuple[Ints, Ints]:
     """Put rows together that agree in all keys (int64 [n] each, not negative).
 
     Returns:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.activity import CLASSES, COMPUTE, LOAD, STORE, WAIT, Pieces, classes, innermost
-from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, covered, join, measure, union
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.units import PARENT, hulls, units
+from lanescope.analysis.instances import PARENT, hulls, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE, WAIT, LeafIntervals, classes, leaf_intervals
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, covered_length, join, total_length, union
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 
 
@@ -136,7 +136,7 @@ def occupancy(
     role: str | None = None,
     *,
     time: LaneTime | None = None,
-    pieces: Pieces | None = None,
+    pieces: LeafIntervals | None = None,
 ) -> Table:
     """Return how many are at work over time: lanes by region, or units that are there.
 
@@ -144,8 +144,8 @@ def occupancy(
 
     Args:
         trace: the trace.
-        role: count units of this role (see ``units.Units``), each from the first to the last thing known of it; None:
-            count lanes by the region that they are in.
+        role: count units of this role (see ``units.Instances``), each from the first to the last thing known of it;
+            None: count lanes by the region that they are in.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``activity.innermost`` returned, when the caller has it already.
 
@@ -162,7 +162,7 @@ def occupancy(
     """
     time = time or LaneTime(trace)
     if role is None:
-        pieces = innermost(time) if pieces is None else pieces
+        pieces = leaf_intervals(time) if pieces is None else pieces
         column = trace.slices.column("name")
         dictionary = column.dictionary or Dictionary()
         key = column.values[pieces.row].astype(np.int64)
@@ -191,7 +191,7 @@ def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None)
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``.
+        role: what a unit is, see ``units.Instances``.
         time: the trace's ``LaneTime``, when the caller has one already.
 
     Raises:
@@ -214,13 +214,13 @@ def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None)
     )
 
 
-def by_unit(
+def utilization(
     trace: Trace,
     role: str = PARENT,
     *,
     given: Mapping[str, str] = {},
     time: LaneTime | None = None,
-    pieces: Pieces | None = None,
+    pieces: LeafIntervals | None = None,
 ) -> Table:
     """Return what became of the time of each unit: work, stalls, emptiness, tail.
 
@@ -228,7 +228,7 @@ def by_unit(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``.
+        role: what a unit is, see ``units.Instances``.
         given: patterns of names by kind of work, see ``activity.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``activity.innermost`` returned, when the caller has it already.
@@ -237,7 +237,7 @@ def by_unit(
         UsageError: the trace knows no such unit, or ``given`` a kind that is none.
     """
     time = time or LaneTime(trace)
-    pieces = innermost(time) if pieces is None else pieces
+    pieces = leaf_intervals(time) if pieces is None else pieces
     found = units(time, role)
     count = len(found)
     column = trace.slices.column("name")
@@ -250,13 +250,13 @@ def by_unit(
 
     def runs(*kinds: str) -> Ints:
         wanted = np.isin(kind, [CLASSES.index(name) for name in kinds])
-        return covered(worked.take(wanted), count)
+        return covered_length(worked.take(wanted), count)
 
     hull = hulls(time, found.of, count)
-    lost = join(time.gaps, time.tails)
+    lost = join(time.gaps, time.possibly_running)
     lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
     lost = Intervals(found.of[lost.group], lost.begin, lost.end).take(found.of[lost.group] >= 0)
-    resident = measure(union(hull), count)
+    resident = total_length(union(hull), count)
     groups = np.bincount(hull.group, minlength=count)
     lanes = np.bincount(found.of[found.of >= 0], minlength=count)
     first_ts, last_ts = np.full(count, INT64_MAX, np.int64), np.full(count, -INT64_MAX, np.int64)
@@ -269,11 +269,11 @@ def by_unit(
     work, compute, load, store = runs(*working), runs(COMPUTE), runs(LOAD), runs(STORE)
     worked = worked.take(kind != CLASSES.index(WAIT))
     # What two sets of intervals share is the sum of both less their union.
-    unknown = covered(join(lost, worked), count) - work
-    beyond = covered(join(lost, hull), count) - resident
+    unknown = covered_length(join(lost, worked), count) - work
+    beyond = covered_length(join(lost, hull), count) - resident
     every = np.arange(count)
     after = Intervals(every, np.where(seen, last_ts, first), np.full(count, last, np.int64))
-    tail = covered(join(lost, after), count) - covered(lost, count)
+    tail = covered_length(join(lost, after), count) - covered_length(lost, count)
     spent = np.zeros(count, np.int64)
     np.add.at(spent, hull.group, hull.end - hull.begin)
     name = trace.time.time_unit
@@ -304,7 +304,7 @@ def by_unit(
     )
 
 
-def levels(trace: Trace, table: Table, time: LaneTime | None = None) -> Table:
+def occupancy_stats(trace: Trace, table: Table, time: LaneTime | None = None) -> Table:
     """Return what a table of ``occupancy`` amounts to, a row for each thing that is counted.
 
     Args:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.activity import CLASSES, COMPUTE, OUTER, Pieces, classes, innermost
-from lanescope.analysis.intervals import Intervals, Ints, join, joint, union
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.units import PARENT, Units, units
+from lanescope.analysis.instances import PARENT, Instances, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER, LeafIntervals, classes, leaf_intervals
+from lanescope.common.intervals import Intervals, Ints, join, pack_sort_key, union
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
@@ -81,7 +81,7 @@ def hidden_spec(unit: str = "ns") -> TableSpec:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class ConcurrentTime:
     """Times that sets of keys share, by unit.
 
     Attributes:
@@ -143,7 +143,7 @@ def _summed(key: Ints, value: Ints) -> tuple[Ints, Ints]:
     return found, total
 
 
-def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
+def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> ConcurrentTime:
     """Return how long which sets of keys run at the same time in each unit.
 
     Args:
@@ -163,7 +163,7 @@ def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
     bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
     at = np.concatenate([disjoint.begin, disjoint.end])
     unit, bit = np.tile(unit, 2), np.tile(bit, 2)
-    moment = joint(unit, at)  # bits that turn at the same time may turn in any order
+    moment = pack_sort_key(unit, at)  # bits that turn at the same time may turn in any order
     sort = np.lexsort((at, unit)) if moment is None else np.argsort(moment)
     at, unit = at[sort], unit[sort]
     # Intervals of one key do not touch, so each begin and each end turns its bit over.
@@ -177,7 +177,7 @@ def together(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Together:
     masks, number = np.unique(running, return_inverse=True)
     count = max(len(masks), 1)
     key, total = _summed(unit * count + number.reshape(-1), length)
-    return Together(key // count, masks[key % count], total)
+    return ConcurrentTime(key // count, masks[key % count], total)
 
 
 class Overlap:
@@ -192,11 +192,11 @@ class Overlap:
     """
 
     def __init__(
-        self, time: LaneTime, role: str = PARENT, given: Mapping[str, str] = {}, pieces: Pieces | None = None
+        self, time: LaneTime, role: str = PARENT, given: Mapping[str, str] = {}, pieces: LeafIntervals | None = None
     ) -> None:
         self.time = time
-        self.units: Units = units(time, role)
-        pieces = innermost(time) if pieces is None else pieces
+        self.units: Instances = units(time, role)
+        pieces = leaf_intervals(time) if pieces is None else pieces
         unit = self.units.of[pieces.time.group]
         used = np.flatnonzero(unit >= 0)
         unit, (_, begin, end) = unit[used], pieces.time.take(used)
@@ -216,11 +216,11 @@ class Overlap:
         if len(shown) > len(own):
             self.names.append("(others)")
             self.kinds = np.append(self.kinds, CLASSES.index(OUTER))
-        lost = join(time.gaps, time.tails)
+        lost = join(time.gaps, time.possibly_running)
         lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
         lost_in = self.units.of[lost.group]
         lost = lost.take(lost_in >= 0)
-        found = together(
+        found = concurrent_time(
             np.concatenate([unit, lost_in[lost_in >= 0]]),
             np.concatenate([key_of[code], np.full(len(lost.group), len(own) + len(CLASSES))]),
             np.concatenate([begin, lost.begin]),
@@ -230,7 +230,7 @@ class Overlap:
         #: int64 [keys, keys], shared times of all units.
         self.matrix = self.together.pairs(self.keys)
 
-    def _with_classes(self, found: Together, own: int) -> Together:
+    def _with_classes(self, found: ConcurrentTime, own: int) -> ConcurrentTime:
         """Add bits for the kinds of work to those of the regions; the others become one."""
         masks, inverse = np.unique(found.mask, return_inverse=True)
         bits: Mask = _bits(masks, 64).astype(np.bool_)
@@ -243,7 +243,7 @@ class Overlap:
         parts.append(bits[:, own + len(CLASSES), None])
         keys = np.concatenate(parts, axis=1).astype(np.uint64)
         value = np.bitwise_or.reduce(keys << np.arange(keys.shape[1], dtype=np.uint64), axis=1)
-        return Together(found.unit, value[inverse.reshape(-1)], found.time)
+        return ConcurrentTime(found.unit, value[inverse.reshape(-1)], found.time)
 
     @property
     def keys(self) -> int:
@@ -275,7 +275,7 @@ def overlap(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``; ``parent`` compares the lanes of one group.
+        role: what a unit is, see ``units.Instances``; ``parent`` compares the lanes of one group.
         each: a row for each pair of each unit that shares time; else units are summed and every pair has a row.
         time: the trace's ``LaneTime``, when the caller has one already.
         known: the ``Overlap`` of the same role, when the caller has one already.
@@ -328,7 +328,7 @@ def overlap(
     )
 
 
-def hidden(
+def exposure(
     trace: Trace,
     role: str = PARENT,
     *,
@@ -340,7 +340,7 @@ def hidden(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Units``.
+        role: what a unit is, see ``units.Instances``.
         given: patterns of names by kind of work, see ``activity.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         known: the ``Overlap`` of the same role and kinds, when the caller has one already.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.intervals import INT64_MAX, Intervals, Ints, union
-from lanescope.analysis.lanes import LaneTime
-from lanescope.analysis.tree import text_column
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.track_tree import text_column
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, union
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import lanescope
-from lanescope.errors import InputError, InternalError, LanescopeError, MissingToolError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, MissingDependencyError, UsageError
 
 #: Verb -> one line of help. Its module is ``lanescope.cli.VERB``.
 VERBS = {
@@ -109,14 +109,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(error: Exception) -> int:
     """Say in one line what went wrong, and return the exit status for it."""
     if isinstance(error, LanescopeError) and not isinstance(error, InternalError):
-        return _complain(str(error), error.exit_status)
+        return print_error(str(error), error.exit_status)
     if isinstance(error, MemoryError):
-        return _complain("there is not enough memory for this capture; take a part of it", InputError.exit_status)
+        return print_error("there is not enough memory for this capture; take a part of it", InputError.exit_status)
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror}; choose another place, or make room", UsageError.exit_status)
+        return print_error(f"{where}{error.strerror}; choose another place, or make room", UsageError.exit_status)
     what = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
-    return _complain(f"a bug of lanescope: {what}; run again with LANESCOPE_DEBUG=1 and report what it prints", 70)
+    return print_error(f"a bug of lanescope: {what}; run again with LANESCOPE_DEBUG=1 and report what it prints", 70)
 
 
 def _prepare_streams() -> None:
@@ -183,7 +183,7 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
             from lanescope.devices import UPDATE, described
 
             what = f"the command {verb!r} of another package cannot be loaded: {described(error)}"
-            raise MissingToolError(what, hint=UPDATE) from error
+            raise MissingDependencyError(what, hint=UPDATE) from error
         status: int = command.run(parse(verb, command, arguments))
         return status
 
@@ -191,12 +191,13 @@ def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
 def _family_verbs() -> dict[str, str]:
     from lanescope import devices
 
-    families = (*devices.strangers(), *devices.in_tree())  # the tree's own verbs stay what they are
+    families = (*devices.plugin_families(), *devices.builtin())  # the tree's own verbs stay what they are
     return {verb: module for family in families for verb, module in family.verbs.items()}
 
 
-def _complain(message: str, status: int) -> int:
-    from lanescope.view.text import escape
+def print_error(message: str, status: int) -> int:
+    """Print an error on one line and return the exit status."""
+    from lanescope.view.formatting import escape
 
     with suppress(OSError):  # nobody may listen; the status still tells
         print(f"lanescope: {escape(' '.join(message.split()))}", file=sys.stderr)

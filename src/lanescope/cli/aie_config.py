@@ -44,28 +44,28 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Read, complete, and write in another form."""
-    from lanescope.cli.common import is_stdout, say
+    from lanescope.cli.common import echo, is_stdout
     from lanescope.devices.aie import config
-    from lanescope.view.text import escape
+    from lanescope.view.formatting import escape
 
     target = None if args.output is None or is_stdout(args.output) else Path(args.output)
     form = args.to or ({".mlir": "mlir", ".json": "json"}.get(target.suffix, "table") if target else "table")
     known = config.read(Path(args.input))
     if known.unread:
         listed = ", ".join(f"{escape(what)} {count}" for what, count in known.unread.items())
-        say(f"lanescope: {escape(args.input)}: not read, so not in what follows: {listed}")
+        echo(f"lanescope: {escape(args.input)}: not read, so not in what follows: {listed}")
     try:
-        known = config.complete(known)
+        known = config.apply_defaults(known)
         text = _said(form, known)
     except config.ConfigError as error:
         raise UsageError(f"{args.input}: {error}", hint=error.hint) from None
     if target is None:
         if text is None:
-            from lanescope.devices.aie.config import writes
-            from lanescope.view.tables import show
+            from lanescope.devices.aie.config import register_writes
+            from lanescope.view.table_output import show
 
             columns = ("when", "col", "row", "register", "address", "value", "meaning")
-            show(columns, writes.describe(known), title=f"register writes, {known.device}")
+            show(columns, register_writes.describe(known), title=f"register writes, {known.device}")
         else:
             sys.stdout.write(text)
         return 0
@@ -77,27 +77,27 @@ def run(args: argparse.Namespace) -> int:
 
 def _said(form: str, known: object) -> str | None:
     """Return the text of a form; None for the table."""
-    from lanescope.devices.aie.config import Config, mlir_write, register_json, short_json, writes
+    from lanescope.devices.aie.config import Config, json_config, mlir_writer, register_json, register_writes
 
     assert isinstance(known, Config)
     if form == "json":
-        return json.dumps(short_json.to_json(known), indent=2) + "\n"
+        return json.dumps(json_config.to_json(known), indent=2) + "\n"
     if form == "registers":
         return json.dumps(register_json.to_document(known), indent=2) + "\n"
     if form == "mlir":
-        return mlir_write.to_mlir(known)
+        return mlir_writer.to_mlir(known)
     if form == "writes":
-        return mlir_write.to_mlir_writes(known)
-    writes.begin_writes(known)  # says what is wrong
+        return mlir_writer.to_mlir_writes(known)
+    register_writes.start_writes(known)  # says what is wrong
     return None
 
 
 def _write(target: Path, text: str, source: Path, *, force: bool) -> None:
-    from lanescope.cli.common import check_output, say
-    from lanescope.exchange.output import opened
-    from lanescope.view.text import escape
+    from lanescope.cli.common import check_output, echo
+    from lanescope.io.atomic_file import atomic_writer
+    from lanescope.view.formatting import escape
 
     check_output(str(target), [str(source)], force=force)
-    with opened(target) as file:
+    with atomic_writer(target) as file:
         size = file.write(text.encode())
-    say(f"{escape(str(target))}: {size} bytes")
+    echo(f"{escape(str(target))}: {size} bytes")

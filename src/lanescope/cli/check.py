@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, batches, close, is_in_order, print_json, read, say
+import lanescope
+from lanescope.cli.common import add_input, batches, close, echo, is_in_order, print_json, read
 from lanescope.devices import Family
-from lanescope.view.tables import is_terminal, show
-from lanescope.view.text import count_text, escape
+from lanescope.view.formatting import escape, format_count
+from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding, Rule
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.explain:
         for rule in check.rules([args.explain]):
-            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.doc}\n\nWhat to do: {rule.advice}\n")
+            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nWhat to do: {rule.help}\n")
         return 0
     select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
     check.rules(select, ignore)  # an unknown code is said before an hour of decoding
@@ -61,10 +62,10 @@ def run(args: argparse.Namespace) -> int:
             rules=[rule.code for rule in check.rules(select, ignore)],
         )
     else:
-        findings, trace = _watched(args, select, ignore)
+        findings, trace = _check_streaming(args, select, ignore)
         _print(args, findings, check.rules(select, ignore))
     if not findings:
-        say(f"{count_text(len(check.rules(select, ignore)), 'rule')}, no findings")
+        echo(f"{format_count(len(check.rules(select, ignore)), 'rule')}, no findings")
     is_failure = any(
         args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
         for finding in findings
@@ -72,11 +73,13 @@ def run(args: argparse.Namespace) -> int:
     return close(trace, args, 1 if is_failure else 0)
 
 
-def _watched(args: argparse.Namespace, select: Sequence[str], ignore: Sequence[str]) -> tuple[list[Finding], Trace]:
+def _check_streaming(
+    args: argparse.Namespace, select: Sequence[str], ignore: Sequence[str]
+) -> tuple[list[Finding], Trace]:
     """Return the findings and the last batch of a capture, which need not fit into memory where it comes in order."""
     from lanescope.analysis import check
 
-    watch = check.Watch()
+    watch = check.StreamingChecker()
     kept: list[Trace] = []
     count = 0
     for count, batch in enumerate(batches(args.input, args), 1):  # noqa: B007
@@ -92,12 +95,12 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
     if args.sarif:
         import json
 
-        from lanescope.exchange import sarif
+        from lanescope.io import sarif
 
-        print(json.dumps(sarif.document(findings, rules, args.input), indent=2))
+        print(json.dumps(sarif.document(findings, rules, args.input, version=lanescope.__version__), indent=2))
     elif findings:
-        shown = folded(findings) if is_terminal(sys.stdout) else findings
-        columns = ("severity", "code", "place", "ts", "count", "share_affected", "title", "detail")
+        shown = limit_per_rule(findings) if is_terminal(sys.stdout) else findings
+        columns = ("severity", "code", "place", "ts", "count", "affected_fraction", "title", "detail")
         show(
             columns,
             (
@@ -107,7 +110,7 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
                     finding.place.track or finding.place.input,
                     finding.place.ts,
                     finding.count,
-                    finding.share_affected,
+                    finding.affected_fraction,
                     finding.title,
                     finding.detail,
                 ]
@@ -115,12 +118,12 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
             ),
         )
         hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
-        for code, advice in dict.fromkeys((finding.code, finding.advice) for finding in findings):
+        for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
             more = f" ({hidden[code]} more places: --json lists all)" if hidden[code] else ""
-            say(f"{code}: {escape(advice)}{more}")
+            echo(f"{code}: {escape(help)}{more}")
 
 
-def folded(findings: Sequence[Finding]) -> list[Finding]:
+def limit_per_rule(findings: Sequence[Finding]) -> list[Finding]:
     """Return the first few findings of each rule, in their order: a fault of the clock is one on every lane."""
     seen: Counter[str] = Counter()
     shown = []

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import DataLossError, InputError, MissingToolError, UsageError
+from lanescope.errors import DataLossError, InputError, MissingDependencyError, UsageError
 from lanescope.source import MINE
-from lanescope.view.text import count_text, escape
+from lanescope.view.formatting import escape, format_count
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -41,16 +41,16 @@ def parse(verb: str, command: ModuleType, arguments: list[str]) -> argparse.Name
     Flags of families from other packages are only looked for when one is met that the tree does not know, or for help:
     finding those packages costs more than everything else.
     """
-    families = devices.in_tree()
+    families = devices.builtin()
     if not {"-h", "--help"} & set(arguments):
-        parser = parser_of(verb, command, arguments, families)
+        parser = build_parser(verb, command, arguments, families)
         try:
             args, unknown = _parsed(parser, arguments)
         except UsageError:
             unknown = ["?"]
         if not unknown:
             return args
-    parser = parser_of(verb, command, arguments, (*families, *devices.strangers()))
+    parser = build_parser(verb, command, arguments, (*families, *devices.plugin_families()))
     args, unknown = _parsed(parser, arguments)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -64,7 +64,7 @@ def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> tuple[argp
     return parser.parse_known_intermixed_args(arguments)
 
 
-def parser_of(
+def build_parser(
     verb: str, command: ModuleType, arguments: list[str], families: Sequence[Family]
 ) -> argparse.ArgumentParser:
     """Return the parser of a verb, with flags for the options of the families."""
@@ -88,7 +88,7 @@ def add_input(
     else:
         parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
     parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
-    add_pairs(parser)
+    add_option_pairs(parser)
     if is_strict:
         parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
     add_options(parser, [(family, family.options) for family in families])
@@ -122,14 +122,14 @@ def _flag(option: Option) -> tuple[str, str, dict[str, Any]]:
     return option.flag, text, {"metavar": option.metavar or option.name.upper()}
 
 
-def add_pairs(parser: argparse.ArgumentParser) -> None:
+def add_option_pairs(parser: argparse.ArgumentParser) -> None:
     """Add ``-O``, which reaches every option of a family."""
     parser.add_argument(
         "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
     )
 
 
-def natural(text: str) -> int:
+def non_negative_int(text: str) -> int:
     """Return a count that the user gave, 0 or more."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count")
@@ -139,18 +139,18 @@ def natural(text: str) -> int:
 def whole(text: str) -> int:
     """Return a whole number that the user gave, of either sign."""
     sign = -1 if text.startswith("-") else 1
-    return sign * natural(text.removeprefix("-"))
+    return sign * non_negative_int(text.removeprefix("-"))
 
 
 def positive(text: str) -> int:
     """Return a limit that the user gave, 1 or more."""
-    value = natural(text)
+    value = non_negative_int(text)
     if not value:
         raise argparse.ArgumentTypeError("0 leaves nothing to show; leave it out to see all")
     return value
 
 
-def given_options(args: argparse.Namespace) -> dict[str, str]:
+def parse_options(args: argparse.Namespace) -> dict[str, str]:
     """Return the families' options that the user gave, as text."""
     given = {
         name.removeprefix(_OPTION): value
@@ -173,11 +173,11 @@ def given_options(args: argparse.Namespace) -> dict[str, str]:
 
 def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
     """Decode a capture piece by piece, with progress for those who wait."""
-    from lanescope import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
+    from lanescope.pipeline import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
 
     last: Trace | None = None
     with progress(path) as shown:
-        for batch in session.read(path, args.family, given_options(args), progress=shown):
+        for batch in session.read(path, args.family, parse_options(args), progress=shown):
             last = batch
             yield batch
     if last is not None:
@@ -189,7 +189,7 @@ def is_in_order(batch: Trace) -> bool:
     families = batch.inputs.values("family").tolist()
     try:
         return bool(families) and all(devices.family(name).in_order for name in families)
-    except (UsageError, MissingToolError):  # a Parquet folder of a family that is not, or not usable, here
+    except (UsageError, MissingDependencyError):  # a Parquet folder of a family that is not, or not usable, here
         return False
 
 
@@ -206,19 +206,19 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
-    from lanescope import session
+    from lanescope.pipeline import session
     from lanescope.trace import Trace
 
     if paths.count("-") > 1:
         raise UsageError("standard input is named twice", hint="name it once")
-    given, known = given_options(args), set[str]()
+    given, known = parse_options(args), set[str]()
     traces = []
     for path in paths:
-        if session.is_folder(path):
+        if session.is_parquet_dataset(path):
             traces.append(session.open(path))
             continue
         with session.capture(path) as capture, progress(path) as shown:
-            family, _ = session.recognise(capture, args.family)
+            family, _ = session.detect_family(capture, args.family)
             names = {option.name for option in family.options}
             known |= names
             own = {name: value for name, value in given.items() if name in names}
@@ -259,7 +259,7 @@ def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
 # --- loss ---------------------------------------------------------------------------------------------------------
 
 
-def losses(trace: Trace) -> dict[str, int]:
+def loss_counts(trace: Trace) -> dict[str, int]:
     """Return what a trace, or the last batch of a decode, has lost.
 
     By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
@@ -305,15 +305,15 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
     row = max(rows, key=lambda row: row["lost"])
     family = inputs.values("family").tolist()[0]
     raise InputError(
-        f"{path}: none of its {count_text(row['total'], row['unit'])} could be decoded as {family}",
+        f"{path}: none of its {format_count(row['total'], row['unit'])} could be decoded as {family}",
         hint=_what_else(path, family),
     )
 
 
 def _what_else(path: str, family: str) -> str:
     """Return what to do with a file of which a family has read nothing."""
-    from lanescope import session
-    from lanescope.exchange import known
+    from lanescope.io import other_formats as known
+    from lanescope.pipeline import session
 
     if os.path.isfile(path):  # noqa: PTH113
         candidates = [found.family for found in session.probe(path) if found.score >= MINE]
@@ -334,7 +334,7 @@ def _say_nothing_there(trace: Trace) -> None:
         if row["name"].endswith(NO_RECORDS):
             file = list(trace.inputs.rows())[row["input_id"]]
             meaning = {spec.name: spec.doc for spec in devices.family(file["family"]).stats()}[row["name"]]
-            say(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+            echo(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
@@ -348,7 +348,7 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
     if unsettled:
         print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
-    lost = losses(trace)
+    lost = loss_counts(trace)
     if not lost:
         return status
     listed = ", ".join(f"{escape(name)} {count}" for name, count in lost.items())
@@ -370,9 +370,9 @@ def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folde
     Raises:
         UsageError: it is an input, a folder, a device, in a folder that is not there; or a file, and not ``force``.
     """
-    from lanescope.exchange import output
+    from lanescope.io import atomic_file
 
-    output.check_room(path, is_folder=is_folder)
+    atomic_file.check_room(path, is_folder=is_folder)
     target = Path(path)
     if not target.exists():
         return
@@ -389,19 +389,19 @@ def print_json(schema: str, **content: Any) -> None:
     print(json.dumps({"schema": schema, **content}, indent=2, default=str))
 
 
-def say(message: str) -> None:
+def echo(message: str) -> None:
     """Talk to the user, beside the data."""
     print(message, file=sys.stderr)
 
 
-def span_text(trace: Trace) -> tuple[int, int] | None:
+def time_span(trace: Trace) -> tuple[int, int] | None:
     """Return the first and the last time of a trace, None when nothing has one."""
-    span = Span()
+    span = TimeSpan()
     span.add(trace)
     return None if span.begin is None or span.end is None else (span.begin, span.end)
 
 
-class Span:
+class TimeSpan:
     """The first and the last time of batches, None while nothing has one."""
 
     def __init__(self) -> None:
@@ -414,16 +414,16 @@ class Span:
             if len(table):
                 ts = table.values("ts")
                 ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
-                if "last_seen_ts" in table.spec.names:
-                    ends.append(table.values("last_seen_ts"))
+                if "last_known_ts" in table.spec.names:
+                    ends.append(table.values("last_known_ts"))
                 begin, end = int(ts.min()), max(int(times.max()) for times in ends)
                 self.begin = begin if self.begin is None else min(self.begin, begin)
                 self.end = end if self.end is None else max(self.end, end)
 
 
-def rows_text(rows: Mapping[str, int]) -> str:
+def format_row_counts(rows: Mapping[str, int]) -> str:
     """Return how many events there are, in words, from the number of rows by table."""
-    return ", ".join(count_text(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
+    return ", ".join(format_count(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
 
 
 def row_counts(trace: Trace) -> dict[str, int]:

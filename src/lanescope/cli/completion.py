@@ -39,13 +39,13 @@ where to put it:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    print(shtab.complete(whole_parser(), shell=args.shell), end="")
+    print(shtab.complete(full_parser(), shell=args.shell), end="")
     return 0
 
 
-def whole_parser() -> argparse.ArgumentParser:
+def full_parser() -> argparse.ArgumentParser:
     """Return one parser of all verbs with all their flags, which no command line needs but this one."""
-    families = (*devices.in_tree(), *devices.strangers())
+    families = (*devices.builtin(), *devices.plugin_families())
     parser = cli.Parser(prog="lanescope")
     parser.add_argument("--version", action="version", version="", help="print the version")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")

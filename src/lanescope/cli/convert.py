@@ -18,17 +18,17 @@ from lanescope.cli.common import (
     batches,
     check_output,
     close,
+    echo,
+    format_row_counts,
     is_in_order,
     is_stdout,
     read,
     read_all,
     row_counts,
-    rows_text,
-    say,
 )
 from lanescope.devices import Family
 from lanescope.errors import UsageError
-from lanescope.view.text import escape
+from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
     from lanescope.trace import Table, Trace
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     trace = _whole(args)
     write = _writer(format_, trace, args)
     written = write(_target(args))
-    say(f"{escape(args.output)}: {rows_text(row_counts(trace)) or 'no events'}, {written} bytes")
+    echo(f"{escape(args.output)}: {format_row_counts(row_counts(trace)) or 'no events'}, {written} bytes")
     return close(trace, args)
 
 
@@ -98,7 +98,7 @@ def _check_target(args: argparse.Namespace, format_: str) -> None:
         if sys.stdout.isatty():
             raise UsageError("a terminal is no place for a timeline", hint="say -o FILE, or pipe it")
     elif format_ == "parquet":
-        from lanescope.exchange import parquet
+        from lanescope.io import parquet
 
         check_output(args.output, args.inputs, force=args.force, is_folder=True)
         parquet.check_room(Path(args.output), replace=args.force)
@@ -109,13 +109,13 @@ def _check_target(args: argparse.Namespace, format_: str) -> None:
 def _whole(args: argparse.Namespace) -> Trace:
     if len(args.inputs) == 1:
         return read(args.inputs[0], args)
-    from lanescope import session
+    from lanescope.pipeline import session
 
     traces = read_all(args.inputs, args)
     for path, trace, placement in zip(args.inputs, traces, session.align(traces), strict=True):
         error = "unknown error" if placement.error_ns is None else f"an error of at most {placement.error_ns} ns"
         clock = f", by {placement.clock}, with {error}" if placement.clock else ""
-        say(f"{escape(path)}: its 0 is at {placement.shift} {trace.time.time_unit}{clock}")
+        echo(f"{escape(path)}: its 0 is at {placement.shift} {trace.time.time_unit}{clock}")
         if placement.wrap_period:
             period = (
                 f"{placement.wrap_period / 1e9:.3g} s"
@@ -123,7 +123,7 @@ def _whole(args: argparse.Namespace) -> Trace:
                 else f"{placement.wrap_period} cycles"
             )
             options = session.options_that_settle(trace, "clock")
-            say(
+            echo(
                 f"lanescope: {escape(path)}: this place is assumed, the nearest one: the counter wraps every {period},"
                 " so it may be that far off, once or more (its rows are flagged, LS302)"
                 + (f"; use {options} to place it for certain" if options else "")
@@ -137,30 +137,30 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
     if format_ in ("perfetto", "chrome"):
         findings = check.to_table(check.run(trace)) if args.findings else None
         if format_ == "perfetto":
-            from lanescope.exchange import perfetto
+            from lanescope.io import perfetto
 
             return lambda out: perfetto.write(trace, out, compress=args.compress, findings=findings).bytes
-        from lanescope.exchange import chrome
+        from lanescope.io import chrome
 
         packed = args.output.endswith(".gz")
         return lambda out: chrome.write(trace, out, compress=packed, findings=findings).bytes
     if format_ == "vcd":
-        from lanescope.exchange import vcd
+        from lanescope.io import vcd
 
         return lambda out: vcd.write(trace, out)
     from lanescope import devices
 
-    families = (*devices.in_tree(), *devices.strangers())
+    families = (*devices.builtin(), *devices.plugin_families())
     family = next(family for family in families if format_ in family.exports)
     export = family.export(format_)
     for what in family.left_out(format_, trace):
-        say(f"lanescope: {escape(what)}")
+        echo(f"lanescope: {escape(what)}")
 
     def write(out: Any) -> int:
-        from lanescope.exchange.output import opened
+        from lanescope.io.atomic_file import atomic_writer
 
         count = 0
-        with opened(out) as file:
+        with atomic_writer(out) as file:
             for block in export(trace):
                 count += file.write(block)
         return count
@@ -171,7 +171,7 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
 def _perfetto(args: argparse.Namespace) -> int:
     """Write one capture: batch by batch, while the next one is decoded, where its family allows it."""
     from lanescope.analysis import check
-    from lanescope.exchange import perfetto
+    from lanescope.io import perfetto
     from lanescope.trace.trace import SHARED
 
     path = args.inputs[0]
@@ -181,7 +181,7 @@ def _perfetto(args: argparse.Namespace) -> int:
     # What is not written batch by batch is in memory anyway, and standard input cannot be read again.
     keeps_all = args.findings and (not in_parts or path == "-")
     rows: Counter[str] = Counter()
-    watch = check.Watch()
+    watch = check.StreamingChecker()
     kept: list[Trace] = []
     count = 0
 
@@ -205,12 +205,12 @@ def _perfetto(args: argparse.Namespace) -> int:
         findings=findings if args.findings else None,
         in_parts=in_parts,
     )
-    say(f"{escape(args.output)}: {rows_text(rows) or 'no events'}, {report.bytes} bytes")
+    echo(f"{escape(args.output)}: {format_row_counts(rows) or 'no events'}, {report.bytes} bytes")
     return close(kept[-1], args)
 
 
 def _parquet(args: argparse.Namespace) -> int:
-    from lanescope.exchange import parquet
+    from lanescope.io import parquet
 
     last: list[Trace] = []
 
@@ -223,5 +223,5 @@ def _parquet(args: argparse.Namespace) -> int:
 
     report = parquet.write(passing(), args.output, replace=args.force)
     rows = ", ".join(f"{count} {name}" for name, count in report.rows.items() if count)
-    say(f"{escape(args.output)}: {rows}, {report.bytes} bytes")
+    echo(f"{escape(args.output)}: {rows}, {report.bytes} bytes")
     return close(last[0], args)

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope import devices, session
+from lanescope import devices
 from lanescope.cli import sim
-from lanescope.cli.common import is_stdout, losses, row_counts, rows_text, span_text
+from lanescope.cli.common import format_row_counts, is_stdout, loss_counts, row_counts, time_span
 from lanescope.devices import Family
 from lanescope.errors import InputError, UsageError
+from lanescope.pipeline import session
 from lanescope.source import MINE
-from lanescope.view.tables import is_terminal, show
-from lanescope.view.text import count_text, escape, time_text
+from lanescope.view.formatting import escape, format_count, format_duration
+from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -50,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _simulated(folder: Path) -> Iterator[tuple[str, Path]]:
     """Simulate a capture of each family; yield what to call it, and its main file."""
-    for family in devices.in_tree():
-        options = devices.settle(family.sim_options, dict(family.demo), what=f"the simulator of {family.name}")
+    for family in devices.builtin():
+        options = devices.resolve_options(family.sim_options, dict(family.demo), what=f"the simulator of {family.name}")
         simulation = family.simulate(options, 1)
         home = folder / family.name
         home.mkdir(exist_ok=True)
@@ -79,9 +80,11 @@ def accounted(trace: Trace) -> str:
     lost = Counter[str]()
     for row in rows:
         lost[row["unit"]] += row["lost"]
-    said = ", ".join(f"{count_text(count, unit)} lost" for unit, count in lost.items() if count)
-    text = f"{count_text(total, 'byte')}, {said or 'none of them lost'}"
-    missing = {name: count for name, count in losses(trace).items() if name not in {f"{unit}s lost" for unit in lost}}
+    said = ", ".join(f"{format_count(count, unit)} lost" for unit, count in lost.items() if count)
+    text = f"{format_count(total, 'byte')}, {said or 'none of them lost'}"
+    missing = {
+        name: count for name, count in loss_counts(trace).items() if name not in {f"{unit}s lost" for unit in lost}
+    }
     if missing:
         text += "; missing or contradictory in the capture itself: " + ", ".join(
             f"{escape(n)} {count}" for n, count in missing.items()
@@ -92,16 +95,19 @@ def accounted(trace: Trace) -> str:
 def _show(path: Path, out: Path) -> None:
     from lanescope.analysis import check
     from lanescope.analysis.summary import summary
-    from lanescope.exchange import perfetto
-    from lanescope.view.terminal import lane_strip
+    from lanescope.io import perfetto
+    from lanescope.view.lane_strip import lane_strip
 
     trace = session.open(path)
     findings = check.run(trace)
     report = perfetto.write(trace, out, findings=check.to_table(findings))
-    span = span_text(trace)
+    span = time_span(trace)
     inputs = next(trace.inputs.rows())
-    length = time_text(span[1] - span[0], trace.time.time_unit) if span else "no time"
-    print(f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}: {rows_text(row_counts(trace))} in {length}")
+    length = format_duration(span[1] - span[0], trace.time.time_unit) if span else "no time"
+    print(
+        f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}:"
+        f" {format_row_counts(row_counts(trace))} in {length}"
+    )
     print()
     serious = [finding for finding in findings if finding.severity != "notice"]
     print(lane_strip(trace, findings=serious, rows=12, color=is_terminal(sys.stdout)))
@@ -120,6 +126,6 @@ def _show(path: Path, out: Path) -> None:
         show(("severity", "code", "what", "count", "places"), rows, title="check")
         print(f"  lanescope check {escape(shlex.quote(str(path)))}")
     else:
-        print(f"check: {count_text(len(check.RULES), 'rule')}, no findings")
+        print(f"check: {format_count(len(check.RULES), 'rule')}, no findings")
     print(f"written: {escape(str(out))}, {report.bytes} bytes")
     print()

@@ -12,7 +12,7 @@ import lanescope
 from lanescope import devices
 from lanescope.cli.common import print_json
 from lanescope.devices import Family
-from lanescope.view.tables import show
+from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     for name, what in _TOOLS.items():
         found = "found" if shutil.which(name) else ""
         rows.append((name, found, "ok" if found else "optional", "" if found else what))
-    families = (*devices.in_tree(), *devices.strangers())
+    families = (*devices.builtin(), *devices.plugin_families())
     rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
     broken = devices.plugins().broken
     rows += [(f"family {name}", "", "broken", f"{reason}; {devices.UPDATE}") for name, reason in broken]

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from itertools import islice
 
-from lanescope import devices, session
-from lanescope.cli.common import add_input, given_options, positive
+from lanescope import devices
+from lanescope.cli.common import add_input, parse_options, positive
 from lanescope.devices import STAGES, Family
-from lanescope.view.text import escape
+from lanescope.pipeline import session
+from lanescope.view.formatting import escape
 
 EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope dump capture.bin --stage packet")
 
@@ -24,8 +25,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the lines."""
     with session.capture(args.input) as capture:
-        family, _ = session.recognise(capture, args.family)
-        options = devices.settle(family.options, given_options(args), what=f"family {family.name}")
+        family, _ = session.detect_family(capture, args.family)
+        options = devices.resolve_options(family.options, parse_options(args), what=f"family {family.name}")
         for line in islice(family.dump(capture, args.stage, options), args.limit):
             print(escape(line))
     return 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lanescope.cli.common import add_input, close, natural, print_json, read
+from lanescope.cli.common import add_input, close, non_negative_int, print_json, read
 from lanescope.devices import Family
-from lanescope.view.tables import show
+from lanescope.view.table_output import show
 
 EXAMPLES = (
     "lanescope fan chip_swimlane_records.json r2t5",
@@ -19,14 +19,16 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     parser.add_argument("task", metavar="TASK", help="task id: a number, or r2t5 for task 5 of ring 2")
-    parser.add_argument("--depth", metavar="N", type=natural, default=1, help="how many edges away; default: 1")
+    parser.add_argument(
+        "--depth", metavar="N", type=non_negative_int, default=1, help="how many edges away; default: 1"
+    )
     parser.add_argument("--direction", choices=("in", "out", "both"), default="both", help="producers, consumers, both")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.fan/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tasks."""
-    from lanescope.devices.ascend.fan import fan
+    from lanescope.devices.ascend.analysis.dependency_walk import fan
 
     trace = read(args.input, args)
     table = fan(trace, args.task, args.depth, args.direction)

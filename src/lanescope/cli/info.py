@@ -1,6 +1,6 @@
 """Say what a capture is and why we think so, what is in it, and what became of every byte.
 
-Each row of the accounting adds up: total = decoded + filler + lost.
+Each row of the accounting adds up: total = decoded + padding + lost.
 """
 
 from __future__ import annotations
@@ -9,19 +9,28 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lanescope import session
-from lanescope.cli.common import Span, add_input, close, given_options, print_json, progress, rows_text, say
+from lanescope.cli.common import (
+    TimeSpan,
+    add_input,
+    close,
+    echo,
+    format_row_counts,
+    parse_options,
+    print_json,
+    progress,
+)
 from lanescope.devices import Family
+from lanescope.pipeline import session
 from lanescope.source import Match
 from lanescope.trace import StatSpec, Trace
 from lanescope.trace.stats import CORE_STATS, NO_RECORDS
 from lanescope.trace.trace import SHARED
-from lanescope.view.tables import show
-from lanescope.view.text import count_text, escape, time_text
+from lanescope.view.formatting import escape, format_count, format_duration
+from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
 
-_ACCOUNTING = ("input_id", "layer", "scope", "unit", "total", "decoded", "filler", "lost", "adds_up")
+_ACCOUNTING = ("input_id", "layer", "scope", "unit", "total", "decoded", "padding", "lost", "is_balanced")
 _STATS = ("name", "severity", "count", "input_id", "first_offset", "first_ts", "meaning")
 
 
@@ -42,18 +51,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
-    if session.is_folder(args.input):
-        whole = session.read(args.input, args.family, given_options(args))
+    if session.is_parquet_dataset(args.input):
+        whole = session.read(args.input, args.family, parse_options(args))
         return _content(whole, Match(100, reason="a folder of Parquet files that lanescope wrote"), CORE_STATS)
     with session.capture(args.input) as capture, progress(args.input) as shown:
-        family, match = session.recognise(capture, args.family)
-        batches = session.decode(capture, family, given_options(args), progress=shown)
+        family, match = session.detect_family(capture, args.family)
+        batches = session.decode(capture, family, parse_options(args), progress=shown)
         return _content(batches, match, (*CORE_STATS, *family.stats()))
 
 
 def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) -> tuple[dict[str, Any], Trace]:
     """Return the report and the last batch; the others are let go, so that large captures need no more memory."""
-    span, rows = Span(), dict[str, int]()
+    span, rows = TimeSpan(), dict[str, int]()
     for batch in batches:
         span.add(batch)
         for name, table in batch.tables().items():
@@ -79,7 +88,7 @@ def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) 
         "clocks": list(last.clocks.rows()),
         "stats": [{**row, "meaning": meanings.get(row["name"], "")} for row in last.stats.rows()],
         "accounting": [
-            {**row, "adds_up": row["total"] == row["decoded"] + row["filler"] + row["lost"]}
+            {**row, "is_balanced": row["total"] == row["decoded"] + row["padding"] + row["lost"]}
             for row in last.accounting.rows()
         ],
     }
@@ -93,10 +102,10 @@ def _print(content: dict[str, Any]) -> None:
         print(f"{escape(row['path'])}: {row['family']}, {escape(row['format'])}, {row['size']} bytes ({row['part']})")
     print(f"recognised: {escape(content['recognised']['reason'])} (score {content['recognised']['score']})")
     if begin is not None:
-        length = time_text(end - begin, unit)
+        length = format_duration(end - begin, unit)
         print(f"{length} from {begin} to {end} {unit} since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}")
-    counted = [count_text(count, kind) for kind, count in tracks.items() if count]
-    print(f"{', '.join(counted) or 'no tracks'}; {rows_text(content['rows']) or 'no events'}")
+    counted = [format_count(count, kind) for kind, count in tracks.items() if count]
+    print(f"{', '.join(counted) or 'no tracks'}; {format_row_counts(content['rows']) or 'no events'}")
     print()
     show(_ACCOUNTING, ([row[name] for name in _ACCOUNTING] for row in content["accounting"]), title="accounting")
     if content["stats"]:
@@ -104,4 +113,4 @@ def _print(content: dict[str, Any]) -> None:
         show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="noted while decoding")
     is_told = any(row["name"].endswith(NO_RECORDS) for row in content["stats"])
     if not content["rows"]["slices"] and not content["rows"]["instants"] and not is_told:
-        say("lanescope: nothing was decoded; `lanescope dump --stage packet` shows what the bytes look like")
+        echo("lanescope: nothing was decoded; `lanescope dump --stage packet` shows what the bytes look like")

@@ -17,18 +17,18 @@ from lanescope.cli.common import (
     add_input,
     check_output,
     close,
-    given_options,
+    echo,
     is_stdout,
+    parse_options,
     positive,
     print_json,
     read,
-    say,
 )
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
-    from lanescope.devices.aie.path.products import Paths
+    from lanescope.devices.aie.path.path_tables import Paths
     from lanescope.trace import Table
 
 EXAMPLES = (
@@ -61,11 +61,11 @@ def run(args: argparse.Namespace) -> int:
     """Walk, and show what was asked for."""
     if args.lcov or args.timeline:
         _check_target(args)
-    from lanescope.devices.aie.path import inputs, schema
-    from lanescope.devices.aie.path.products import Paths
+    from lanescope.devices.aie.path import options, schema
+    from lanescope.devices.aie.path.path_tables import Paths
 
     trace = read(args.input, args)
-    found = inputs.of_trace(trace)
+    found = options.of_trace(trace)
     if found is None:
         raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
     paths = Paths(trace, found.program, found.errata, cap=args.cap, core=args.core)
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         _write(paths, args, Path(found.listing))
     else:
         _overview(paths)
-    _say_doubts(paths)
+    _print_uncertainty(paths)
     return close(trace, args)
 
 
@@ -98,7 +98,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    from lanescope.view.text import escape
+    from lanescope.view.formatting import escape
 
     for line in lines:
         print("\t".join(escape(part) for part in line.split("\t")))
@@ -107,7 +107,7 @@ def _print(lines: Iterable[str]) -> None:
 def _show(table: Table, title: str, *, limit: int | None = None, is_hex: bool = False) -> None:
     from itertools import islice
 
-    from lanescope.view.tables import show
+    from lanescope.view.table_output import show
 
     addresses = {c.name for c in table.spec.columns if c.unit == "bytes" and c.name not in ("size", "offset")}
     names = [name for name in table.spec.names if name != "track_id"]
@@ -154,32 +154,32 @@ def _check_target(args: argparse.Namespace) -> None:
     if args.timeline and Path(target).suffix not in (".pftrace", ".json"):
         raise UsageError(f"{target}: the suffix tells no format of a timeline", hint="end it with .pftrace or .json")
     if not is_stdout(target):
-        named = given_options(args).get("listing")
+        named = parse_options(args).get("listing")
         check_output(target, [args.input, *([named] if named else [])], force=args.force)
 
 
 def _write(paths: Paths, args: argparse.Namespace, listing: Path) -> None:
     from lanescope.devices.aie.path import reports
-    from lanescope.exchange.output import opened
-    from lanescope.view.text import escape
+    from lanescope.io.atomic_file import atomic_writer
+    from lanescope.view.formatting import escape
 
     target = args.lcov or args.timeline
     if args.lcov:
-        with opened(sys.stdout.buffer if is_stdout(target) else target) as file:
+        with atomic_writer(sys.stdout.buffer if is_stdout(target) else target) as file:
             size = sum(file.write(f"{line}\n".encode()) for line in reports.lcov(paths, listing))
-        say(f"{escape(target)}: {size} bytes")
+        echo(f"{escape(target)}: {size} bytes")
         return
     trace = reports.timeline(paths)
     if target.endswith(".pftrace"):
-        from lanescope.exchange import perfetto as writer
+        from lanescope.io import perfetto as writer
     else:
-        from lanescope.exchange import chrome as writer  # type: ignore[no-redef]
+        from lanescope.io import chrome as writer  # type: ignore[no-redef]
     writer.write(trace, target)
-    say(f"{escape(target)}: {len(trace.slices)} calls in order; no time is claimed")
+    echo(f"{escape(target)}: {len(trace.slices)} calls in order; no time is claimed")
 
 
-def _say_doubts(paths: Paths) -> None:
-    from lanescope.devices.aie.path.walker import REASONS
+def _print_uncertainty(paths: Paths) -> None:
+    from lanescope.devices.aie.path.walk.walker import REASONS
 
     reasons: dict[str, int] = {}
     places: dict[str, str] = {}
@@ -194,4 +194,4 @@ def _say_doubts(paths: Paths) -> None:
                 places[lost.reason] = f", first at byte {offset}" if offset >= 0 else ""
     for reason, count in reasons.items():
         times = f"{count} time{'s' if count > 1 else ''}{places.get(reason, '')}"
-        say(f"lanescope: the path breaks off {times}: {REASONS[reason]}")
+        echo(f"lanescope: the path breaks off {times}: {REASONS[reason]}")

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import is_stdout, say
+from lanescope.cli.common import echo, is_stdout
 from lanescope.devices import Family
 from lanescope.errors import LanescopeError, UsageError
-from lanescope.view.tables import show
-from lanescope.view.text import count_text, escape
+from lanescope.view.formatting import escape, format_count
+from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, and return its status; a signal that ended it ends us as well."""
-    from lanescope.devices.levelzero import record
+    from lanescope.devices.levelzero.recorder import launcher
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
     if is_stdout(args.output):
         raise UsageError("a recording is a folder", hint="say -o FOLDER")
     folder = Path(args.output if args.output is not None else _default(command[0]))
-    old = record.make_room(folder, force=args.force)
-    settings = record.Settings(
+    old = launcher.prepare_output_dir(folder, force=args.force)
+    settings = launcher.Settings(
         folder,
         tuple(args.filter),
         args.start_paused,
@@ -107,29 +107,29 @@ def run(args: argparse.Namespace) -> int:
     )
     given = dict(os.environ)
     try:
-        with record.environment(settings, given) as made:
-            status = record.run(command, made)
-        processes = record.tidy(folder)
+        with launcher.environment(settings, given) as made:
+            status = launcher.run(command, made)
+        processes = launcher.remove_stale_files(folder)
         _report(args, folder, processes, given)
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
             folder.rmdir()
-        if record.settle_old(folder, old):
-            say(f"lanescope: {escape(str(folder))}: the recording that was there is kept")
-    return record.end_like(status)
+        if launcher.settle_old(folder, old):
+            echo(f"lanescope: {escape(str(folder))}: the recording that was there is kept")
+    return launcher.exit_like(status)
 
 
 def _report(args: argparse.Namespace, folder: Path, processes: int, given: Mapping[str, str]) -> None:
     """Say what was recorded, or why nothing was."""
     if not processes and any(folder.iterdir()):
-        say("lanescope: nothing was recorded, as nothing could be written")
+        echo("lanescope: nothing was recorded, as nothing could be written")
     elif not processes:
-        _why_nothing(given)
+        _diagnose_empty(given)
     elif not args.no_summary:
         is_something = _summary(folder, processes)
         if not (is_something or args.filter or args.start_paused or args.no_host_calls):
-            _why_nothing(given)
+            _diagnose_empty(given)
 
 
 def _default(program: str) -> str:
@@ -137,11 +137,11 @@ def _default(program: str) -> str:
     return f"lanescope-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _why_nothing(given: Mapping[str, str]) -> None:
-    from lanescope.devices.levelzero import record
+def _diagnose_empty(given: Mapping[str, str]) -> None:
+    from lanescope.devices.levelzero.recorder import launcher
 
-    what, hint = record.why_nothing(given)
-    say(f"lanescope: nothing was recorded: {what}; {hint}")
+    what, hint = launcher.diagnose_empty(given)
+    echo(f"lanescope: nothing was recorded: {what}; {hint}")
 
 
 def _summary(folder: Path, processes: int) -> bool:
@@ -153,36 +153,36 @@ def _summary(folder: Path, processes: int) -> bool:
     where = escape(str(folder))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > LARGEST_SUMMED:
-        what = f"{size} bytes of {count_text(processes, 'process', 'processes')}"
-        say(f"lanescope: {where}: {what}, too many to sum up unasked: lanescope summary --by tally {where}")
+        what = f"{size} bytes of {format_count(processes, 'process', 'processes')}"
+        echo(f"lanescope: {where}: {what}, too many to sum up unasked: lanescope summary --by tally {where}")
         return True
-    from lanescope import session  # not before the program has ended: see ``record.run``
+    from lanescope.pipeline import session  # not before the program has ended: see ``record.run``
 
     try:
         return _show(session.open(folder), where, processes, size)
     except (LanescopeError, OSError, MemoryError) as error:
-        say(f"lanescope: {where} was written and cannot be summed up: {escape(str(error))}")
+        echo(f"lanescope: {where} was written and cannot be summed up: {escape(str(error))}")
     except KeyboardInterrupt:
-        say(f"lanescope: {where} was written; its summary was interrupted: lanescope summary --by tally {where}")
+        echo(f"lanescope: {where} was written; its summary was interrupted: lanescope summary --by tally {where}")
     return True
 
 
 def _show(trace: Trace, folder: str, processes: int, size: int) -> bool:
     _tally(trace, folder)
     threads = sum(role == "host_thread" for role in trace.tracks.values("role").tolist())
-    calls = count_text(len(trace.details["levelzero_calls"]), "call")
-    operations = count_text(len(trace.details["levelzero_operations"]), "operation")
-    where = f"{count_text(threads, 'thread')} in {count_text(processes, 'process', 'processes')}"
-    say(f"lanescope: {folder}: {calls} and {operations} of {where}, {size} bytes")
+    calls = format_count(len(trace.details["levelzero_calls"]), "call")
+    operations = format_count(len(trace.details["levelzero_operations"]), "operation")
+    where = f"{format_count(threads, 'thread')} in {format_count(processes, 'process', 'processes')}"
+    echo(f"lanescope: {folder}: {calls} and {operations} of {where}, {size} bytes")
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
             meaning = _meanings().get(row["name"], "")
-            say(f"lanescope: {row['name']}: {row['count']}: {meaning}")
+            echo(f"lanescope: {row['name']}: {row['count']}: {meaning}")
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
 
 
 def _tally(trace: Trace, folder: str) -> None:
-    from lanescope.devices.levelzero.tally import tally
+    from lanescope.devices.levelzero.analysis.tally import tally
 
     columns = ("section", "name", "count", "errors", "total", "average", "min", "max", "share")
     found: list[list[Any]] = []
@@ -195,7 +195,7 @@ def _tally(trace: Trace, folder: str) -> None:
         show(columns, found, title="times in ns", file=sys.stderr)
     more = seen.total() - len(found)
     if more:
-        say(f"and {more} more: lanescope summary --by tally {folder}")
+        echo(f"and {more} more: lanescope summary --by tally {folder}")
 
 
 def _meanings() -> dict[str, str]:

@@ -79,6 +79,6 @@ def _exception(number: int) -> BaseException:
 
 
 def _discard() -> None:
-    output = sys.modules.get("lanescope.exchange.output")
+    output = sys.modules.get("lanescope.io.atomic_file")
     if output is not None:
         output.discard()

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lanescope import devices
-from lanescope.cli.common import add_options, add_pairs, check_output, given_options, is_stdout, say, whole
+from lanescope.cli.common import add_option_pairs, add_options, check_output, echo, is_stdout, parse_options, whole
 from lanescope.devices import Family, Simulation
 from lanescope.errors import UsageError
-from lanescope.exchange.output import opened
-from lanescope.view.text import escape
+from lanescope.io.atomic_file import atomic_writer
+from lanescope.view.formatting import escape
 
 EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 7 -o run.npy")
 
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("--seed", metavar="N", type=whole, default=0, help="the same seed gives the same bytes")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the main file, or a folder")
     parser.add_argument("--force", action="store_true", help="replace what is there")
-    add_pairs(parser)
+    add_option_pairs(parser)
     named = [family for family in families if family.name in arguments]
     add_options(parser, [(family, family.sim_options) for family in named or families])
 
@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
     if is_stdout(args.output):
         raise UsageError("a simulation is several files", hint="say -o FILE or -o FOLDER")
     family = devices.family(args.family)
-    options = devices.settle(family.sim_options, given_options(args), what=f"the simulator of {family.name}")
+    options = devices.resolve_options(family.sim_options, parse_options(args), what=f"the simulator of {family.name}")
     for path in write(family.simulate(options, args.seed), Path(args.output), force=args.force):
-        say(escape(str(path)))
+        echo(escape(str(path)))
     return 0
 
 
@@ -62,7 +62,7 @@ def write(simulation: Simulation, out: Path, *, force: bool = False) -> list[Pat
         check_output(str(path), force=force)
     with ExitStack() as stack:
         # They take their names together, once all of them are written.
-        files = {path: stack.enter_context(opened(path)) for path in content}
+        files = {path: stack.enter_context(atomic_writer(path)) for path in content}
         for path, data in content.items():
             files[path].write(data)
             files[path].flush()  # a full disk shows here, before the first has its name

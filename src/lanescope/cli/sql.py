@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope import session
 from lanescope.cli.common import add_input, close, print_json, read
 from lanescope.cli.signals import ending_at_once
 from lanescope.devices import Family
 from lanescope.errors import UsageError
-from lanescope.view.tables import show
+from lanescope.pipeline import session
+from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -36,20 +36,20 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
-    from lanescope.exchange import sql
+    from lanescope.io import duckdb_sql
 
     trace = read(args.input, args)
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)
     # DuckDB looks for signals at times only, and in some plans never.
-    with ending_at_once(), sql.connect(trace, session.views(trace).values()) as connection:
+    with ending_at_once(), duckdb_sql.connect(trace, session.views(trace).values()) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
             columns = [(str(name), str(type_)) for name, type_, *_ in description]
             _print(args, columns, _rows(answer) if columns else ())
-        except sql.Error as error:
+        except duckdb_sql.Error as error:
             said = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
             raise UsageError(f"SQL: {' '.join(said)}", hint="`lanescope sql INPUT` lists tables and columns") from None
     return close(trace, args)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from lanescope.cli.common import add_input, close, positive, print_json, read
 from lanescope.devices import Family
 from lanescope.errors import UsageError
-from lanescope.view.tables import is_terminal, show
+from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
-    from lanescope.analysis.views import Shared
+    from lanescope.analysis.derived import AnalysisCache
     from lanescope.trace import Table, Trace
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
@@ -58,15 +58,15 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
     trace = read(args.input, args)
-    table = _of_family(args, trace)
+    table = _family_summary(args, trace)
     if table is None and args.by in _GROUPS:
         from lanescope.analysis.summary import summary
 
         table = summary(trace, by=args.by)
     if table is None:
-        from lanescope.analysis.views import Shared
+        from lanescope.analysis.derived import AnalysisCache
 
-        _regions(args, Shared(trace, _kinds(args.kind)))
+        _regions(args, AnalysisCache(trace, _kinds(args.kind)))
         return close(trace, args)
     rows = list(table.rows())[: args.limit or None]
     columns = [name for name in table.spec.names if name != "id"]
@@ -82,15 +82,15 @@ def run(args: argparse.Namespace) -> int:
     return close(trace, args)
 
 
-def _of_family(args: argparse.Namespace, trace: Trace) -> Table | None:
+def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
     """Return the summary of a family of the trace, None where the question is one for every trace."""
     from lanescope import devices
 
     known = set(trace.inputs.values("family").tolist())
     is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
     # Finding the families of other packages takes a while: only where one of them may have the answer.
-    others = devices.strangers() if known - set(devices.IN_TREE) or not is_common else ()
-    families = [family for family in (*devices.in_tree(), *others) if args.by in family.summaries]
+    others = devices.plugin_families() if known - set(devices.BUILTIN) or not is_common else ()
+    families = [family for family in (*devices.builtin(), *others) if args.by in family.summaries]
     for family in families:
         if family.name in known:
             return family.summarise(args.by, trace)
@@ -108,34 +108,34 @@ def _kinds(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _regions(args: argparse.Namespace, shared: Shared) -> None:
+def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:
     """Print the answer of an analysis of regions."""
-    from lanescope.analysis import idle, occupancy, overlap, percentiles
+    from lanescope.analysis import idle, occupancy, overlap, region_stats
 
     trace, unit = shared.trace, shared.trace.time.time_unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     drawn = is_terminal(sys.stdout) and not args.json
     more: dict[str, Any] = {"within": role}
     if args.by == "region":
-        table = percentiles.regions(trace, role, time=shared.time, pieces=shared.pieces)
+        table = region_stats.regions(trace, role, time=shared.time, pieces=shared.pieces)
         if drawn:
-            from lanescope.view.regions import region_table, region_title
+            from lanescope.view.analysis_report import region_table, region_title
 
             show(*region_table(shared, table, role, args.limit), title=region_title(role, unit))
             return
     elif args.by == "overlap":
         known = shared.overlap(role)
         table = overlap.overlap(trace, role, known=known)
-        more["hidden"] = list(overlap.hidden(trace, role, known=known).rows())
+        more["hidden"] = list(overlap.exposure(trace, role, known=known).rows())
         if drawn:
-            from lanescope.view.regions import matrix
+            from lanescope.view.analysis_report import overlap_matrix
 
-            matrix(shared, role, sys.stdout, args.limit)
+            overlap_matrix(shared, role, sys.stdout, args.limit)
             return
     elif args.by == "idle":
         table = idle.causes(trace, role, time=shared.time, rows=shared.idle(role))
         if drawn:
-            from lanescope.view.regions import idle_causes
+            from lanescope.view.analysis_report import idle_causes
 
             idle_causes(table, unit, sys.stdout, args.limit)
             return
@@ -143,16 +143,16 @@ def _regions(args: argparse.Namespace, shared: Shared) -> None:
         resident = occupancy.occupancy(trace, role, time=shared.time)
         active = occupancy.occupancy(trace, time=shared.time, pieces=shared.pieces)
         if drawn:
-            from lanescope.view.regions import strips
+            from lanescope.view.analysis_report import occupancy_strips
 
-            strips(shared, [resident, active], sys.stdout, args.limit)
+            occupancy_strips(shared, [resident, active], sys.stdout, args.limit)
             return
-        parts = [occupancy.levels(trace, part, shared.time) for part in (resident, active)]
+        parts = [occupancy.occupancy_stats(trace, part, shared.time) for part in (resident, active)]
         _print(args, parts, unit, more)
         return
     else:
         more = {}
-        table = occupancy.by_unit(trace, args.by, given=shared.given, time=shared.time, pieces=shared.pieces)
+        table = occupancy.utilization(trace, args.by, given=shared.given, time=shared.time, pieces=shared.pieces)
         if drawn:
             _show_units(table, args, unit)
             return
@@ -171,10 +171,10 @@ def _print(args: argparse.Namespace, tables: Sequence[Table], unit: str, more: d
 
 
 def _show_units(table: Table, args: argparse.Namespace, unit: str) -> None:
-    from lanescope.view.regions import Screen, unit_table, unit_words
+    from lanescope.view.analysis_report import Screen, unit_table, unit_words
 
     show(*unit_table(table, args.by, unit, args.limit), title=f"times in {unit}")
-    Screen(sys.stdout).say(*unit_words(table, args.by, unit))
+    Screen(sys.stdout).paragraph(*unit_words(table, args.by, unit))
 
 
 def bar(share: float, width: int = 20) -> str:

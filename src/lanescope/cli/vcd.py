@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from lanescope.cli.common import add_input, close, natural, print_json, read
+from lanescope.cli.common import add_input, close, non_negative_int, print_json, read
 from lanescope.devices import Family
 from lanescope.devices.base import time_in
 from lanescope.errors import UsageError
@@ -33,19 +33,21 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument(
         "--period", metavar="PS", type=_period, help="picoseconds of a cycle, if the capture counts those"
     )
-    parser.add_argument("--tolerance", metavar="N", type=natural, default=0, help="units that times may differ by")
+    parser.add_argument(
+        "--tolerance", metavar="N", type=non_negative_int, default=0, help="units that times may differ by"
+    )
     parser.add_argument("--order", action="store_true", help="compare values and their order, not times")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.vcd/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare."""
-    from lanescope.exchange import vcd
-    from lanescope.view.tables import show
+    from lanescope.io import vcd
+    from lanescope.view.table_output import show
 
     found = vcd.compare(
         read_trace := read(args.input, args),
-        vcd.Wave(Path(args.wave)),
+        vcd.Waveform(Path(args.wave)),
         names=_names(args.map),
         landmark=_landmark(args.landmark),
         period=args.period,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, close, natural, read, say
+from lanescope.cli.common import add_input, close, echo, non_negative_int, read
 from lanescope.devices import Family
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 
 def _port(text: str) -> int:
-    value = natural(text)
+    value = non_negative_int(text)
     if value > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port: they go up to 65535")
     return value
@@ -36,9 +36,9 @@ def _port(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     from lanescope.analysis import check
-    from lanescope.exchange import perfetto
-    from lanescope.exchange.output import scratch
-    from lanescope.view.opening import groups_to_open
+    from lanescope.io import perfetto
+    from lanescope.io.atomic_file import scratch
+    from lanescope.view.initial_view import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
     find_ui()  # before an hour of decoding
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
             print(viewer.address, flush=True)
             status = close(trace, args)
             if args.browser and not _open(viewer):
-                say("lanescope: no browser could be started; open the address above in one on this machine")
-            say("lanescope: serving until you press Ctrl-C")
+                echo("lanescope: no browser could be started; open the address above in one on this machine")
             try:
+                echo("lanescope: serving until you press Ctrl-C")
                 while True:
                     time.sleep(3600)
             except KeyboardInterrupt:

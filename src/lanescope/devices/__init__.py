@@ -1,4 +1,4 @@
-"""Device families. Those in the tree are listed here; strangers come by the entry-point group ``lanescope.devices``."""
+"""Device families: those in the tree are listed here, plugins come by the entry-point group ``lanescope.devices``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, View, settle
-from lanescope.errors import MissingToolError, UsageError
+from lanescope.devices.base import STAGES, Decoder, Family, Option, Simulation, View, resolve_options
+from lanescope.errors import MissingDependencyError, UsageError
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
-IN_TREE: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
+BUILTIN: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
 #: Entry points of this group are families of other packages.
 GROUP = "lanescope.devices"
 #: What to do about a broken one.
@@ -47,29 +47,29 @@ def family(name: str) -> Family:
 
     Raises:
         UsageError: no family has this name; the hint lists those there are.
-        MissingToolError: the family of another package that has this name cannot be used.
+        MissingDependencyError: the family of another package that has this name cannot be used.
     """
-    if name in IN_TREE:
+    if name in BUILTIN:
         found: Family = import_module(f"lanescope.devices.{name}.family").FAMILY
         return found
-    for stranger in strangers():
+    for stranger in plugin_families():
         if stranger.name == name:
             return stranger
     for broken in plugins().broken:
         if broken.name == name:
-            raise MissingToolError(
+            raise MissingDependencyError(
                 f"the device family {name!r} of another package cannot be used: {broken.reason}", hint=UPDATE
             )
-    known = (*IN_TREE, *(stranger.name for stranger in strangers()))
+    known = (*BUILTIN, *(stranger.name for stranger in plugin_families()))
     raise UsageError(f"there is no device family {name!r}", hint="there are " + ", ".join(known))
 
 
-def in_tree() -> tuple[Family, ...]:
+def builtin() -> tuple[Family, ...]:
     """Return the families of the tree, in order."""
-    return tuple(family(name) for name in IN_TREE)
+    return tuple(family(name) for name in BUILTIN)
 
 
-def strangers() -> tuple[Family, ...]:
+def plugin_families() -> tuple[Family, ...]:
     """Return the families that other packages registered and that can be used; see ``plugins``."""
     return plugins().families
 
@@ -101,11 +101,11 @@ def plugins() -> Plugins:
             alike.append((loaded, package))
     for name, found in registered.items():
         packages = ", ".join(package for _, package in found)
-        if name in IN_TREE:
+        if name in BUILTIN:
             broken.append(Broken(name, f"package {packages}: lanescope has a family of this name itself"))
         elif len(found) > 1:
             broken.append(Broken(name, f"more than one family has this name, of the packages {packages}"))
-    sound = (found[0][0] for name, found in sorted(registered.items()) if name not in IN_TREE and len(found) == 1)
+    sound = (found[0][0] for name, found in sorted(registered.items()) if name not in BUILTIN and len(found) == 1)
     return Plugins(tuple(sound), tuple(sorted(broken)))
 
 
@@ -128,8 +128,8 @@ def _verify(found: object) -> None:
 
 
 __all__ = [
+    "BUILTIN",
     "GROUP",
-    "IN_TREE",
     "STAGES",
     "UPDATE",
     "Broken",
@@ -139,10 +139,10 @@ __all__ = [
     "Plugins",
     "Simulation",
     "View",
+    "builtin",
     "described",
     "family",
-    "in_tree",
+    "plugin_families",
     "plugins",
-    "settle",
-    "strangers",
+    "resolve_options",
 ]

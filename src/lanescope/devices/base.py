@@ -80,7 +80,7 @@ def whole(text: str) -> int:
     return value
 
 
-def natural(text: str) -> int:
+def non_negative_int(text: str) -> int:
     """Read a count, 0 or more; for ``Option.parse``."""
     value = whole(text)
     if value < 0:
@@ -174,15 +174,15 @@ def _in_unit(text: str, units: Mapping[str, int], usual: str) -> Fraction:
         raise ValueError("it is not a number") from None
 
 
-def positive(text: str) -> int:
+def positive_int(text: str) -> int:
     """Read a size, 1 or more; for ``Option.parse``."""
-    value = natural(text)
+    value = non_negative_int(text)
     if value < 1:
         raise ValueError("it must be at least 1")
     return value
 
 
-def share(text: str) -> float:
+def fraction(text: str) -> float:
     """Read a number from 0 to 1; for ``Option.parse``."""
     value = number(text)
     if not 0 <= value <= 1:
@@ -190,7 +190,7 @@ def share(text: str) -> float:
     return value
 
 
-def settle(options: Sequence[Option], given: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+def resolve_options(options: Sequence[Option], given: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     """Return every option's value, defaults filled in.
 
     Raises:
@@ -209,7 +209,7 @@ class View:
 
     Attributes:
         name: begins with the family's name: ``cuda_overlap``.
-        analysis: which analysis makes it, a name of ``lanescope.analysis.views.ANALYSES``.
+        analysis: which analysis makes it, a name of ``lanescope.analysis.derived.ANALYSES``.
         role: what a unit is to it; of several the first that the trace knows. The table is empty when it knows none.
         doc: what a row is, in the family's words; empty: the analysis' own.
         columns: names of columns in the family's words, by the analysis' own; None leaves a column out.

@@ -1,9 +1,9 @@
 """Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
 
 from lanescope.source.capture import Capture, is_one
-from lanescope.source.file import CHUNK_BYTES, Reader, Source, Spool
+from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
+from lanescope.source.file import CHUNK_BYTES, Reader, Source, SpooledFile
 from lanescope.source.memory import MemoryCapture, MemorySource
-from lanescope.source.sniff import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
 
 __all__ = [
     "CERTAIN",
@@ -18,6 +18,6 @@ __all__ = [
     "MemorySource",
     "Reader",
     "Source",
-    "Spool",
+    "SpooledFile",
     "is_one",
 ]

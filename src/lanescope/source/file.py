@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from lanescope.errors import InputError
-from lanescope.source.sniff import HEAD_BYTES, Head
+from lanescope.source.detection import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
     import queue
@@ -216,7 +216,7 @@ class Reader:
         return found
 
 
-class Spool:
+class SpooledFile:
     """An unnamed temporary file of known size.
 
     Args:
@@ -233,11 +233,11 @@ class Spool:
         disk = os.fstatvfs(self._file.fileno())
         if disk.f_bavail * disk.f_frsize < size + disk.f_blocks * disk.f_frsize * _FREE_SHARE:
             self._file.close()
-            self._no_room(size)
+            self._no_space(size)
         self._reader = Reader(os.dup(self._file.fileno()), "the temporary file")
         self._size = size
 
-    def _no_room(self, size: int) -> NoReturn:
+    def _no_space(self, size: int) -> NoReturn:
         raise InputError(
             f"{size >> 20} MiB of temporary space are needed, and there are not",
             hint="set TMPDIR to a folder on a larger disk",
@@ -254,7 +254,7 @@ class Spool:
             try:
                 count = os.pwrite(self._file.fileno(), view, offset)
             except OSError:
-                self._no_room(self._size)
+                self._no_space(self._size)
             view, offset = view[count:], offset + count
 
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
@@ -348,7 +348,7 @@ def _open(path: str) -> tuple[BinaryIO, bytes | None]:
     if stat.S_ISREG(mode):
         return file, None
     try:
-        return file, _await_writer(descriptor, path)
+        return file, _wait_for_writer(descriptor, path)
     except BaseException:
         file.close()
         raise
@@ -374,7 +374,7 @@ def _stdin() -> BinaryIO:
     return file
 
 
-def _await_writer(descriptor: int, path: str) -> bytes:
+def _wait_for_writer(descriptor: int, path: str) -> bytes:
     """Wait until somebody has opened a named pipe for writing; return what had to be read to know."""
     import select
 
@@ -424,7 +424,7 @@ def _copy(file: BinaryIO, path: str, *, begin: bytes = b"", limit: int | None = 
             if piece is None:  # somebody has told standard input not to wait
                 os.set_blocking(file.fileno(), True)
                 continue
-            _check_room(spool, path, done, len(piece), limit)
+            _check_space(spool, path, done, len(piece), limit)
             _write(spool, piece)
             done += len(piece)
         spool.seek(0)
@@ -434,7 +434,7 @@ def _copy(file: BinaryIO, path: str, *, begin: bytes = b"", limit: int | None = 
     return spool
 
 
-def _check_room(spool: BinaryIO, path: str, done: int, more: int, limit: int | None) -> None:
+def _check_space(spool: BinaryIO, path: str, done: int, more: int, limit: int | None) -> None:
     if limit is not None and done + more > limit:
         raise InputError(
             f"{path} unpacks to more than {_UNPACKED_RATIO} times its size", hint="unpack it by hand first"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.source.capture import Capture
+from lanescope.source.detection import HEAD_BYTES, Head
 from lanescope.source.file import CHUNK_BYTES, Source
-from lanescope.source.sniff import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
     import numpy as np

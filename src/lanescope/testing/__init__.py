@@ -1,7 +1,7 @@
 """Helpers for tests of anything that makes or reads traces: of lanescope, of a device family, of your own analysis.
 
 * ``traces()`` and ``batches()``: hypothesis strategies of traces with every feature of the model, sound or not;
-  ``sound_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(discipline)``: one lane's times.
+  ``valid_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(nesting)``: one lane's times.
 * ``large_trace(...)``: a million slices in a moment, for benchmarks.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
 
@@ -22,10 +22,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
-from lanescope.testing.large import large_trace
+from lanescope.testing.large_traces import large_trace
 
 if TYPE_CHECKING:
-    from lanescope.testing.strategies import batches, intervals, sound_traces, traces
+    from lanescope.testing.strategies import batches, intervals, traces, valid_traces
 
 __all__ = [
     "assert_accounted",
@@ -34,14 +34,14 @@ __all__ = [
     "batches",
     "intervals",
     "large_trace",
-    "sound_traces",
     "traces",
+    "valid_traces",
 ]
 
 
 def __getattr__(name: str) -> object:
     """Load a strategy, and with it hypothesis, at its first use (PEP 562)."""
-    if name not in ("batches", "intervals", "sound_traces", "traces"):
+    if name not in ("batches", "intervals", "valid_traces", "traces"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lanescope.testing import strategies
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.lane_time import LaneTime
 from lanescope.trace import Table, Trace, accounting
-from lanescope.trace.schema import DISCIPLINES, FLOW_KINDS, QUALITIES, SCOPES, SEVERITIES, TRACK_KINDS
+from lanescope.trace.schema import FLOW_KINDS, NESTINGS, QUALITIES, SCOPES, SEVERITIES, TRACK_KINDS
 
 _WORDS = {
     "quality": QUALITIES,
     "severity": SEVERITIES,
     "scope": SCOPES,
-    "discipline": DISCIPLINES,
+    "nesting": NESTINGS,
     ("tracks", "kind"): TRACK_KINDS,
     ("flows", "kind"): FLOW_KINDS,
 }
@@ -25,7 +25,7 @@ def assert_accounted(trace: Trace, *, lost: int | None = None) -> None:
         trace: a whole trace; a single batch has no accounting.
         lost: how many bytes must have been lost in all, at all layers; None: any number.
     """
-    faults = [fault.text for fault in accounting.faults(trace.accounting, trace.inputs)]
+    faults = [fault.text for fault in accounting.imbalances(trace.accounting, trace.inputs)]
     assert not faults, "; ".join(faults)
     if lost is not None:
         found = sum(_bytes_lost(trace, input_id) for input_id in trace.inputs.values("id").tolist())

@@ -47,11 +47,11 @@ NAMES = (
 Rows = list[dict[str, Any]]
 
 
-def intervals(discipline: str = "disjoint", *, max_size: int = 12, max_time: int = 60) -> st.SearchStrategy[Any]:
+def intervals(nesting: str = "disjoint", *, max_size: int = 12, max_time: int = 60) -> st.SearchStrategy[Any]:
     """Return a strategy of one lane's (ts, dur) pairs, by begin.
 
     Args:
-        discipline: ``disjoint``, ``nested`` (a stack), ``free`` (anything goes).
+        nesting: ``disjoint``, ``nested`` (a stack), ``free`` (anything goes).
         max_size: how many at most.
         max_time: where they may begin, how long they may be; sums may be larger.
 
@@ -63,10 +63,10 @@ def intervals(discipline: str = "disjoint", *, max_size: int = 12, max_time: int
         [(0, 2), (1, 1)]
     """
     times = st.integers(0, max_time)
-    if discipline == "free":
+    if nesting == "free":
         return st.lists(st.tuples(times, times), max_size=max_size).map(sorted)
-    if discipline == "disjoint":
-        return st.lists(st.tuples(times, times), max_size=max_size).map(_in_turn)
+    if nesting == "disjoint":
+        return st.lists(st.tuples(times, times), max_size=max_size).map(_sequential)
     # (pause before, own time, what is inside)
     leaf = st.tuples(times, times, st.just(()))
     node = st.recursive(
@@ -75,7 +75,7 @@ def intervals(discipline: str = "disjoint", *, max_size: int = 12, max_time: int
     return st.lists(node, max_size=max_size).map(lambda nodes: _stacked(nodes)[:max_size])
 
 
-def _in_turn(drawn: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _sequential(drawn: list[tuple[int, int]]) -> list[tuple[int, int]]:
     found, now = [], 0
     for pause, dur in drawn:
         found.append((now + pause, dur))
@@ -106,7 +106,7 @@ def _stacked(nodes: Any) -> list[tuple[int, int]]:
 def traces(*, max_slices: int = 12, max_lanes: int = 5) -> st.SearchStrategy[Trace]:
     """Return a strategy of traces that a family could make of any input: every feature of the model, sound or not.
 
-    They are consistent (``assert_consistent``) and accounted for, but their times may clash with the discipline of
+    They are consistent (``assert_consistent``) and accounted for, but their times may clash with the nesting of
     their lanes, run backwards, be open or below the resolution; records may be lost and names hostile.
 
     Args:
@@ -116,7 +116,7 @@ def traces(*, max_slices: int = 12, max_lanes: int = 5) -> st.SearchStrategy[Tra
     return batches(max_slices=max_slices, max_lanes=max_lanes).map(Trace.concat)
 
 
-def sound_traces(*, max_slices: int = 12, max_lanes: int = 5) -> st.SearchStrategy[Trace]:
+def valid_traces(*, max_slices: int = 12, max_lanes: int = 5) -> st.SearchStrategy[Trace]:
     """Return a strategy of traces that no rule objects to; the arguments are those of ``traces``."""
     return _drawn(max_slices, max_lanes, sound=True).map(Trace.concat)
 
@@ -158,7 +158,7 @@ def _drawn(draw: st.DrawFn, max_slices: int, max_lanes: int, *, sound: bool) -> 
     _flows(draw, builder, lanes, sound=sound)
     for spec in STATS[:2] if sound else STATS:
         if draw(st.booleans()):
-            builder.stat(
+            builder.add_stat(
                 spec.name,
                 draw(st.integers(1, 9)),
                 track_id=draw(_one_of([None, *(track for track, _ in lanes)])),
@@ -181,27 +181,38 @@ def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def _inputs(draw: st.DrawFn, builder: TraceBuilder, *, sound: bool) -> list[int]:
     found = []
     for number in range(draw(st.integers(0, 2))):
-        words, filler, lost = draw(st.integers(0, 64)), draw(st.integers(0, 8)), 0 if sound else draw(st.integers(0, 8))
+        words, padding, lost = (
+            draw(st.integers(0, 64)),
+            draw(st.integers(0, 8)),
+            0 if sound else draw(st.integers(0, 8)),
+        )
         found.append(
             builder.input(
                 capture="run",
                 part="main" if not number else f"part {number}",
                 path=f"run-{number}.bin",
-                size=8 * (words + filler + lost),
+                size=8 * (words + padding + lost),
                 sha256=f"{number:064x}",
                 family="test",
                 format="words",
                 options={"seed": number},
             )
         )
-        total = words + filler + lost
-        builder.account(
-            input_id=found[-1], layer=0, unit="word", unit_bytes=8, total=total, decoded=words, filler=filler, lost=lost
+        total = words + padding + lost
+        builder.add_accounting(
+            input_id=found[-1],
+            layer=0,
+            unit="word",
+            unit_bytes=8,
+            total=total,
+            decoded=words,
+            padding=padding,
+            lost=lost,
         )
         if draw(st.booleans()):
-            builder.account(input_id=found[-1], layer=1, unit="record", unit_bytes=8, total=words, decoded=words)
+            builder.add_accounting(input_id=found[-1], layer=1, unit="record", unit_bytes=8, total=words, decoded=words)
         if not sound and draw(st.booleans()):
-            builder.account(
+            builder.add_accounting(
                 input_id=found[-1], layer=0, unit="record", unit_bytes=8, total=9, decoded=0, lost=9, scope="producer"
             )
     return found
@@ -213,7 +224,7 @@ def _clock(draw: st.DrawFn, builder: TraceBuilder, number: int, *, sound: bool) 
         device=f"device {number}",
         frequency=draw(_one_of([None, 10**9, Fraction(10**9, 3)])),
         counter_bits=draw(_one_of([None, 32, 64])),
-        tick_step=draw(_one_of([None, 1, 32])),
+        resolution_ticks=draw(_one_of([None, 1, 32])),
     )
     ticks = draw(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), max_size=3))
     columns = list(zip(*ticks, strict=True)) or [(), ()]
@@ -243,7 +254,7 @@ def _lane(
     *,
     sound: bool,
 ) -> tuple[int, Rows]:
-    discipline = draw(_one_of(["disjoint", "nested", "free"]))
+    nesting = draw(_one_of(["disjoint", "nested", "free"]))
     clock = draw(_one_of([None, *clocks]))
     track = builder.track(
         f"lane {number}" if sound else draw(_one_of([f"lane {number}", "lane", *NAMES])),
@@ -251,11 +262,11 @@ def _lane(
         role=draw(_one_of(["core", "queue"])),
         parent=draw(_one_of([None, *groups])),
         input_id=draw(_one_of([None, *inputs])),
-        discipline=discipline,
+        nesting=nesting,
         clock_id=clock,
         sort_key=draw(_maybe(st.integers(-3, 3))),
     )
-    lengths = draw(intervals(discipline if sound else draw(_one_of([discipline, "free"])), max_size=max_slices))
+    lengths = draw(intervals(nesting if sound else draw(_one_of([nesting, "free"])), max_size=max_slices))
     rows = [_slice(draw, ts, dur, ticks=clock is not None, sound=sound) for ts, dur in lengths]
     for row in rows:
         row["id"] = builder.append("slices", track_id=track, **{k: v for k, v in row.items() if k != "id"})
@@ -284,7 +295,7 @@ def _lane(
     if draw(st.booleans()):
         # What a lane holds was recorded; a sound recording covers it all.
         length = end if sound else draw(st.integers(0, 100))
-        builder.append("coverage", track_id=track, ts=0, dur=length, min_dur=draw(_maybe(st.integers(0, 5))))
+        builder.append("coverage", track_id=track, ts=0, dur=length, min_recorded_dur=draw(_maybe(st.integers(0, 5))))
     if draw(st.booleans()):
         where = end + draw(st.integers(0, 9)) if sound else draw(st.integers(0, 100))
         builder.append(
@@ -309,8 +320,8 @@ def _slice(draw: st.DrawFn, ts: int, dur: int, *, ticks: bool, sound: bool) -> d
         "name": draw(st.sampled_from(NAMES)),
         "category": draw(_one_of(["", "compute", "memory"])),
         "quality": draw(st.sampled_from(QUALITIES)),
-        "flags": int(draw(_one_of([Flag(0), Flag.INFERRED_BEGIN, Flag.INFERRED_IDENTITY]))),
-        "last_seen_ts": None,
+        "flags": int(draw(_one_of([Flag(0), Flag.INFERRED_START, Flag.INFERRED_IDENTITY]))),
+        "last_known_ts": None,
     }
     if sound:
         return row
@@ -318,15 +329,15 @@ def _slice(draw: st.DrawFn, ts: int, dur: int, *, ticks: bool, sound: bool) -> d
     kind = draw(_one_of(["closed", "closed", "closed", "open", "unseen", "negative"]))
     if kind != "closed":
         row |= {"dur": None, "dur_ticks": None}
-        row["flags"] |= int(Flag.NEGATIVE if kind == "negative" else Flag.OPEN_END)
-        row["last_seen_ts"] = ts + dur if kind == "open" else None
+        row["flags"] |= int(Flag.NEGATIVE_DURATION if kind == "negative" else Flag.UNFINISHED)
+        row["last_known_ts"] = ts + dur if kind == "open" else None
     if ticks and draw(st.booleans()):
         row["ts_ticks"] = draw(st.integers(0, 300))
     return row
 
 
 def _flags() -> st.SearchStrategy[int]:
-    bits = [flag for flag in Flag if flag not in (Flag.OPEN_END, Flag.NEGATIVE)]
+    bits = [flag for flag in Flag if flag not in (Flag.UNFINISHED, Flag.NEGATIVE_DURATION)]
     return st.lists(st.sampled_from(bits), max_size=2, unique=True).map(lambda some: sum(map(int, some)))
 
 
@@ -335,7 +346,7 @@ def _flows(draw: st.DrawFn, builder: TraceBuilder, lanes: list[tuple[int, Rows]]
     if not ends:
         return
     for _ in range(draw(st.integers(0, 4))):
-        (src_track, src), (dst_track, dst) = draw(_one_of(ends)), draw(_one_of(ends))
+        (src_track_id, src), (dst_track_id, dst) = draw(_one_of(ends)), draw(_one_of(ends))
         src_ts = src["ts"] + (src["dur"] or 0)
         if sound and dst["ts"] < src_ts:
             continue
@@ -343,10 +354,10 @@ def _flows(draw: st.DrawFn, builder: TraceBuilder, lanes: list[tuple[int, Rows]]
         builder.append(
             "flows",
             kind=draw(st.sampled_from(FLOW_KINDS)),
-            src_track=src_track,
+            src_track_id=src_track_id,
             src_ts=src_ts,
-            dst_track=dst_track,
+            dst_track_id=dst_track_id,
             dst_ts=dst["ts"],
-            src_slice=src["id"] if with_slices else None,
-            dst_slice=dst["id"] if with_slices else None,
+            src_slice_id=src["id"] if with_slices else None,
+            dst_slice_id=dst["id"] if with_slices else None,
         )

@@ -3,7 +3,7 @@
 from lanescope.trace.builder import TraceBuilder
 from lanescope.trace.clocks import ticks_to_ns
 from lanescope.trace.column import Column, Dictionary
-from lanescope.trace.lazy import LazyTable
+from lanescope.trace.lazy_table import LazyTable
 from lanescope.trace.schema import ColumnSpec, Flag, TableSpec
 from lanescope.trace.stats import StatSpec
 from lanescope.trace.table import Table

@@ -12,7 +12,7 @@ from lanescope.trace.table import Table
 MAX_LAYERS = 2
 
 
-class Fault(NamedTuple):
+class Imbalance(NamedTuple):
     """A sum that is not kept.
 
     Attributes:
@@ -26,22 +26,22 @@ class Fault(NamedTuple):
     rows: tuple[int, ...] = ()
 
 
-def faults(accounting: Table, inputs: Table) -> Iterator[Fault]:
+def imbalances(accounting: Table, inputs: Table) -> Iterator[Imbalance]:
     """Yield every way in which the accounting of the inputs does not add up.
 
-    Each row: ``total == decoded + filler + lost``, none negative. Each input: layer 0 counts its bytes; layer n + 1's
+    Each row: ``total == decoded + padding + lost``, none negative. Each input: layer 0 counts its bytes; layer n + 1's
     ``total * unit_bytes`` is layer n's ``decoded``; two layers at most. Rows of scope ``producer`` count what never
     reached the file and stand outside the layers.
     """
     sizes = dict(zip(inputs.values("id").tolist(), inputs.values("size").tolist(), strict=True))
     layers: dict[int, list[dict[str, int]]] = {input_id: [] for input_id in sizes}
     for row in accounting.rows():
-        input_id, parts = row["input_id"], (row["decoded"], row["filler"], row["lost"])
+        input_id, parts = row["input_id"], (row["decoded"], row["padding"], row["lost"])
         where = f"accounting of input {input_id}"
         if min(parts) < 0 or sum(parts) != row["total"]:
-            yield Fault(f"{where}: {row['total']} {row['unit']}s are not {parts}", input_id, (row["id"],))
+            yield Imbalance(f"{where}: {row['total']} {row['unit']}s are not {parts}", input_id, (row["id"],))
         if input_id not in layers:
-            yield Fault(f"{where}: there is no such input", input_id, (row["id"],))
+            yield Imbalance(f"{where}: there is no such input", input_id, (row["id"],))
         elif row["scope"] == "input":
             layers[input_id].append(row)
     for input_id, rows in layers.items():
@@ -49,13 +49,13 @@ def faults(accounting: Table, inputs: Table) -> Iterator[Fault]:
         ids = tuple(row["id"] for row in rows)
         where = f"accounting of input {input_id}"
         if [row["layer"] for row in rows] != list(range(len(rows))) or not 1 <= len(rows) <= MAX_LAYERS:
-            yield Fault(f"{where}: layers {[row['layer'] for row in rows]}", input_id, ids)
+            yield Imbalance(f"{where}: layers {[row['layer'] for row in rows]}", input_id, ids)
             continue
         if rows[0]["total"] * rows[0]["unit_bytes"] != sizes[input_id]:
-            yield Fault(f"{where}: {rows[0]['total']} of {sizes[input_id]} bytes", input_id, ids[:1])
+            yield Imbalance(f"{where}: {rows[0]['total']} of {sizes[input_id]} bytes", input_id, ids[:1])
         for below, above in pairwise(rows):
             if above["total"] * above["unit_bytes"] != below["decoded"] * below["unit_bytes"]:
-                yield Fault(
+                yield Imbalance(
                     f"{where}: {above['total']} {above['unit']}s of {above['unit_bytes']} bytes are not the"
                     f" {below['decoded']} {below['unit']}s below",
                     input_id,
@@ -65,5 +65,5 @@ def faults(accounting: Table, inputs: Table) -> Iterator[Fault]:
 
 def verify(accounting: Table, inputs: Table) -> None:
     """Raise ``InternalError`` unless every input is accounted for; see ``faults``."""
-    for fault in faults(accounting, inputs):
+    for fault in imbalances(accounting, inputs):
         raise InternalError(fault.text)

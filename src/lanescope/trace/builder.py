@@ -94,12 +94,12 @@ class TraceBuilder:
         device: str,
         frequency: Fraction | int | None,
         counter_bits: int | None = None,
-        tick_step: int | None = None,
+        resolution_ticks: int | None = None,
     ) -> int:
         """Add a clock and return its id; ``frequency`` in Hz, an exact ratio, None when it is unknown."""
         ratio = None if frequency is None else Fraction(frequency)
         num, den = (None, None) if ratio is None else (ratio.numerator, ratio.denominator)
-        return self._share("clocks", name, device, num, den, counter_bits, tick_step)
+        return self._share("clocks", name, device, num, den, counter_bits, resolution_ticks)
 
     def anchor(self, *, clock_id: int, ticks: int, ts: int, error_ns: int | None = None) -> int:
         """Add a reading of a clock at a known trace time and return its id."""
@@ -113,27 +113,27 @@ class TraceBuilder:
         role: str,
         parent: int | None = None,
         input_id: int | None = None,
-        discipline: str = "disjoint",
+        nesting: str = "disjoint",
         clock_id: int | None = None,
         unit: str = "",
         sort_key: int | None = None,
     ) -> int:
         """Add a track and return its id; without a ``sort_key`` siblings keep the order in which they were added."""
         place = len(self._shared["tracks"]) if sort_key is None else sort_key
-        return self._share("tracks", parent, input_id, kind, role, name, place, discipline, clock_id, unit)
+        return self._share("tracks", parent, input_id, kind, role, name, place, nesting, clock_id, unit)
 
     def tracks(self, rows: Iterable[tuple[int | None, str, str, str, int, str, int | None]], *, input_id: int) -> int:
         """Add many tracks at once and return the id of the first; the others follow it, so they can be parents too.
 
         Args:
-            rows: parent, kind, role, name, sort_key, discipline and clock_id of each, as ``track`` takes them.
+            rows: parent, kind, role, name, sort_key, nesting and clock_id of each, as ``track`` takes them.
             input_id: the input of all of them.
         """
         known = self._shared["tracks"]
         first = len(known)
         known.extend(
-            (number, parent, input_id, kind, role, name, place, discipline, clock, "")
-            for number, (parent, kind, role, name, place, discipline, clock) in enumerate(rows, first)
+            (number, parent, input_id, kind, role, name, place, nesting, clock, "")
+            for number, (parent, kind, role, name, place, nesting, clock) in enumerate(rows, first)
         )
         return first
 
@@ -212,7 +212,7 @@ class TraceBuilder:
 
     # --- facts ------------------------------------------------------------------------------------------------
 
-    def stat(
+    def add_stat(
         self,
         name: str,
         count: int = 1,
@@ -241,7 +241,7 @@ class TraceBuilder:
                 "first_ts": first_ts,
             }
 
-    def account(
+    def add_accounting(
         self,
         *,
         input_id: int,
@@ -250,7 +250,7 @@ class TraceBuilder:
         unit_bytes: int,
         total: int,
         decoded: int,
-        filler: int = 0,
+        padding: int = 0,
         lost: int = 0,
         scope: str = "input",
     ) -> None:
@@ -264,7 +264,7 @@ class TraceBuilder:
                 "unit_bytes": unit_bytes,
                 "total": total,
                 "decoded": decoded,
-                "filler": filler,
+                "padding": padding,
                 "lost": lost,
             }
         )

@@ -30,7 +30,7 @@ _FAST_HZ = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class TimelineShift:
     """Where one trace lies on the common timeline.
 
     Attributes:
@@ -77,8 +77,8 @@ def merge(traces: Sequence[Trace]) -> Trace:
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
-    what merging all at once would have given. Slices and instants whose place is assumed (``Placement.wrap_period``)
-    have the flag ``EPOCH_AMBIGUOUS``.
+    what merging all at once would have given. Slices and instants whose place is assumed
+    (``TimelineShift.wrap_period``) have the flag ``WRAP_AMBIGUOUS``.
 
     Args:
         traces: one or more; one comes back as it is.
@@ -108,7 +108,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
     return Trace(_time(traces, placements), tables, details, Records({n: _joined(m) for n, m in makers.items()}))
 
 
-def align(traces: Sequence[Trace]) -> list[Placement]:
+def align(traces: Sequence[Trace]) -> list[TimelineShift]:
     """Find where each trace lies on a common timeline.
 
     Two traces share a clock when both count from the same epoch (the Unix epoch; a host's monotonic clock; the zero of
@@ -118,7 +118,7 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
 
     A counter of a named device that wraps too soon to be one clock of both (32 bits of nanoseconds: every 4.29 s) is
     the last resort, for traces whose times count on nothing else: each is taken to lie within half a period of the one
-    that was placed on that counter before it, and its ``Placement`` states the period.
+    that was placed on that counter before it, and its ``TimelineShift`` states the period.
 
     Raises:
         MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
@@ -126,9 +126,9 @@ def align(traces: Sequence[Trace]) -> list[Placement]:
     if not traces:
         raise MergeError("there is nothing to merge", hint="name at least one capture")
     _refuse_mixed_units(traces)
-    _refuse_twins(traces)
+    _reject_duplicates(traces)
     clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
-    found: dict[int, Placement] = {0: Placement(0)}
+    found: dict[int, TimelineShift] = {0: TimelineShift(0)}
     queue = deque([0])
     latest: dict[_Clock, int] = {}  # on each narrow counter, the trace that was placed last
     while queue:
@@ -182,7 +182,7 @@ def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
         )
 
 
-def _refuse_twins(traces: Sequence[Trace]) -> None:
+def _reject_duplicates(traces: Sequence[Trace]) -> None:
     seen: dict[str, str] = {}
     for trace in traces:
         for row in trace.inputs.rows():
@@ -214,7 +214,7 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
         if (
             (clock.device or clock.name == "unix")
             and (clock.frequency or time.time_unit == "cycles")
-            and _is_wide(clock)
+            and _is_unwrapped(clock)
         ):
             # A clock read against the epoch's own is no nearer to the lanes than the epoch is.
             lanes = found[clock][0].lanes_ns if clock in found else 0
@@ -238,11 +238,11 @@ def _lanes_error(trace: Trace) -> int | None:
 
 
 def _identity(row: dict[str, Any]) -> _Clock:
-    num, den = row["ticks_per_second_num"], row["ticks_per_second_den"]
+    num, den = row["frequency_num"], row["frequency_den"]
     return _Clock(row["name"], row["device"], Fraction(num, den) if num and den else None, row["counter_bits"])
 
 
-def _is_wide(clock: _Clock) -> bool:
+def _is_unwrapped(clock: _Clock) -> bool:
     return clock.bits is None or _period_s(clock.bits, clock) >= _LEAST_PERIOD_S
 
 
@@ -261,13 +261,13 @@ def _narrow(trace: Trace) -> dict[_Clock, _Reading]:
     (clock,) = set(identities)
     if not clock.device or clock.bits is None or not (clock.frequency or trace.time.time_unit == "cycles"):
         return {}
-    if _is_wide(clock) or _period_s(clock.bits, clock) < _LEAST_ASSUMED_S:
+    if _is_unwrapped(clock) or _period_s(clock.bits, clock) < _LEAST_ASSUMED_S:
         return {}
     readings = [_Reading(row["ticks"], row["ts"], row["error_ns"]) for row in trace.anchors.rows()]
     return {clock: max(readings, key=lambda reading: reading.ts)} if readings else {}
 
 
-def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) -> Placement:
+def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) -> TimelineShift:
     """Return where ``other`` lies as seen from ``known`` if less than half a period is between the two readings."""
     assert clock.bits is not None
     period = 1 << clock.bits
@@ -276,17 +276,19 @@ def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) ->
     return replace(nearest, wrap_period=_length(period, clock, time_unit))
 
 
-def _beyond(start: Placement, link: Placement) -> Placement:
+def _beyond(start: TimelineShift, link: TimelineShift) -> TimelineShift:
     """Return the placement of a trace that lies by ``link`` as seen from one that lies at ``start``."""
     error = _sum(start.error_ns, link.error_ns)
-    return Placement(start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period))
+    return TimelineShift(start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period))
 
 
 def _length(ticks: int, clock: _Clock, time_unit: str) -> int:
     return int(ticks if time_unit == "cycles" or clock.frequency is None else ticks * _NS // clock.frequency)
 
 
-def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str) -> Placement | None:
+def _link(
+    known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading]], time_unit: str
+) -> TimelineShift | None:
     """Return where ``other`` lies as seen from ``known``, by the shared clock with the smallest stated error."""
     pairs = [(clock, *_closest(readings, other[clock])) for clock, readings in known.items() if clock in other]
     if not pairs:
@@ -300,11 +302,11 @@ def _link(known: dict[_Clock, list[_Reading]], other: dict[_Clock, list[_Reading
     return _between(clock, a, b, time_unit)
 
 
-def _between(clock: _Clock, a: _Reading, b: _Reading, time_unit: str) -> Placement:
+def _between(clock: _Clock, a: _Reading, b: _Reading, time_unit: str) -> TimelineShift:
     """Return where the trace of reading ``b`` lies as seen from that of ``a``, both of one clock."""
     distance = _length(b.ticks - a.ticks, clock, time_unit)
     name = f"{clock.name} of {clock.device}".removesuffix(" of ")
-    return Placement(a.ts + distance - b.ts, name, _sum(a.error_ns, b.error_ns, a.lanes_ns, b.lanes_ns))
+    return TimelineShift(a.ts + distance - b.ts, name, _sum(a.error_ns, b.error_ns, a.lanes_ns, b.lanes_ns))
 
 
 def _sum(*errors: int | None) -> int | None:
@@ -328,7 +330,7 @@ def _closest(known: list[_Reading], other: list[_Reading]) -> tuple[_Reading, _R
     return known[best[1]], other[best[2]]
 
 
-def _time(traces: Sequence[Trace], placements: Sequence[Placement]) -> TimeBase:
+def _time(traces: Sequence[Trace], placements: Sequence[TimelineShift]) -> TimeBase:
     """Return the common time base, on the clock that says most."""
     at, placement = min(
         zip((trace.time for trace in traces), placements, strict=True),
@@ -387,7 +389,7 @@ def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
 def _doubted(table: Table) -> Table:
     """Return ``table`` with the flag of an ambiguous place on all rows."""
     columns = {name: table.column(name) for name in table.spec.names}
-    flags, doubt = columns["flags"], np.uint32(Flag.EPOCH_AMBIGUOUS)
+    flags, doubt = columns["flags"], np.uint32(Flag.WRAP_AMBIGUOUS)
     if flags.constant_value is not None:
         columns["flags"] = Column.constant(np.uint32(flags.constant_value) | doubt, len(flags), np.uint32)
     else:
@@ -435,7 +437,7 @@ def _grouped(trace: Trace) -> Trace:
             "role": [RUN_ROLE],
             "name": [mains[0]["capture"] if mains else RUN_ROLE],
             "sort_key": [0],
-            "discipline": ["disjoint"],
+            "nesting": ["disjoint"],
             "clock_id": [None],
             "unit": [""],
         },

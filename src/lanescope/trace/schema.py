@@ -86,28 +86,28 @@ class TableSpec:
 class Flag(enum.IntFlag):
     """What a reader must know about one slice or instant besides its times."""
 
-    OPEN_END = 1 << 0  # the end was never recorded: dur is NULL, last_seen_ts says how far it is known
+    UNFINISHED = 1 << 0  # the end was never recorded: dur is NULL, last_known_ts says how far it is known
     TRUNCATED = 1 << 1  # cut by a gap or by the end of the capture; the true extent is longer
-    CROSSES = 1 << 2  # overlaps a neighbour of its lane without nesting
+    PARTIAL_OVERLAP = 1 << 2  # overlaps a neighbour of its lane without nesting
     BELOW_RESOLUTION = 1 << 3  # shorter than two steps of its clock: the true length may be half or double
     CLOCK_SUSPECT = 1 << 4  # its clock contradicts its anchors or its neighbours
-    EPOCH_AMBIGUOUS = 1 << 5  # a wrapped counter leaves more than one place for it
-    INFERRED_BEGIN = 1 << 6  # the begin was not recorded
+    WRAP_AMBIGUOUS = 1 << 5  # a wrapped counter leaves more than one place for it
+    INFERRED_START = 1 << 6  # the begin was not recorded
     INFERRED_IDENTITY = 1 << 7  # who or what it is was concluded, not recorded
-    NEGATIVE = 1 << 8  # the recorded end precedes the recorded begin; dur is NULL
+    NEGATIVE_DURATION = 1 << 8  # the recorded end precedes the recorded begin; dur is NULL
     AFTER_GAP = 1 << 9  # the first known thing after a gap of its lane
 
 
 FLAG_DOCS: dict[Flag, str] = {
-    Flag.OPEN_END: "the end was never recorded; `dur` is NULL and `last_seen_ts` says how far it is known",
+    Flag.UNFINISHED: "the end was never recorded; `dur` is NULL and `last_known_ts` says how far it is known",
     Flag.TRUNCATED: "cut by a gap or by the end of the capture; the true extent is longer",
-    Flag.CROSSES: "overlaps a neighbour of its lane without nesting",
+    Flag.PARTIAL_OVERLAP: "overlaps a neighbour of its lane without nesting",
     Flag.BELOW_RESOLUTION: "shorter than two steps of its clock",
     Flag.CLOCK_SUSPECT: "its clock contradicts its anchors or its neighbours",
-    Flag.EPOCH_AMBIGUOUS: "a wrapped counter leaves more than one place for it",
-    Flag.INFERRED_BEGIN: "the begin was not recorded",
+    Flag.WRAP_AMBIGUOUS: "a wrapped counter leaves more than one place for it",
+    Flag.INFERRED_START: "the begin was not recorded",
     Flag.INFERRED_IDENTITY: "who or what it is was concluded, not recorded",
-    Flag.NEGATIVE: "the recorded end precedes the recorded begin; `dur` is NULL",
+    Flag.NEGATIVE_DURATION: "the recorded end precedes the recorded begin; `dur` is NULL",
     Flag.AFTER_GAP: "the first known thing after a gap of its lane",
 }
 
@@ -116,7 +116,7 @@ QUALITIES = ("exact", "estimated", "inferred")
 SEVERITIES = ("info", "notice", "data_loss", "error")
 TRACK_KINDS = ("group", "lane", "counter")
 #: ``disjoint``: no two slices share time. ``nested``: a stack. ``free``: overlap is meant.
-DISCIPLINES = ("disjoint", "nested", "free")
+NESTINGS = ("disjoint", "nested", "free")
 FLOW_KINDS = ("dependency", "dispatch", "signal")
 SCOPES = ("input", "producer")
 
@@ -153,7 +153,7 @@ TRACKS = TableSpec(
         ColumnSpec("role", "text", "what it stands for: device, tile, core, sm, block, queue, host_thread, ..."),
         ColumnSpec("name", "utf8", "name among its siblings"),
         ColumnSpec("sort_key", "int64", "order among its siblings, smallest first"),
-        ColumnSpec("discipline", "text", "how slices of the lane may share time: disjoint, nested, free"),
+        ColumnSpec("nesting", "text", "how slices of the lane may share time: disjoint, nested, free"),
         ColumnSpec("clock_id", "int64", "the clock of its ticks", nullable=True, references="clocks"),
         ColumnSpec("unit", "text", "unit of a counter's values, empty else"),
     ),
@@ -173,7 +173,7 @@ SLICES = TableSpec(
         _QUALITY,
         _FLAGS,
         ColumnSpec(
-            "last_seen_ts",
+            "last_known_ts",
             "int64",
             "open slices: last time it is known to have run",
             nullable=True,
@@ -207,12 +207,12 @@ FLOWS = TableSpec(
     (
         _ID,
         ColumnSpec("kind", "text", "dependency, dispatch, signal"),
-        ColumnSpec("src_track", "int64", "lane of the cause", references="tracks"),
+        ColumnSpec("src_track_id", "int64", "lane of the cause", references="tracks"),
         ColumnSpec("src_ts", "int64", "time of the cause", unit="ns", is_time=True),
-        ColumnSpec("dst_track", "int64", "lane of the effect", references="tracks"),
+        ColumnSpec("dst_track_id", "int64", "lane of the effect", references="tracks"),
         ColumnSpec("dst_ts", "int64", "time of the effect", unit="ns", is_time=True),
-        ColumnSpec("src_slice", "int64", "slice of the cause", nullable=True, references="slices"),
-        ColumnSpec("dst_slice", "int64", "slice of the effect", nullable=True, references="slices"),
+        ColumnSpec("src_slice_id", "int64", "slice of the cause", nullable=True, references="slices"),
+        ColumnSpec("dst_slice_id", "int64", "slice of the effect", nullable=True, references="slices"),
     ),
 )
 GAPS = TableSpec(
@@ -237,7 +237,7 @@ COVERAGE = TableSpec(
         _TRACK,
         _TS,
         ColumnSpec("dur", "int64", "length", unit="ns"),
-        ColumnSpec("min_dur", "int64", "shortest slice the producer records", nullable=True, unit="ns"),
+        ColumnSpec("min_recorded_dur", "int64", "shortest slice the producer records", nullable=True, unit="ns"),
     ),
 )
 CLOCKS = TableSpec(
@@ -247,11 +247,11 @@ CLOCKS = TableSpec(
         _ID,
         ColumnSpec("name", "utf8", "name of the counter"),
         ColumnSpec("device", "utf8", "whose counter it is"),
-        ColumnSpec("ticks_per_second_num", "int64", "frequency, numerator of an exact ratio", nullable=True, unit="Hz"),
-        ColumnSpec("ticks_per_second_den", "int64", "frequency, denominator", nullable=True),
+        ColumnSpec("frequency_num", "int64", "frequency, numerator of an exact ratio", nullable=True, unit="Hz"),
+        ColumnSpec("frequency_den", "int64", "frequency, denominator", nullable=True),
         ColumnSpec("counter_bits", "int64", "width of the counter as recorded", nullable=True),
         ColumnSpec(
-            "tick_step", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"
+            "resolution_ticks", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"
         ),
     ),
 )
@@ -282,7 +282,7 @@ STATS = TableSpec(
 )
 ACCOUNTING = TableSpec(
     "accounting",
-    "what became of every unit of an input: total = decoded + filler + lost",
+    "what became of every unit of an input: total = decoded + padding + lost",
     (
         _ID,
         ColumnSpec("input_id", "int64", "the input", references="inputs"),
@@ -292,7 +292,7 @@ ACCOUNTING = TableSpec(
         ColumnSpec("unit_bytes", "int64", "bytes of the layer below that one unit takes", unit="bytes"),
         ColumnSpec("total", "int64", "units in all"),
         ColumnSpec("decoded", "int64", "units that were understood"),
-        ColumnSpec("filler", "int64", "units known to carry nothing"),
+        ColumnSpec("padding", "int64", "units known to carry nothing"),
         ColumnSpec("lost", "int64", "units that could not be understood"),
     ),
 )

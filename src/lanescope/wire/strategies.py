@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from lanescope.wire.cstruct import INTEGERS, Struct
+from lanescope.wire.c_struct import INTEGERS, Struct
 from lanescope.wire.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lanescope.wire.frames import FrameSet
+    from lanescope.wire.frame_codec import FrameSet
 
 
 def values(layout: Record | Struct) -> st.SearchStrategy[dict[str, Any]]:
@@ -50,12 +50,12 @@ def values(layout: Record | Struct) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def frames(frame_set: FrameSet, *, max_size: int = 40) -> st.SearchStrategy[list[tuple[Record, dict[str, Any]]]]:
-    """Return a strategy of what ``frame_set.encode`` accepts: frames in any order, fillers among them.
+    """Return a strategy of what ``frame_set.encode`` accepts: frames in any order, padding among them.
 
     Example:
         >>> from lanescope.wire import FrameSet
-        >>> nibbles = FrameSet("nibbles", (Record("tick", bits=4, prefix="0000"), Record("filler", 4, prefix="0010")),
-        ...                    filler="filler")
+        >>> nibbles = FrameSet("nibbles", (Record("tick", bits=4, prefix="0000"), Record("padding", 4, prefix="0010")),
+        ...                    padding="padding")
         >>> from hypothesis import find
         >>> [record.name for record, _ in find(frames(nibbles), lambda found: len(found) == 2)]
         ['tick', 'tick']
@@ -73,7 +73,7 @@ def streams(frame_set: FrameSet, *, max_size: int = 40) -> st.SearchStrategy[lis
         >>> from hypothesis import find
         >>> from lanescope.wire import Field, FrameSet
         >>> word = Record("word", bits=32, prefix="1", fields=(Field("value", lsb=0, width=31),))
-        >>> words = FrameSet("words", (word, Record("filler", bits=8, prefix="0" * 8)), filler="filler")
+        >>> words = FrameSet("words", (word, Record("padding", bits=8, prefix="0" * 8)), padding="padding")
         >>> find(streams(words), lambda found: any(frame.error for frame in words.decode(found)))
         [1]
     """

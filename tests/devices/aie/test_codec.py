@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.decode import AieDecoder
-from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.family import FAMILY
-from lanescope.devices.aie.layout import FRAME_SETS, FRAMES, NO_FRAME, decode_stream
-from lanescope.devices.aie.records import Items
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.aie.formats.layout import FRAME_SETS, FRAMES, NO_FRAME, decode_stream
+from lanescope.devices.aie.formats.raw_frames import Items
 from lanescope.source import Capture
 from lanescope.trace import Trace
 from lanescope.wire import strategies
@@ -101,7 +101,7 @@ def test_states_survive_encoding_and_decoding(tmp_path_factory, runs, idle):
     assert found == expected
     (segment,) = trace.details["aie_segments"].rows()
     assert segment["cycles"] == int(edges[-1]) + idle
-    assert segment["is_stop_seen"]
+    assert segment["has_stop"]
     assert trace.accounting["lost"].tolist() == [0, 0]
 
 
@@ -161,7 +161,7 @@ def reference_rows(payload, mode):
     for _, frame in decode_stream(payload):
         name = frame.error or frame.record.name
         value = frame.values
-        if frame.word == lost_word or name in ("truncated", "filler", "filler0", "filler1"):
+        if frame.word == lost_word or name in ("truncated", "padding", "filler0", "filler1"):
             continue
         if frame.error:
             flush()
@@ -262,7 +262,7 @@ def test_any_bytes_are_accounted_for(tmp_path_factory, data):
     assert first["total"] == len(content)
     assert second["total"] * second["unit_bytes"] == first["decoded"]
     for row in (first, second):
-        assert row["total"] == row["decoded"] + row["filler"] + row["lost"]
+        assert row["total"] == row["decoded"] + row["padding"] + row["lost"]
     assert (trace.slices.values("dur") >= 0).all()
 
 
@@ -282,7 +282,7 @@ def test_rows_that_only_others_have_seen_are_counted(tmp_path_factory, mode, nam
     payload = start + frame_set.encode(frames)
     payload += [0x22222222 if mode == 2 else 0xFEFEFEFE] * (-len(payload) % 7)
     trace = trace_of(encode.packets(HEADERS[0], np.array(payload, np.uint32)).astype("<u4").tobytes(), tmp_path_factory)
-    counted = [row["count"] for row in trace.stats.rows() if row["name"] == "unconfirmed_row"]
+    counted = [row["count"] for row in trace.stats.rows() if row["name"] == "unverified_encoding"]
     assert counted == ([1] if frame_set[name].status == "published" else [])
     assert trace.accounting["lost"].tolist() == [0, 0]
 
@@ -295,7 +295,7 @@ def test_restarts_are_unconfirmed_but_in_the_mode_that_we_saw(tmp_path_factory, 
     trace = trace_of(encode.packets(HEADERS[0], np.array(payload, np.uint32)).astype("<u4").tobytes(), tmp_path_factory)
     stats = {row["name"]: row["count"] for row in trace.stats.rows()}
     assert stats["aie_restart"] == 1
-    assert ("unconfirmed_row" in stats) == (mode != 1)
+    assert ("unverified_encoding" in stats) == (mode != 1)
     assert trace.gaps["cause"].tolist() == ["overrun"]
 
 

@@ -11,25 +11,28 @@ from hypothesis import strategies as st
 from effort import some
 from lanescope import cli, devices
 from lanescope.cli import main
-from lanescope.devices.aie import config, events, registers
+from lanescope.devices.aie import config
 from lanescope.devices.aie.config import (
     ConfigError,
     Unit,
     config_of,
-    mlir_read,
-    mlir_write,
+    json_config,
+    mlir_parser,
+    mlir_writer,
     register_json,
-    short_json,
-    writes,
 )
-from lanescope.devices.aie.config.units import stripped
+from lanescope.devices.aie.config import (
+    register_writes as writes,
+)
+from lanescope.devices.aie.config.model import strip_trailing_zeros
+from lanescope.devices.aie.formats import events, registers
 from lanescope.errors import UsageError
 
 CORE = {"type": "core", "col": 0, "row": 2, "events": ["INSTR_VECTOR", "INSTR_EVENT_0", "INSTR_EVENT_1"]}
 
 
 #: What a configuration may say, and one word that means something within it.
-WORDS = [*short_json.KEYS, *short_json.TILE_KEYS, "0"]
+WORDS = [*json_config.KEYS, *json_config.TILE_KEYS, "0"]
 
 
 @st.composite
@@ -37,7 +40,7 @@ def units(draw, device, *, is_mlir=False):
     module = draw(st.sampled_from(events.MODULES))
     row = {"shim": 0, "memtile": 1}.get(module) if module in ("shim", "memtile") else draw(st.integers(2, 31))
     event = st.sampled_from(sorted(events.names(device, module)))
-    watched = stripped(draw(st.lists(event, max_size=8)))
+    watched = strip_trailing_zeros(draw(st.lists(event, max_size=8)))
     known = registers.ports(module)
     ports = [None] * 8
     if known:
@@ -67,44 +70,44 @@ def configs(draw, *, is_mlir=False):
     more = (
         {} if is_mlir else {"colshift": draw(st.none() | st.integers(-3, 5)), "frequency": draw(st.none() | st.just(7))}
     )
-    return config.complete(config_of(device, made, **more))
+    return config.apply_defaults(config_of(device, made, **more))
 
 
 @given(configs())
 @settings(max_examples=some(60))
 def test_json_and_back(known):
-    assert short_json.parse(json.loads(json.dumps(short_json.to_json(known)))) == known
+    assert json_config.parse(json.loads(json.dumps(json_config.to_json(known)))) == known
 
 
 @given(configs())
 @settings(max_examples=some(60))
 def test_registers_and_back(known):
     assert register_json.from_document(json.loads(json.dumps(register_json.to_document(known)))) == known
-    writes = mlir_read.read(mlir_write.to_mlir_writes(known))
+    writes = mlir_parser.read(mlir_writer.to_mlir_writes(known))
     assert (writes.device, dict(writes.units)) == (known.device, dict(known.units))
 
 
 @given(configs(is_mlir=True))
 @settings(max_examples=some(60))
 def test_mlir_and_back(known):
-    assert mlir_read.read(mlir_write.to_mlir(known)) == known
+    assert mlir_parser.read(mlir_writer.to_mlir(known)) == known
 
 
 @given(configs(is_mlir=True))
 @settings(max_examples=some(50))
 def test_what_mlir_declares_is_what_registers_say(known):
-    lowered = writes.from_writes(known.device, writes.begin_writes(mlir_read.read(mlir_write.to_mlir(known))))
+    lowered = writes.from_writes(known.device, writes.start_writes(mlir_parser.read(mlir_writer.to_mlir(known))))
     assert dict(lowered.units) == dict(known.units)
 
 
 def test_the_published_register_writes(corpus):
     """A few lines of JSON give the writes of a design that ran on hardware, register by register."""
-    short = short_json.parse({"trigger": 0, "start": "BROADCAST_15", "stop": "BROADCAST_14", "tiles": [CORE]})
-    known = config.complete(short)
+    short = json_config.parse({"trigger": 0, "start": "BROADCAST_15", "stop": "BROADCAST_14", "tiles": [CORE]})
+    known = config.apply_defaults(short)
     path = corpus / "aie/vector_scalar/input_with_addresses.mlir"
     assert config.load_mlir(path) == known
     text = path.read_text()
-    before, after = writes.begin_writes(known), writes.end_writes(known)
+    before, after = writes.start_writes(known), writes.stop_writes(known)
     for write in [*before, *after]:
         if write.register.name == "Trace_Event1":
             assert write.value == 0, "the design leaves it as reset puts it"
@@ -116,7 +119,7 @@ def test_the_published_register_writes(corpus):
 def test_what_is_left_open_is_chosen():
     tiles = [{"type": "shim", "col": 1, "row": 0, "events": []}, {"type": "memtile", "col": 1, "row": 1, "events": []}]
     tiles += [{"type": "mem", "col": 0, "row": 2, "events": []}, CORE, {"type": "shim", "col": 0, "row": 0}]
-    known = config.complete(short_json.parse({"trigger": 0, "tiles": tiles, "device": "aie2p"}))
+    known = config.apply_defaults(json_config.parse({"trigger": 0, "tiles": tiles, "device": "aie2p"}))
     by_place = known.units
     assert [by_place[p].packet_id for p in sorted(by_place, key=lambda p: (p[1], p[2], p[0]))] == [1, 2, 3, 4, 5]
     assert [unit.packet_type for unit in by_place.values()] == [2, 3, 1, 0, 2]
@@ -180,7 +183,7 @@ def test_nonsense_is_one_line_that_says_where(tmp_path, content, said):
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
         lambda x: (
             st.lists(x, max_size=4)
-            | st.dictionaries(st.sampled_from([*short_json.KEYS, *short_json.TILE_KEYS, "0"]), x)
+            | st.dictionaries(st.sampled_from([*json_config.KEYS, *json_config.TILE_KEYS, "0"]), x)
         ),
         max_leaves=20,
     )
@@ -188,28 +191,28 @@ def test_nonsense_is_one_line_that_says_where(tmp_path, content, said):
 @settings(max_examples=some(300))
 def test_any_json_is_a_configuration_or_one_line(content):
     try:
-        known = short_json.parse(content)
+        known = json_config.parse(content)
     except ConfigError:
         return
-    assert short_json.parse(short_json.to_json(known)) == known
+    assert json_config.parse(json_config.to_json(known)) == known
 
 
 def test_too_many_units_and_two_broadcasts():
     tiles = [CORE | {"col": col, "row": row} for col in range(8) for row in range(2, 6)]
     with pytest.raises(ConfigError, match="more packet ids"):
-        config.complete(short_json.parse({"tiles": tiles}))
+        config.apply_defaults(json_config.parse({"tiles": tiles}))
     tiles = [CORE | {"start": "BROADCAST_3"}, CORE | {"col": 1}]
     with pytest.raises(ConfigError, match="broadcasts 3, 15"):
-        writes.begin_writes(config.complete(short_json.parse({"trigger": 0, "tiles": tiles})))
+        writes.start_writes(config.apply_defaults(json_config.parse({"trigger": 0, "tiles": tiles})))
     with pytest.raises(ConfigError, match="no trigger can broadcast"):
-        writes.begin_writes(config.complete(short_json.parse({"trigger": 0, **tile(start="TRUE")})))
+        writes.start_writes(config.apply_defaults(json_config.parse({"trigger": 0, **tile(start="TRUE")})))
 
 
 def test_the_documentation_lists_all_keys():
     page = (Path(__file__).parents[3] / "docs/howto/aie-configure.md").read_text()
     rows = [line.partition("|")[2].partition("|")[0] for line in page.splitlines() if line.startswith("| `")]
     listed = [word for row in rows for word in re.findall(r"`([a-z_]+)`", row)]
-    assert sorted(listed) == sorted([*short_json.KEYS, *short_json.TILE_KEYS])
+    assert sorted(listed) == sorted([*json_config.KEYS, *json_config.TILE_KEYS])
 
 
 # --- the command --------------------------------------------------------------------------------------------------

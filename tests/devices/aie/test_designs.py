@@ -8,8 +8,9 @@ import pytest
 import lanescope
 from lanescope.analysis import check
 from lanescope.cli import main
-from lanescope.devices.aie import config, encode
-from lanescope.devices.aie.config import ConfigError, mlir_read
+from lanescope.devices.aie import config
+from lanescope.devices.aie.config import ConfigError, mlir_parser
+from lanescope.devices.aie.formats import encode
 from lanescope.errors import UsageError
 
 
@@ -117,7 +118,7 @@ def test_contradictory_configurations_of_a_tile_label_nothing(tmp_path, which):
     [row] = trace.details["aie_slots"].rows()
     assert (row["event"], row["event_name"]) == (None, "")
     assert stats(trace)["aie_contradictory_config"] == 1
-    assert "aie_tile_unknown" not in stats(trace)
+    assert "aie_unknown_tile" not in stats(trace)
     [finding] = [f for f in check.run(trace) if f.code == "LS404"]
     assert (finding.severity, finding.place.track) == ("warning", "core (0, 2)")
 
@@ -147,7 +148,7 @@ def test_contradictory_registers_of_a_document_label_nothing(tmp_path):
 def test_designs_for_two_devices_are_refused():
     text = designs("INSTR_EVENT_0", "INSTR_EVENT_0").replace("npu1_1col) @dev_b", "npu2) @dev_b")
     with pytest.raises(ConfigError, match="aie2 and aie2p"):
-        mlir_read.read(text)
+        mlir_parser.read(text)
 
 
 @pytest.fixture
@@ -213,7 +214,7 @@ UNREAD = {
 def test_operations_that_are_not_read_are_not_dropped_without_a_word(tmp_path, command, operation):
     body = traced("a", "INSTR_EVENT_0").rstrip().removesuffix("}")
     text = device("main", f"{body}\n{UNREAD[operation]}\n}}")
-    assert list(mlir_read.read(text).unread) == [operation]
+    assert list(mlir_parser.read(text).unread) == [operation]
     trace = opened(tmp_path, text)
     assert stats(trace)["aie_unread_config"] == 1
     assert "LS404" in [f.code for f in check.run(trace)]
@@ -232,7 +233,7 @@ def test_operations_that_are_not_read_are_not_dropped_without_a_word(tmp_path, c
     ],
 )  # fmt: skip
 def test_register_writes_that_are_not_read_are_not_dropped_without_a_word(text, what):
-    known = mlir_read.read(device("main", sequence("seq", write(33), text)))
+    known = mlir_parser.read(device("main", sequence("seq", write(33), text)))
     assert [told for told in known.unread if what in told] == list(known.unread) != []
 
 
@@ -245,13 +246,13 @@ def test_a_document_of_registers_that_are_not_read_says_so(tmp_path):
 
 def test_a_logical_tile_that_is_placed_is_a_tile():
     text = device("main", traced("a", "INSTR_EVENT_0").replace("aie.tile(", "aie.logical_tile<CoreTile>("))
-    known = mlir_read.read(text)
+    known = mlir_parser.read(text)
     assert (known.slot_names("core", 0, 2)[0], known.unread) == ("INSTR_EVENT_0", {})
 
 
 def test_a_trace_on_a_logical_tile_without_a_place_is_not_dropped_without_a_word(tmp_path):
     nowhere = traced("a", "LOCK_STALL", tile="(?, ?)").replace("aie.tile", "aie.logical_tile<CoreTile>")
-    known = mlir_read.read(device("main", nowhere, traced("b", "INSTR_EVENT_0")))
+    known = mlir_parser.read(device("main", nowhere, traced("b", "INSTR_EVENT_0")))
     assert list(known.units) == [("core", 0, 2)]
     assert sum(known.unread.values()) == 1
     (tmp_path / "run.mlir").write_text(device("main", nowhere))

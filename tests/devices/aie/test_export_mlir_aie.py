@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import lanescope
 from effort import some
 from lanescope.cli import main
-from lanescope.devices.aie import encode, events, export_mlir_aie
-from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.export import mlir_aie
+from lanescope.devices.aie.formats import encode, events
+from lanescope.devices.aie.formats.encode import Frames
 
 NAMES = {
     "core": [
@@ -41,7 +42,7 @@ def opened(tmp_path, content, tiles):
 
 
 def written(trace):
-    text = b"".join(export_mlir_aie.blocks(trace)).decode()
+    text = b"".join(mlir_aie.blocks(trace)).decode()
     made = json.loads(text)
     # A newline stands before each event, by replacing text.
     assert text == json.dumps(made).replace(", {", ",\n{") + "\n"
@@ -223,7 +224,7 @@ def test_the_summary_is_theirs(tmp_path_factory, runs):
     frames = Frames.join([encode.start(9), encode.encode_runs(mask.astype(np.uint8), length.astype(np.int64))])
     words = encode.packets(encode.header(0, 1, 2, 1), encode.pack(frames)).ravel()
     trace = opened(tmp_path_factory.mktemp("aie"), words.astype("<u4").tobytes(), [("core", 1, 2)])
-    assert b"".join(export_mlir_aie.summary(trace)).decode() == summarised(written(trace))
+    assert b"".join(mlir_aie.summary(trace)).decode() == summarised(written(trace))
 
 
 def test_a_second_recording_goes_on_where_the_first_one_ended(tmp_path):

@@ -11,10 +11,10 @@ import pytest
 
 import lanescope
 from lanescope.analysis import check
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.encode import Frames
-from lanescope.devices.aie.layout import FILLERS, FLOW_KINDS
-from lanescope.devices.aie.records import Words
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.aie.formats.layout import FILLERS, FLOW_KINDS
+from lanescope.devices.aie.formats.raw_frames import Words
 from lanescope.trace import Flag
 
 #: Their kinds of module by packet type.
@@ -33,8 +33,8 @@ def frames_of(trace, header):
     commands = []
     for row in rows:
         name = row["name"]
-        if name in ("filler", "stop"):
-            # Left out by their decoder: it skips filler, and takes Stop for a frame without meaning.
+        if name in ("padding", "stop"):
+            # Left out by their decoder: it skips padding, and takes Stop for a frame without meaning.
             continue
         kind = name.capitalize()
         if name == "start":
@@ -97,7 +97,7 @@ def test_spans_equal_theirs(capture):
 def test_both_tiles_measure_the_same(capture):
     segments = lanescope.open(capture).details["aie_segments"]
     assert segments["cycles"].tolist() == [16737, 16737]
-    assert segments["is_stop_seen"].all()
+    assert segments["has_stop"].all()
 
 
 def test_ports_ran_for_as_many_cycles_as_words_were_moved(capture):
@@ -128,7 +128,7 @@ def test_every_byte_is_accounted_for(corpus, name):
     trace = lanescope.open(path)
     rows = list(trace.accounting.rows())
     assert rows[0]["total"] == path.stat().st_size
-    assert all(row["total"] == row["decoded"] + row["filler"] + row["lost"] for row in rows)
+    assert all(row["total"] == row["decoded"] + row["padding"] + row["lost"] for row in rows)
 
 
 def test_the_clean_capture_lost_nothing(capture):
@@ -151,8 +151,8 @@ def test_mode_1_frames_equal_theirs(corpus):
     trace = lanescope.open(corpus / "aie" / "mode1_mixed_r0.bin")
     ours = []
     for row in trace.records["aie.frame"].rows():
-        if row["header"] >> 12 & 7 != 0 or row["name"] in ("filler", "stop"):
-            continue  # their decoder skips filler and throws Stop away
+        if row["header"] >> 12 & 7 != 0 or row["name"] in ("padding", "stop"):
+            continue  # their decoder skips padding and throws Stop away
         if row["name"] == "start":
             ours.append({"type": "Start", "timer_value": row["timer"]})  # theirs does not tell a restart from a start
         elif row["name"] == "event_pc":
@@ -198,7 +198,7 @@ def test_mode_2_frames_equal_theirs(corpus):
         ours.append({"type": names[row["kind"]], **value})
     assert ours == expected
     stats = dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
-    assert stats == {"aie_no_stop": 1}, "no frame of this capture is one that only others have seen"
+    assert stats == {"aie_missing_stop": 1}, "no frame of this capture is one that only others have seen"
     assert trace.accounting["lost"].tolist() == [0, 0]
 
 

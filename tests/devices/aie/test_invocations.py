@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import lanescope
 from effort import some
-from lanescope.devices.aie import encode, invocations
-from lanescope.devices.aie.decode import AieDecoder
-from lanescope.devices.aie.encode import Frames
-from lanescope.exchange import parquet, perfetto
+from lanescope.devices.aie.decoder import AieDecoder
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.aie.interpret import invocations
+from lanescope.io import parquet, perfetto
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
@@ -132,8 +133,8 @@ def test_invocations_equal_a_walk_over_cycles(tmp_path_factory, runs):
     expected, unpaired = walked(runs)
     assert rows(trace) == expected
     stats = {row["name"]: row["count"] for row in trace.stats.rows()}
-    assert stats.get("aie_event_unpaired", 0) == unpaired
-    assert stats.get("aie_invocation_cut", 0) == sum(not complete for _, _, complete, _ in expected)
+    assert stats.get("aie_unpaired_event", 0) == unpaired
+    assert stats.get("aie_truncated_invocation", 0) == sum(not complete for _, _, complete, _ in expected)
     assert trace.details["aie_invocations"]["ordinal"].tolist() == list(range(1, len(expected) + 1))
 
 
@@ -162,7 +163,7 @@ def test_many_slices_do_not_wait_for_ever(tmp_path, monkeypatch):
     assert len(whole) == 300
     monkeypatch.setattr(invocations, "_WAITING", 20)
     most = 0
-    settle = invocations.Invocations._settle
+    settle = invocations.Invocations._finalize
 
     def watched(self, recording, up_to=None):
         nonlocal most
@@ -175,7 +176,7 @@ def test_many_slices_do_not_wait_for_ever(tmp_path, monkeypatch):
         for first in range(0, len(tag), 10):
             taken(self, begin[first : first + 10], duration[first : first + 10], tag[first : first + 10])
 
-    monkeypatch.setattr(invocations.Invocations, "_settle", watched)
+    monkeypatch.setattr(invocations.Invocations, "_finalize", watched)
     monkeypatch.setattr(invocations.Invocations, "take", in_batches)
     # INSTR_VECTOR is watched and never seen: nothing would be known before the end.
     assert rows(opened(tmp_path, dump(runs))) == whole
@@ -268,8 +269,8 @@ def test_tiles_that_share_broadcasts_agree(tmp_path):
     found = alignment(trace)
     core, memtile = found["core (1, 2)"], found["memtile (1, 1)"]
     assert (core["is_reference"], memtile["is_reference"]) == (True, False)
-    assert (core["start_skew"], memtile["start_skew"]) == (0, -2)
-    assert (core["length_skew"], memtile["length_skew"]) == (0, 0)
+    assert (core["start_skew_cycles"], memtile["start_skew_cycles"]) == (0, -2)
+    assert (core["dur_skew_cycles"], memtile["dur_skew_cycles"]) == (0, 0)
     assert core["is_aligned"] is True
     assert memtile["is_aligned"] is True
     assert (memtile["start_event"], memtile["stop_event"]) == ("BROADCAST_15", "BROADCAST_14")
@@ -280,9 +281,9 @@ def test_tiles_that_share_broadcasts_agree(tmp_path):
 def test_tiles_that_disagree_are_told(tmp_path):
     trace = opened(tmp_path, two(second=[(0, 3)]), tiles=TWO, **SHARED)
     found = alignment(trace)
-    assert found["memtile (1, 1)"]["length_skew"] == 3
+    assert found["memtile (1, 1)"]["dur_skew_cycles"] == 3
     assert found["memtile (1, 1)"]["is_aligned"] is False
-    (stat,) = [row for row in trace.stats.rows() if row["name"] == "aie_broadcast_disagree"]
+    (stat,) = [row for row in trace.stats.rows() if row["name"] == "aie_broadcast_mismatch"]
     assert (stat["count"], trace.tracks["name"][stat["track_id"]]) == (1, "memtile (1, 1)")
 
 
@@ -290,10 +291,10 @@ def test_what_is_not_known_is_not_judged(tmp_path):
     # Nobody says what started and stopped them.
     found = alignment(opened(tmp_path, two(second=[(0, 3)]), tiles=TWO))
     assert found["memtile (1, 1)"]["is_aligned"] is None
-    assert found["memtile (1, 1)"]["length_skew"] == 3
+    assert found["memtile (1, 1)"]["dur_skew_cycles"] == 3
     # Without Stop nobody knows how long it lasted.
     found = alignment(opened(tmp_path, two(stop=False), tiles=TWO, **SHARED))
-    assert found["memtile (1, 1)"]["length_skew"] is None
+    assert found["memtile (1, 1)"]["dur_skew_cycles"] is None
     # They start on different broadcasts, or their timers are reset by something else.
     tiles = [TWO[0], TWO[1] | {"start": "BROADCAST_3"}]
     found = alignment(opened(tmp_path, two(second=[(0, 3)]), tiles=tiles, **SHARED))
@@ -306,13 +307,13 @@ def test_what_is_not_known_is_not_judged(tmp_path):
 def test_the_residual_skew_of_hardware(corpus, name, skew):
     """Both captures show the same two cycles, whatever the timers read."""
     found = alignment(lanescope.open(corpus / "aie" / f"{name}.bin"))
-    assert found["core (1, 2)"]["start_skew"] - found["memtile (1, 1)"]["start_skew"] == skew
+    assert found["core (1, 2)"]["start_skew_cycles"] - found["memtile (1, 1)"]["start_skew_cycles"] == skew
 
 
 def test_hardware_tiles_agree(corpus, tmp_path):
     words = np.frombuffer((corpus / "aie/mode0_add_one_objfifo_r0.bin").read_bytes(), "<u4")
     found = alignment(opened(tmp_path, words, tiles=TWO, **SHARED))
-    assert [row["length_skew"] for row in found.values()] == [0, 0]
+    assert [row["dur_skew_cycles"] for row in found.values()] == [0, 0]
     assert all(row["is_aligned"] for row in found.values())
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import lanescope
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.encode import Frames
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
 
 FIRST, SECOND = encode.header(0, 1, 2, 1), encode.header(3, 1, 1, 2)
 
@@ -45,7 +45,7 @@ def stats(trace):
 
 def units(trace, layer):
     row = list(trace.accounting.rows())[layer]
-    assert row["total"] == row["decoded"] + row["filler"] + row["lost"]
+    assert row["total"] == row["decoded"] + row["padding"] + row["lost"]
     return row
 
 
@@ -67,7 +67,7 @@ def invalid_first_header(tmp_path):
     trace = opened(tmp_path, [recording(PULSES, SECOND), packets])
     found = stats(trace)
     assert found["aie_bad_header"] >= 1
-    assert found["aie_bad_header"] + found.get("aie_no_start", 0) == len(packets)
+    assert found["aie_bad_header"] + found.get("aie_unknown_mode_packet", 0) == len(packets)
     # Without its Start nothing of the source can be placed in time.
     assert {row["module"] for row in trace.details["aie_segments"].rows()} == {"memtile"}
     assert spans(trace) == SPANS
@@ -80,7 +80,7 @@ def incomplete_last_packet(tmp_path):
     assert stats(trace)["truncated"] >= 1
     assert units(trace, 0)["lost"] + units(trace, 1)["lost"] * 4 == 5 * 4 + 2
     assert set(spans(trace)) <= set(SPANS)
-    assert stats(trace)["aie_no_stop"] == 1
+    assert stats(trace)["aie_missing_stop"] == 1
 
 
 def blank_line(tmp_path):
@@ -118,7 +118,7 @@ def zeros_part_segments(tmp_path):
 def zero_word_first(tmp_path):
     trace = opened(tmp_path, [np.zeros(1, np.uint32), recording(PULSES)])
     assert spans(trace) == SPANS
-    assert units(trace, 1)["filler"] >= 1
+    assert units(trace, 1)["padding"] >= 1
     assert units(trace, 1)["lost"] == 0
 
 
@@ -142,7 +142,7 @@ def tile_that_nobody_configured(tmp_path):
     config = {"tiles": [{"type": "core", "col": 1, "row": 3, "events": ["INSTR_VECTOR"]}]}
     (tmp_path / "run.config.json").write_text(json.dumps(config))
     trace = opened(tmp_path, [recording(PULSES)])
-    assert stats(trace)["aie_tile_unknown"] == 1
+    assert stats(trace)["aie_unknown_tile"] == 1
     assert spans(trace) == SPANS, "it is decoded, only without names"
 
 

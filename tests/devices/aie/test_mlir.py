@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import lanescope
 from effort import some
 from lanescope.devices.aie import config
-from lanescope.devices.aie.config import ConfigError, Unit, mlir_read
+from lanescope.devices.aie.config import ConfigError, Unit, mlir_parser
 from lanescope.errors import UsageError
 
 VECTOR_SCALAR = Unit(
@@ -100,7 +100,7 @@ GENERIC = """
 
 
 def units(text):
-    return list(mlir_read.read(text).units.values())
+    return list(mlir_parser.read(text).units.values())
 
 
 def test_declarations():
@@ -110,18 +110,18 @@ def test_declarations():
     )
     assert mem == Unit("mem", 0, 2, (19,), mode=0, start=122, stop=121, reset=122, packet_id=2, packet_type=1)
     assert shim == Unit("shim", 0, 0, (14,), mode=0, start=1, stop=0, reset=1, packet_id=None, packet_type=2)
-    labels = mlir_read.read(DECLARED).slot_names("core", 0, 2)
+    labels = mlir_parser.read(DECLARED).slot_names("core", 0, 2)
     assert labels[:3] == ("INSTR_EVENT_0", "PORT_RUNNING_1 (DMA:0 slave)", "INSTR_VECTOR")
 
 
 def test_lowered_registers():
-    assert mlir_read.read(LOWERED).device == "aie2p"
+    assert mlir_parser.read(LOWERED).device == "aie2p"
     (unit,) = units(LOWERED)
     assert unit.place == ("memtile", 3, 1)
     assert unit.events == (80, 113)
     assert (unit.start, unit.stop, unit.packet_id, unit.packet_type) == (157, 0, 9, 3)
     assert unit.ports[0] == 0x22
-    assert mlir_read.read(LOWERED).slot_names("memtile", 3, 1)[0] == "PORT_RUNNING_0 (DMA:2 master)"
+    assert mlir_parser.read(LOWERED).slot_names("memtile", 3, 1)[0] == "PORT_RUNNING_0 (DMA:2 master)"
 
 
 def test_register_writes_with_operands():
@@ -154,7 +154,7 @@ def test_its_trace_is_labelled(corpus, tmp_path):
     folder = corpus / "aie/vector_scalar"
     trace = lanescope.open(folder / "trace_emu.bin", mlir=str(folder / "input_with_addresses.mlir"))
     assert {"INSTR_VECTOR", "INSTR_EVENT_0", "INSTR_EVENT_1"} <= set(trace.tracks["name"].tolist())
-    assert "aie_tile_unknown" not in set(trace.stats["name"].tolist())
+    assert "aie_unknown_tile" not in set(trace.stats["name"].tolist())
     assert trace.inputs["part"].tolist() == ["main", "config"]
     # The text beside a capture that has its name is found.
     (tmp_path / "run.bin").write_bytes((folder / "trace_emu.bin").read_bytes())
@@ -224,7 +224,7 @@ PIECES = st.sampled_from(
 
 def tries(text):
     try:
-        known = mlir_read.read(text)
+        known = mlir_parser.read(text)
     except ConfigError:
         return
     for place in known.units:
@@ -268,13 +268,13 @@ def test_no_text_is_read_over_and_over(piece, monkeypatch):
     # What would be quadratic here would not end before the test is given up.
     text = piece * (200_000 // len(piece))
     looks = 0
-    peek = mlir_read._Scanner._peek
+    peek = mlir_parser._Scanner._peek
 
     def counted(self, ahead=0):
         nonlocal looks
         looks += 1
         return peek(self, ahead)
 
-    monkeypatch.setattr(mlir_read._Scanner, "_peek", counted)
+    monkeypatch.setattr(mlir_parser._Scanner, "_peek", counted)
     tries(text)
     assert looks < 10 * len(text)

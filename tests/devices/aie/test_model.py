@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import lanescope
 from effort import some
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.encode import Frames
-from lanescope.devices.aie.layout import FLOW_KINDS
-from lanescope.devices.aie.model_core import DELAY_SLOTS, Bundle, Core
-from lanescope.devices.aie.model_execution import Retired, flow_of
-from lanescope.devices.aie.model_unit import EventUnit, FlowUnit
-from lanescope.devices.aie.records import Words
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.aie.formats.layout import FLOW_KINDS
+from lanescope.devices.aie.formats.raw_frames import Words
+from lanescope.devices.aie.simulate.ref_core import DELAY_SLOTS, Bundle, Core
+from lanescope.devices.aie.simulate.ref_mode2 import Retired, flow_of
+from lanescope.devices.aie.simulate.ref_trace_unit import EventUnit, FlowUnit
 
 HEADER = encode.header(0, 1, 2, 1)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.aie import events, registers
+from lanescope.devices.aie.formats import events, registers
 from lanescope.wire import Record
 
 #: (row, offset, value) of published designs -> register and what it says.

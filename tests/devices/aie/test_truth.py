@@ -10,9 +10,10 @@ import pytest
 import lanescope
 from effort import some
 from lanescope._native import core
-from lanescope.devices import settle
-from lanescope.devices.aie import decode, shards
+from lanescope.devices import resolve_options
+from lanescope.devices.aie import decoder as decode
 from lanescope.devices.aie.family import FAMILY
+from lanescope.devices.aie.interpret import shard_state
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
@@ -40,7 +41,7 @@ FLOW = ("kind", "pc", "count", "trips", "is_wrapped")
 @pytest.fixture
 def simulated(tmp_path):
     def run(seed, **options):
-        chosen = settle(FAMILY.sim_options, {"tiles": 3, "records": 120} | options, what="the simulator")
+        chosen = resolve_options(FAMILY.sim_options, {"tiles": 3, "records": 120} | options, what="the simulator")
         simulation = FAMILY.simulate(chosen, seed)
         path = tmp_path / next(iter(simulation.files))
         path.write_bytes(next(iter(simulation.files.values())))
@@ -108,7 +109,7 @@ def test_decoding_equals_the_truth(simulated, seed, faults):
         segment, slices, gaps = found[who(recording)]
         assert slices == rows(recording)
         assert segment["start_timer"] == recording["start_timer"]
-        assert segment["is_stop_seen"] == (recording["stop"] is not None)
+        assert segment["has_stop"] == (recording["stop"] is not None)
         assert segment["mode"] == recording["mode"]
         assert segment["cycles"] == recording["cycles"]
         assert segment["restarts"] == recording["restarts"]
@@ -119,7 +120,7 @@ def test_decoding_equals_the_truth(simulated, seed, faults):
         stats[row["name"]] += row["count"]
     restarts = sum(recording["restarts"] for recording in truth["recordings"])
     assert stats["aie_restart"] == restarts
-    assert stats["aie_no_stop"] == sum(recording["stop"] is None for recording in truth["recordings"])
+    assert stats["aie_missing_stop"] == sum(recording["stop"] is None for recording in truth["recordings"])
     assert trace.accounting["lost"].tolist() == [0, 0]
 
 
@@ -135,7 +136,7 @@ def test_damaged_headers_are_counted_and_located(simulated, seed):
     assert [row["first_offset"] for row in stats] == sorted(damaged)[:1]
     # A skipped packet costs its words, and at most those behind it that repeat what was in it.
     words_lost = trace.accounting["lost"][1] - 8 * skipped
-    assert 0 <= words_lost <= sum(row["count"] for row in trace.stats.rows() if row["name"] == "aie_lost_repeat")
+    assert 0 <= words_lost <= sum(row["count"] for row in trace.stats.rows() if row["name"] == "aie_orphan_repeat")
     # What a lost packet held is unknown; nothing is made up in its place.
     for recording in truth["recordings"]:
         segment, slices, _ = decoded(trace)[who(recording)]
@@ -147,7 +148,7 @@ def test_damaged_headers_are_counted_and_located(simulated, seed):
 
 
 def test_the_same_seed_gives_the_same_bytes():
-    options = settle(FAMILY.sim_options, {}, what="the simulator")
+    options = resolve_options(FAMILY.sim_options, {}, what="the simulator")
     first, second = (FAMILY.simulate(options, 5) for _ in range(2))
     assert dict(first.files) == dict(second.files)
     assert first.truth == second.truth
@@ -160,16 +161,16 @@ def test_what_touches_a_loss_says_so(simulated):
     assert np.count_nonzero(flags & Flag.AFTER_GAP)
 
 
-@pytest.mark.parametrize("noted", [shards._EVENTS, core.AieTimeline.EVENT_ROOM + 1])
+@pytest.mark.parametrize("noted", [shard_state._EVENTS, core.AieTimeline.EVENT_ROOM + 1])
 @pytest.mark.parametrize("mode", [0, 2])
 def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode, noted):
     """Blocks are large enough here to be decoded side by side; there may be room for few notes at a time."""
     options = {"tiles": 5, "records": 10_000, "runs": 8, "mode": mode, "overruns": 2}
-    monkeypatch.setattr(shards, "_EVENTS", noted)
+    monkeypatch.setattr(shard_state, "_EVENTS", noted)
     many, truth = [], None
-    for cores, step in ((1, shards._STEP), (4, 64)):
+    for cores, step in ((1, shard_state._STEP), (4, 64)):
         monkeypatch.setattr(decode, "_CORES", cores)
-        monkeypatch.setattr(shards, "_STEP", step)
+        monkeypatch.setattr(shard_state, "_STEP", step)
         trace, truth = simulated(9, **options)
         many.append(trace)
     assert sum(recording["packets"] for recording in truth["recordings"]) > 2 * decode._LARGE_BLOCK
@@ -198,7 +199,7 @@ class AsLateAsPossible:
 @pytest.mark.parametrize("blanks", [0, 5000])
 def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch, blanks):
     """Of text, a block may hold nothing but blank lines: then nothing is begun, and the one before still runs."""
-    options = settle(FAMILY.sim_options, {"tiles": 3, "records": 4000}, what="the simulator")
+    options = resolve_options(FAMILY.sim_options, {"tiles": 3, "records": 4000}, what="the simulator")
     data = next(iter(FAMILY.simulate(options, 4).files.values()))
     lines = [b"%08x\n" % word for (word,) in struct.iter_unpack("<I", data)]
     lines.insert(len(lines) // 3, b"\n" * blanks)
@@ -207,7 +208,7 @@ def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch,
     path.write_bytes(b"".join(lines))
     monkeypatch.setattr(decode, "_CORES", 2)
     monkeypatch.setattr(decode, "_LARGE_BLOCK", 1)
-    monkeypatch.setattr(shards, "_STEP", 5)
+    monkeypatch.setattr(shard_state, "_STEP", 5)
     found = []
     for executor in (decode.ThreadPoolExecutor, AsLateAsPossible):
         monkeypatch.setattr(decode, "ThreadPoolExecutor", executor)
@@ -226,4 +227,4 @@ def test_units_that_stop_on_one_broadcast_agree(simulated, is_shared):
     cycles = {recording["cycles"] for recording in truth["recordings"]}
     assert (len(cycles) == 1) == is_shared
     assert set(trace.details["aie_segments"]["cycles"].tolist()) == cycles
-    assert bool(trace.details["aie_alignment"]["length_skew"].any()) != is_shared
+    assert bool(trace.details["aie_alignment"]["dur_skew_cycles"].any()) != is_shared

@@ -12,9 +12,9 @@ import pytest
 
 from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.files import entries, read_records, terminated
-from lanescope.devices.ascend.interpret import Interpreter
-from lanescope.devices.ascend.parts import Parts
+from lanescope.devices.ascend.formats.files import entries, read_records, terminated
+from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.errors import InputError
 from lanescope.source import Capture
 from lanescope.trace import Trace
@@ -69,7 +69,7 @@ def read_cut(content, size, whole):
 
 def interpret(content):
     """Read a records file without neighbours and find out what it says."""
-    return Interpreter(read(content), Parts())
+    return Interpreter(read(content), Sidecars())
 
 
 def records(aicore=(), aicpu=(), *, level=2, key="l2_swimlane_level", cores=("aic", "aiv"), clock=CLOCK, **more):
@@ -99,7 +99,7 @@ def decode(content, *, deps=None, beside=None, name="chip_swimlane_records.json"
 def decode_file(path, *, chunk=1 << 20, **options) -> Trace:
     """Decode a file in pieces of ``chunk`` bytes."""
     with Capture(path) as capture:
-        decoder = FAMILY.decode(capture, devices.settle(FAMILY.options, options, what="family ascend"))
+        decoder = FAMILY.decode(capture, devices.resolve_options(FAMILY.options, options, what="family ascend"))
         batches = [batch for piece in capture.main.chunks(chunk) for batch in decoder.feed(piece)]
         return Trace.concat([*batches, *decoder.finish()])
 
@@ -112,7 +112,7 @@ def golden(case, naming, **options) -> Trace:
 @cache
 def simulated(seed=1, **options):
     """Simulate a capture: its files and its truth."""
-    return FAMILY.simulate(devices.settle(FAMILY.sim_options, options, what="simulator"), seed)
+    return FAMILY.simulate(devices.resolve_options(FAMILY.sim_options, options, what="simulator"), seed)
 
 
 def decode_simulated(simulation, **options) -> Trace:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from devices.ascend.helpers import decode, golden, graph, lane, read, records, stats, text
 from effort import some
 from lanescope.analysis import check
-from lanescope.devices.ascend import attribution, invariants, threads
-from lanescope.devices.ascend.attribution import IDLE_PARTS
-from lanescope.devices.ascend.draw.sums import Sums
-from lanescope.devices.ascend.files import read_deps
-from lanescope.devices.ascend.interpret import Interpreter
-from lanescope.devices.ascend.overhead import COUNTERS, overhead
-from lanescope.devices.ascend.parts import Parts
-from lanescope.devices.ascend.threads import thread_times
+from lanescope.devices.ascend.emit.aggregates import Sums
+from lanescope.devices.ascend.formats.files import read_deps
+from lanescope.devices.ascend.interpret import attribution, consistency, thread_time
+from lanescope.devices.ascend.interpret.attribution import IDLE_PARTS
+from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
+from lanescope.devices.ascend.interpret.sidecars import Sidecars
+from lanescope.devices.ascend.interpret.thread_time import thread_times
 from lanescope.trace import Flag
 
 CORES = ("aic", "aiv", "aiv")
@@ -57,7 +57,7 @@ def captures(draw):
 
 def understand(content, deps):
     """Interpret a capture with its graph."""
-    parts = Parts(read_deps(text(json.dumps(deps).encode()), "deps.json"))
+    parts = Sidecars(read_deps(text(json.dumps(deps).encode()), "deps.json"))
     return Interpreter(read(content), parts)
 
 
@@ -156,7 +156,7 @@ def test_executions_that_are_all_suspect_leave_no_sound_ends():
     told = understand(content, deps)
     suspect = attribution.clock_steps(told.runs).suspect
     assert suspect.all()
-    kept = attribution.judge(told.graph, told.runs, suspect)
+    kept = attribution.check_dependencies(told.graph, told.runs, suspect)
     assert (kept.sound.last.tolist(), kept.sound.first.tolist()) == ([-1], [-1])
     assert (kept.ends.last.tolist(), kept.ends.first.tolist()) == ([0], [0])
     assert stats(decode(content, deps=deps)) == {"ascend_clock_step": 1}
@@ -166,7 +166,7 @@ def test_executions_that_are_all_suspect_leave_no_sound_ends():
 @settings(max_examples=some(200))
 def test_every_edge_and_every_pair_of_blocks(capture):
     told = understand(*capture)
-    kept = attribution.judge(told.graph, told.runs, np.zeros(len(told.runs), np.bool_))
+    kept = attribution.check_dependencies(told.graph, told.runs, np.zeros(len(told.runs), np.bool_))
     rows = rows_of(told.runs)
     for edge, (pred, succ) in enumerate(zip(told.graph.pred.tolist(), told.graph.succ.tolist(), strict=True)):
         ends = [row["end"] for row in rows if row["task"] == pred]
@@ -201,7 +201,7 @@ def test_arrows_of_blocks_are_all_pairs(capture):
 
 
 def test_too_many_pairs_are_one_arrow(monkeypatch):
-    from lanescope.devices.ascend.draw import arrows
+    from lanescope.devices.ascend.emit import flows as arrows
 
     monkeypatch.setattr(arrows, "MAX_BLOCK_ARROWS", 5)
     rows = [[0, 1, n, 10 * n, 10 * n + 5, 0] for n in range(1, 4)] + [
@@ -211,7 +211,7 @@ def test_too_many_pairs_are_one_arrow(monkeypatch):
     ]
     trace = decode(records(rows, level=1), deps=graph({}, [(1, 3), (1, 2)]), arrows="block")
     assert trace.details["ascend_edges"]["arrows"].tolist() == [1, 3]
-    assert stats(trace)["ascend_arrows_bundled"] == 1
+    assert stats(trace)["ascend_flows_merged"] == 1
 
 
 # --- the overhead counters ----------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_overhead_is_drawn_when_it_is_asked_for():
     assert not set(COUNTERS) & set(golden("v3_spec_dummy", "l2").tracks["name"].tolist())
     without = golden("v3_spec_dummy", "l2", overhead=True, deps="none")
     assert not set(COUNTERS) & set(without.tracks["name"].tolist())
-    assert stats(without)["ascend_no_overhead"] == 1
+    assert stats(without)["ascend_overhead_unavailable"] == 1
 
 
 # --- clocks that step ---------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def test_running_largest_values_of_any_size(pairs):
     pairs.sort(key=lambda pair: pair[0])
     lanes, values = np.array(pairs, np.int64).reshape(-1, 2).T
     expected = [max(v for lane_, v in pairs[: n + 1] if lane_ == pair[0]) for n, pair in enumerate(pairs)]
-    assert threads._running_max(lanes, values).tolist() == expected
+    assert thread_time._running_max(lanes, values).tolist() == expected
 
 
 def test_threads_of_a_golden_capture():
@@ -415,7 +415,7 @@ def test_groups_follow_the_pipeline(naming):
 
 def test_tasks_without_a_core_have_lanes():
     trace = golden("v3_spec_dummy", "l2")
-    bare = trace.details["ascend_bare_tasks"]
+    bare = trace.details["ascend_coreless_tasks"]
     names = trace.slices["name"][bare["slice_id"]]
     assert dict(zip(names, bare["task"], strict=True)) == {"dummy task": "r1t4", "alloc": "r1t0"}
     lanes = trace.tracks["name"][trace.slices["track_id"][bare["slice_id"]]]
@@ -460,7 +460,7 @@ def test_invariants_by_hand(capture):
         stamps = [row["dispatch"], row["receive"], row["start"], row["end"], finish[row["at"]]]
         known = [stamp for stamp in stamps if stamp]
         odd.append(any(later + 1 < earlier for n, earlier in enumerate(known) for later in known[n + 1 :]))
-    assert invariants.disordered(told, np.zeros(len(runs), np.bool_)).tolist() == odd
+    assert consistency.disordered(told, np.zeros(len(runs), np.bool_)).tolist() == odd
     crowded = [False] * len(runs)
     for row in runs:
         for other in runs:
@@ -476,7 +476,7 @@ def test_invariants_by_hand(capture):
                 and row["dispatch"] < finish[other["at"]]
             ):
                 crowded[row["at"]] = True
-    assert invariants.crowded(told.runs).tolist() == crowded
+    assert consistency.overcommitted_cores(told.runs).tolist() == crowded
 
 
 def test_what_contradicts_itself_is_a_finding():
@@ -486,11 +486,11 @@ def test_what_contradicts_itself_is_a_finding():
     submits = [{"submit_idx": n, "task_id": 1 + n // 2, "start_cycles": 10 + n, "end_cycles": 12 + n} for n in range(4)]
     trace = decode(records(rows, seen, level=4, aicpu_orchestrator_phases=[submits]))
     counts = stats(trace)
-    assert counts == {"ascend_stamp_order": 1, "ascend_crowded_core": 1, "ascend_submit_duplicate": 2}
+    assert counts == {"ascend_timestamp_order": 1, "ascend_core_overcommitted": 1, "ascend_submit_duplicate": 2}
     found = {(f.code, f.severity, f.detail): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
     assert found == {
-        ("LS002", "error", "ascend_stamp_order"): 1,
-        ("LS002", "error", "ascend_crowded_core"): 1,
+        ("LS002", "error", "ascend_timestamp_order"): 1,
+        ("LS002", "error", "ascend_core_overcommitted"): 1,
         ("LS402", "warning", "ascend_submit_duplicate"): 2,
     }
 

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from devices.ascend.helpers import CASES, GOLDEN, decode, read, stats, tasks
 from devices.ascend.test_encode import assert_same
 from effort import some
-from lanescope import cli, session
-from lanescope.devices.ascend import binary
+from lanescope import cli
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, SUBMITS
-from lanescope.devices.ascend.records import Records, section
-from lanescope.devices.ascend.structs import (
+from lanescope.devices.ascend.formats import device_dump
+from lanescope.devices.ascend.formats.device_structs import (
     AICORE_BUFFER,
     AICORE_RECORD,
     AICPU_BUFFER,
@@ -30,7 +28,10 @@ from lanescope.devices.ascend.structs import (
     SUBMIT_BUFFER,
     SUBMIT_RECORD,
 )
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, SUBMITS
+from lanescope.devices.ascend.formats.records import Records, section
 from lanescope.errors import InputError, UsageError
+from lanescope.pipeline import session
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Head
 from lanescope.wire.strategies import values
 
@@ -54,7 +55,7 @@ def entry(stream, index, seq=0):
 
 
 def read_dump(content, **options):
-    return binary.read_dump(np.frombuffer(content, np.uint8), "dump.bin", options)
+    return device_dump.read_dump(np.frombuffer(content, np.uint8), "dump.bin", options)
 
 
 def decode_dump(content, **options):
@@ -167,7 +168,7 @@ def test_dispatches_and_submits_as_their_structs_say(dispatches, submits):
 def test_what_was_collected_reads_back_from_a_dump(case, region):
     naming = "l2" if region.generation == "v3" else "chip"
     found = read((GOLDEN / case / f"{naming}_swimlane_records.json").read_bytes())
-    content = binary.encode_dump(found, region)
+    content = device_dump.encode_dump(found, region)
     again = read_dump(content)
     assert again.metadata["clock_freq_hz"] == region.frequency
     assert (again.generation, again.level) == (region.generation, found.level)
@@ -176,16 +177,16 @@ def test_what_was_collected_reads_back_from_a_dump(case, region):
         order = np.argsort(first["core_id"], kind="stable") if layout in (AICORE, AICPU) else slice(None)
         assert_same(first.take(order), again[layout])
     assert sum(again.accounts) == len(content)
-    assert all(stream.silent_loss == 0 for stream in again.streams)
+    assert all(stream.unaccounted == 0 for stream in again.streams)
     # Written again, a dump is the same to the byte.
-    assert binary.encode_dump(again, region) == content
+    assert device_dump.encode_dump(again, region) == content
 
 
 def test_a_dump_says_what_the_records_file_says():
     path = GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json"
     deps = (path.parent / "deps.json").read_bytes()
     first = decode(path.read_bytes(), deps=deps)
-    second = decode_dump(binary.encode_dump(read(path.read_bytes()), REGIONS[0]), deps=deps)
+    second = decode_dump(device_dump.encode_dump(read(path.read_bytes()), REGIONS[0]), deps=deps)
     names = ("task", "core", "dispatch_ts", "receive_ts", "finish_ts", "duration_ns", "gate_wait_ns")
 
     def rows(trace):
@@ -208,11 +209,11 @@ def test_many_buffers_of_a_stream_keep_their_order():
             "receive_to_start_cycles": np.full(2 * count, 2),
         },
     )
-    content = binary.encode_dump(Records("x", 1, {"num_cores": 5}, {AICORE.name: rows}), REGIONS[0])
+    content = device_dump.encode_dump(Records("x", 1, {"num_cores": 5}, {AICORE.name: rows}), REGIONS[0])
     found = read_dump(content)[AICORE]
     assert found["core_id"].tolist() == [1] * count + [4] * count
     assert found["reg_task_id"].tolist() == [*range(1, count + 1)] * 2
-    assert "ascend_hole" not in stats(decode_dump(content))
+    assert "ascend_missing_dispatch" not in stats(decode_dump(content))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_bare_buffers_of_one_stream(buffers, layout, rows, cell, expected, tmp_p
     assert found[cell].tolist() == [expected] * 11
     trace = session.open(path, index=6)
     assert trace.time.time_unit == "cycles"
-    assert trace.clocks["ticks_per_second_num"].tolist() == [None]
+    assert trace.clocks["frequency_num"].tolist() == [None]
     assert session.open(path, index=6, frequency=50_000_000).time.time_unit == "ns"
     assert cli.main(["convert", str(path), "-o", str(tmp_path / "dump.pftrace")]) == 0
 
@@ -268,16 +269,16 @@ def test_every_stream_is_reconciled():
         ("sched_phase", 1): (5, 0),
         ("orch_phase", 0): (0, 1),
     }
-    trace = decode_dump(binary.encode_dump(found, REGIONS[1], losses=losses))
-    told = {(row["stream"], row["index"]): row for row in trace.details["ascend_streams"].rows()}
+    trace = decode_dump(device_dump.encode_dump(found, REGIONS[1], losses=losses))
+    told = {(row["stream"], row["index"]): row for row in trace.details["ascend_record_streams"].rows()}
     for key, row in told.items():
         dropped, silent = losses.get(key, (0, 0))
-        assert (row["dropped"], row["silent_loss"]) == (dropped, silent)
-        assert row["collected"] + row["dropped"] + row["silent_loss"] == row["total"]
+        assert (row["dropped"], row["unaccounted"]) == (dropped, silent)
+        assert row["collected"] + row["dropped"] + row["unaccounted"] == row["total"]
     assert set(losses) <= set(told)
-    assert {name: stats(trace)[name] for name in ("ascend_dropped", "ascend_silent_loss")} == {
+    assert {name: stats(trace)[name] for name in ("ascend_dropped", "ascend_unaccounted_records")} == {
         "ascend_dropped": 6,
-        "ascend_silent_loss": 6,
+        "ascend_unaccounted_records": 6,
     }
     # The stream of the cores is among them, which the collector leaves out.
     assert accounts(trace)["aicore_tasks record of 0"] == (6, 2, 4)
@@ -285,19 +286,19 @@ def test_every_stream_is_reconciled():
 
 def test_more_records_than_were_written():
     found = read((GOLDEN / "v3_cold_first" / "chip_swimlane_records.json").read_bytes())
-    content = bytearray(binary.encode_dump(found, REGIONS[0]))
+    content = bytearray(device_dump.encode_dump(found, REGIONS[0]))
     at = REGIONS[0].header.size + (REGIONS[0].cores + 0) * POOL.size + POOL["total_record_count"].offset
     assert struct.unpack_from("<I", content, at)[0] > 0
     struct.pack_into("<I", content, at, 0)
     trace = decode_dump(bytes(content))
-    assert stats(trace)["ascend_surplus"] > 0
+    assert stats(trace)["ascend_extra_records"] > 0
 
 
 def test_slots_that_were_never_written():
     rows = [CORE, dict.fromkeys(CORE, 0), {**CORE, "reg_task_id": 2, "start_time": 300, "end_time": 310}]
     trace = decode_dump(entry("aicore_task", 0) + buffer(AICORE_BUFFER, rows, count=1024))
     assert trace.details["ascend_tasks"]["reg_task_id"].tolist() == [1, 2]
-    assert "ascend_unstamped" not in stats(trace)
+    assert "ascend_missing_start" not in stats(trace)
     (row,) = [row for row in trace.accounting.rows() if row["scope"] == "input"]
     assert (row["decoded"], row["lost"]) == (64, 0)
 
@@ -347,8 +348,8 @@ def test_any_bytes_are_accounted_for(edits, cut):
         assert "\n" not in refused
         return
     for row in trace.accounting.rows():
-        assert row["decoded"] + row["filler"] + row["lost"] == row["total"]
-        assert min(row["decoded"], row["filler"], row["lost"]) >= 0
+        assert row["decoded"] + row["padding"] + row["lost"] == row["total"]
+        assert min(row["decoded"], row["padding"], row["lost"]) >= 0
     assert trace.slices["ts"].min(initial=0) >= 0
 
 
@@ -369,7 +370,7 @@ def test_zeros_and_large_noise_are_no_dump():
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.header.name)
 def test_dumps_are_recognised(region):
     found = read((GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json").read_bytes())
-    content = binary.encode_dump(found, region)
+    content = device_dump.encode_dump(found, region)
     match = FAMILY.probe(Head(content[:HEAD_BYTES], len(content), "dump.bin"))
     assert (match.score >= CERTAIN, match.format) == (True, "dump")
 
@@ -377,7 +378,7 @@ def test_dumps_are_recognised(region):
 def test_stages_of_a_dump(tmp_path, capsys):
     found = read((GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json").read_bytes())
     path = tmp_path / "dump.bin"
-    path.write_bytes(binary.encode_dump(found, REGIONS[0]))
+    path.write_bytes(device_dump.encode_dump(found, REGIONS[0]))
     for stage, least in (("packet", 2 + 2 * 11), ("record", 6 + 6 + 19 + 7), ("row", 30)):
         assert cli.main(["dump", "--stage", stage, str(path)]) == 0
         assert len(capsys.readouterr().out.splitlines()) >= least

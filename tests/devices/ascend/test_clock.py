@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CLOCK, decode, edges, graph, lane, records, stats, tasks
-from lanescope.devices.ascend.clock import MAX_NS, Alignment, Reading, align, longest, times
+from lanescope.devices.ascend.interpret.clock import MAX_NS, Alignment, Reading, align, longest, times
 
 SAMPLES = {"pre_host_orchestration": (1000, 10_000_000), "post_device_execution": (6000, 10_100_400)}
 
@@ -130,7 +130,7 @@ def test_without_good_anchors_only_the_order_is_known(spoil, reason):
     spoil(given_anchors)
     trace = decode(host_run(**given_anchors))
     assert trace.details["ascend_runs"]["clocks"].tolist() == [reason]
-    assert stats(trace) == {"ascend_host_apart": 1}
+    assert stats(trace) == {"ascend_host_clock_unaligned": 1}
     assert lane(trace, "Host_0") == [("submit", 0, 2000)]
     # The device's part begins where the host's ends; its own base is the dispatch at 2990.
     assert lane(trace, "AIC_0") == [("setup", 10_000 + 200, 200), ("task", 10_000 + 400, 990 * 20)]
@@ -148,7 +148,7 @@ def test_no_edge_crosses_clocks_that_are_not_joined(is_aligned):
     )
     trace = decode(content, deps=deps)
     assert [edge[:2] for edge in edges(trace)] == ([(7, 1)] if is_aligned else [])
-    assert stats(trace) == ({} if is_aligned else {"ascend_host_apart": 1, "ascend_edge_unmatched": 1})
+    assert stats(trace) == ({} if is_aligned else {"ascend_host_clock_unaligned": 1, "ascend_edge_unmatched": 1})
 
 
 def test_what_the_host_dropped_is_known():
@@ -208,7 +208,7 @@ def test_a_frequency_that_does_not_divide_a_second():
     assert tasks(trace, "propagation_ns", "local_setup_ns", "head_ns", "tail_ns", "duration_ns") == [
         ("task(t1)", -334, 2333, 2000, 1000, 1000)
     ]
-    assert (trace.clocks["ticks_per_second_num"][0], trace.clocks["ticks_per_second_den"][0]) == (3_000_000, 1)
+    assert (trace.clocks["frequency_num"][0], trace.clocks["frequency_den"][0]) == (3_000_000, 1)
 
 
 def test_what_was_measured_negative_stays_negative():

@@ -32,9 +32,9 @@ CPU = [0, 1, 90, 210]
 
 
 def accounts(trace):
-    """Return (total, decoded, filler, lost) of each input file."""
+    """Return (total, decoded, padding, lost) of each input file."""
     rows = [row for row in trace.accounting.rows() if row["scope"] == "input"]
-    return {row["input_id"]: (row["total"], row["decoded"], row["filler"], row["lost"]) for row in rows}
+    return {row["input_id"]: (row["total"], row["decoded"], row["padding"], row["lost"]) for row in rows}
 
 
 def flags(trace, name="task"):
@@ -44,8 +44,8 @@ def flags(trace, name="task"):
 def test_an_execution_that_never_ended_is_open():
     trace = decode(records([row(0, 5, 1, 100, 0)], [[0, 1, 90, 0]]))
     (bar,) = [bar for bar in trace.slices.rows() if bar["name"] == "task"]
-    assert (bar["ts"], bar["dur"], bar["dur_ticks"], bar["last_seen_ts"]) == (200, None, None, 200)
-    assert bar["flags"] == Flag.OPEN_END
+    assert (bar["ts"], bar["dur"], bar["dur_ticks"], bar["last_known_ts"]) == (200, None, None, 200)
+    assert bar["flags"] == Flag.UNFINISHED
     assert tasks(trace, "duration_ns", "finish_ts", "tail_ns", "propagation_ns") == [
         ("task(t5)", None, None, None, 160)
     ]
@@ -54,7 +54,7 @@ def test_an_execution_that_never_ended_is_open():
 def test_an_end_before_the_begin_is_negative():
     trace = decode(records([row(0, 5, 1, 100, 95)], [CPU]))
     (bar,) = [bar for bar in trace.slices.rows() if bar["name"] == "task"]
-    assert (bar["dur"], bar["last_seen_ts"], bar["flags"]) == (None, None, Flag.NEGATIVE)
+    assert (bar["dur"], bar["last_known_ts"], bar["flags"]) == (None, None, Flag.NEGATIVE_DURATION)
     assert tasks(trace, "duration_ns") == [("task(t5)", -100)]
 
 
@@ -62,7 +62,7 @@ def test_a_slot_that_was_never_written_has_no_place():
     trace = decode(records([ROW, row(0, 0, 2, 0, 0, 0)], [CPU, [0, 2, 300, 400]]))
     assert [label for (label,) in tasks(trace)] == ["task(t5)"]
     # Its dispatch is there, so the place of the loss is known.
-    assert stats(trace) == {"ascend_unstamped": 1, "ascend_aicpu_unmatched": 1}
+    assert stats(trace) == {"ascend_missing_start": 1, "ascend_aicpu_unmatched": 1}
     assert gaps(trace) == [("AIC_0", (300 - 90) * 20, 100 * 20, 1)]
 
 
@@ -84,7 +84,7 @@ def test_a_stamp_too_far_away_has_no_time():
     far = (1 << 62) - 1
     trace = decode(records([ROW, row(0, 6, 2, far, far, 0)], [CPU, [0, 2, 300, far]]))
     assert [label for (label,) in tasks(trace)] == ["task(t5)"]
-    assert stats(trace) == {"ascend_unplaceable": 2}
+    assert stats(trace) == {"ascend_timestamp_out_of_range": 2}
     assert trace.coverage["dur"].max() == (300 - 90) * 20
 
 
@@ -108,12 +108,12 @@ def test_what_is_no_row_is_lost_to_the_byte():
     trace = decode(content)
     raw = json.dumps(content).encode()
     bad = len('"x"') + len("[1, 2]") + len('{"a": [0]}') + len("[0, 1, 2, 3, 4.5]") + len("null")
-    total, decoded, filler, lost = accounts(trace)[0]
+    total, decoded, padding, lost = accounts(trace)[0]
     assert (total, lost) == (len(raw), bad)
     assert decoded == sum(len(json.dumps(item)) for item in (ROW, row(0, 6, 2, 300, 400), CPU, [0, 2, 290, 410]))
-    assert filler == total - decoded - lost
+    assert padding == total - decoded - lost
     (stat,) = trace.stats.rows()
-    assert (stat["name"], stat["count"], stat["first_offset"]) == ("ascend_bad_row", 5, raw.index(b'"x"'))
+    assert (stat["name"], stat["count"], stat["first_offset"]) == ("ascend_invalid_row", 5, raw.index(b'"x"'))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_is_no_row_is_lost_to_the_byte():
     ],
 )
 def test_numbers_that_cannot_be_are_not_understood(bad):
-    assert stats(decode(records([bad], level=1))) == {"ascend_bad_row": 1}
+    assert stats(decode(records([bad], level=1))) == {"ascend_invalid_row": 1}
 
 
 def test_a_negative_task_id_is_its_twos_complement():
@@ -259,7 +259,7 @@ def test_the_base_is_the_smallest_stamp_of_anything():
 def test_a_broken_neighbour_is_lost_and_the_rest_stays():
     trace = decode(records([ROW], [CPU]), deps=b'{"tasks": [', beside={"name_map_x.json": b"[]"})
     assert len(trace.details["ascend_tasks"]) == 1
-    assert stats(trace) == {"ascend_bad_neighbour": 2}
+    assert stats(trace) == {"ascend_unreadable_sidecar": 2}
     assert accounts(trace) == {0: accounts(trace)[0], 1: (11, 0, 0, 11), 2: (2, 0, 0, 2)}
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, read, text
 from lanescope._native import core
-from lanescope.devices.ascend.encode import encode_deps, encode_names, encode_records
-from lanescope.devices.ascend.files import read_deps, read_names
-from lanescope.devices.ascend.layout import DEPS, RECORD_BYTES, RECORDS, V1, V4
-from lanescope.devices.ascend.records import Deps, Records, section
+from lanescope.devices.ascend.formats.device_structs import DEVICE_RECORDS
+from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, encode_records
+from lanescope.devices.ascend.formats.files import read_deps, read_names
+from lanescope.devices.ascend.formats.layout import DEPS, RECORD_BYTES, RECORDS, V1, V4
+from lanescope.devices.ascend.formats.records import Deps, Records, section
 from lanescope.devices.ascend.schema import TABLES, raw
-from lanescope.devices.ascend.structs import DEVICE_RECORDS
-from lanescope.wire.docs import table
+from lanescope.wire.reference_docs import table
 
 
 def assert_same(first, second):

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode_simulated, graph, records, simulated
-from lanescope import devices, session
+from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.devices.base import STAGES
 from lanescope.errors import InputError, UsageError
+from lanescope.pipeline import session
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Capture, Head
 
 ROW = [0, 1, 1, 10, 20, 1]
@@ -27,7 +28,7 @@ def probe(content):
 def test_golden_captures_are_recognised(case, naming):
     path = GOLDEN / case / f"{naming}_swimlane_records.json"
     with Capture(path) as capture:
-        family, match = session.recognise(capture)
+        family, match = session.detect_family(capture)
         assert (family.name, match.score >= CERTAIN) == ("ascend", True)
         assert f"{naming}_swimlane_level" in match.reason
     assert match.format == session.open(path).inputs["format"][0]
@@ -95,8 +96,8 @@ def test_random_heads_are_not():
 def test_no_other_family_wants_it():
     content = next(iter(simulated(1).files.values()))
     head = Head(content[:HEAD_BYTES], len(content), "run.json")
-    assert {family.name: family.probe(head).score for family in devices.in_tree() if family.name != "ascend"}
-    assert all(family.probe(head).score < MINE for family in devices.in_tree() if family.name != "ascend")
+    assert {family.name: family.probe(head).score for family in devices.builtin() if family.name != "ascend"}
+    assert all(family.probe(head).score < MINE for family in devices.builtin() if family.name != "ascend")
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3", "v3c"])
@@ -113,7 +114,7 @@ def test_a_graph_given_as_the_capture_says_what_is_missing():
 
 def dump(stage, **options):
     with Capture(GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json") as capture:
-        return list(FAMILY.dump(capture, stage, devices.settle(FAMILY.options, options, what="family ascend")))
+        return list(FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family ascend")))
 
 
 def test_dump_of_entries():

@@ -4,11 +4,11 @@ import doctest
 
 import pytest
 
-from lanescope.devices.ascend import frozen as module
-from lanescope.devices.ascend.frozen import frozen, replace
+from lanescope.families import declaration as module
+from lanescope.families.declaration import frozen_class, replace
 
 
-@frozen
+@frozen_class
 class Span:
     """Two values and a default."""
 

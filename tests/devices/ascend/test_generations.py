@@ -25,12 +25,13 @@ from devices.ascend.helpers import (
 )
 from devices.ascend.test_encode import assert_same
 from effort import cuts
-from lanescope import cli, session
-from lanescope.devices.ascend.encode import encode_records
-from lanescope.devices.ascend.generations import GENERATIONS, Erratum
-from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, RECORDS, SUBMITS
-from lanescope.devices.ascend.v1 import as_v1
+from lanescope import cli
+from lanescope.devices.ascend.formats.encode import encode_records
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, RECORDS, SUBMITS
+from lanescope.devices.ascend.formats.v1 import as_v1
+from lanescope.devices.ascend.formats.versions import GENERATIONS, Erratum
 from lanescope.errors import InputError
+from lanescope.pipeline import session
 from lanescope.source import CERTAIN
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -67,7 +68,7 @@ def test_each_is_recognised_and_read(name):
     # Nobody has shown us such a file: its rows are counted.
     is_published = GENERATIONS[name].status == "published"
     assert is_published == (name in (*OLD, "v4"))
-    assert (stats(trace).get("unconfirmed_row", 0) > 0) == is_published
+    assert (stats(trace).get("unverified_encoding", 0) > 0) == is_published
     assert all(row["lost"] == 0 for row in trace.accounting.rows() if row["scope"] == "input")
 
 
@@ -183,7 +184,7 @@ def test_v1_rows_that_repeat_are_counted_once():
     trace = decode(content, name="l2_perf_records.json")
     assert len(trace.details["ascend_tasks"]) == 3
     assert stats(trace)["ascend_row_duplicate"] == 2  # in both streams that it stands for
-    assert "ascend_hole" not in stats(trace)
+    assert "ascend_missing_dispatch" not in stats(trace)
 
 
 @pytest.mark.parametrize("fanout", ["x", {"a": 1}, [1, "2"], [1.5], [[1]], 7])
@@ -200,7 +201,7 @@ def test_v1_times_that_cannot_be_are_not_understood(value):
     content["tasks"][0]["start_time_us"] = value
     text = json.dumps(content).replace("1000.0", "1e3") if value == 1e3 else json.dumps(content)
     trace = decode(text.encode(), name="l2_perf_records.json")
-    assert stats(trace)["ascend_bad_row"] == 1
+    assert stats(trace)["ascend_invalid_row"] == 1
     assert len(trace.details["ascend_tasks"]) == 1
 
 
@@ -225,7 +226,7 @@ def test_v4_runs_of_one_file_are_told_apart():
         ("func_4_e(r0t6)", 1, 1, 1_000_350, 1_000_650, 1_000_300),
         ("func_4_e(r0t6)", 2, 1, 1_002_350, 1_002_650, 1_002_300),
     ]
-    assert not {"ascend_key_duplicate", "ascend_hole", "ascend_aicore_unmatched"} & set(stats(trace))
+    assert not {"ascend_key_duplicate", "ascend_missing_dispatch", "ascend_aicore_unmatched"} & set(stats(trace))
     # The base is the first dispatch phase, 1000040: each edge once a run, within its run.
     ns = [((stamp - 1_000_040) * 20) for stamp in (1_000_300, 1_000_390, 1_002_300, 1_002_390)]
     assert sorted(edges(trace))[:2] == [(5, 6, *ns[:2]), (5, 6, *ns[2:])]
@@ -249,12 +250,12 @@ def test_v4_what_the_schedulers_dropped_is_accounted_for():
         ("0", 3, 3, 0),
         ("2", 6, 2, 4),
     ]
-    assert {name: stats(trace)[name] for name in ("ascend_dropped", "ascend_silent_loss")} == {
+    assert {name: stats(trace)[name] for name in ("ascend_dropped", "ascend_unaccounted_records")} == {
         "ascend_dropped": 3,
-        "ascend_silent_loss": 1,
+        "ascend_unaccounted_records": 1,
     }
-    (_, second) = trace.details["ascend_streams"].rows()
-    assert (second["index"], second["dropped"], second["silent_loss"], second["is_truncated"]) == (2, 3, 1, True)
+    (_, second) = trace.details["ascend_record_streams"].rows()
+    assert (second["index"], second["dropped"], second["unaccounted"], second["is_truncated"]) == (2, 3, 1, True)
 
 
 def test_v4_bounded_clock():
@@ -289,13 +290,13 @@ def test_v4_host_builds_the_graph():
         ("task(p3)", "receive", 250, None),
     ]
     assert "receive_at_doorbell" in run_of(trace)["errata"]
-    assert stats(trace)["ascend_host_apart"] == 1
+    assert stats(trace)["ascend_host_clock_unaligned"] == 1
 
 
 def test_v4_without_a_runtime():
     content = fixture("v4")
     del content["metadata"]["runtime"]
-    assert stats(decode(content))["ascend_no_runtime"] == 1
+    assert stats(decode(content))["ascend_unknown_runtime"] == 1
 
 
 def test_v4_metrics_that_name_no_record():
@@ -338,7 +339,7 @@ def test_v4_a_hole_of_one_run_is_none_of_the_other():
     content["aicore_tasks"] += [[0, 7, 4, 1000700, 1000800, 5, 1]]
     content["scheduler_tasks"]["records"] += [[0, 4, 1000690, 1000810, 1]]
     trace = decode(content)
-    assert stats(trace)["ascend_hole"] == 2
+    assert stats(trace)["ascend_missing_dispatch"] == 2
 
 
 def test_more_runs_than_a_graph_may_have():
@@ -353,7 +354,7 @@ def test_more_runs_than_a_graph_may_have():
     content = records(rows, level=1, key="chip_swimlane_level", metadata={"runtime": "tensormap_and_ringbuffer"})
     trace = decode(content, deps=graph({}, edges_))
     assert len(trace.flows) <= len(edges_) + 16 * len(rows)
-    assert stats(trace)["ascend_edges_left_out"] + run_of(trace)["edges"] == len(edges_) * 39
+    assert stats(trace)["ascend_edges_omitted"] + run_of(trace)["edges"] == len(edges_) * 39
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -198,7 +198,7 @@ def test_scheduler_phases(naming):
     assert ("resolve", 41_020, 1020) in second
     assert (("dummy", 40_900, 1220) in second) == (naming == "chip")
     assert ("dummy_task", 41_000, 0) in second
-    assert trace.tracks["discipline"][trace.tracks["name"] == "Sched_0"].tolist() == ["nested"]
+    assert trace.tracks["nesting"][trace.tracks["name"] == "Sched_0"].tolist() == ["nested"]
 
 
 @pytest.mark.parametrize("naming", NAMINGS)
@@ -278,7 +278,7 @@ def test_submits(naming):
 def test_every_byte_is_accounted_for(case, naming):
     trace = golden(case, naming)
     for row in trace.accounting.rows():
-        assert row["decoded"] + row["filler"] + row["lost"] == row["total"] == trace.inputs["size"][row["input_id"]]
+        assert row["decoded"] + row["padding"] + row["lost"] == row["total"] == trace.inputs["size"][row["input_id"]]
         assert row["lost"] == 0
         assert row["scope"] == "input"
 
@@ -295,6 +295,6 @@ def test_how_the_file_is_cut_changes_nothing(case, naming, chunk):
 def test_the_one_clock(case, naming):
     trace = golden(case, naming)
     (clock,) = trace.clocks.rows()
-    assert (clock["ticks_per_second_num"], clock["ticks_per_second_den"]) == (50_000_000, 1)
+    assert (clock["frequency_num"], clock["frequency_den"]) == (50_000_000, 1)
     (anchor,) = trace.anchors.rows()
     assert (anchor["ticks"], anchor["ts"]) == (trace.details["ascend_runs"]["base_ticks"][0], 0)

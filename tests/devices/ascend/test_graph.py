@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
 from lanescope import cli
 from lanescope.analysis import check
-from lanescope.devices.ascend.files import read_deps
-from lanescope.devices.ascend.graph import Intervals, build, extreme, ready, rings
-from lanescope.devices.ascend.names import function_name, letters, task_name
+from lanescope.devices.ascend.formats.files import read_deps
+from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, ready, rings
+from lanescope.devices.ascend.interpret.names import function_name, letters, task_name
 
 CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
 ROWS = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 300, 400, 4], [0, 3, 2, 500, 600, 4]]
@@ -142,7 +142,7 @@ def test_of_two_name_maps_none_is_used(tmp_path):
     beside = {"name_map_a.json": one, "name_map_b.json": two}
     trace = decode(records(ROWS, CPU), deps=graph(KERNELS), beside=beside)
     assert tasks(trace)[0] == ("func_0_a(t1)",)
-    assert stats(trace) == {"ascend_no_names": 1}
+    assert stats(trace) == {"ascend_ambiguous_name_map": 1}
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(two))
     trace = decode(records(ROWS, CPU), deps=graph(KERNELS), beside=beside, names=str(path))
@@ -180,8 +180,8 @@ def test_every_flow_end_lies_on_its_slice():
     slices = trace.slices
     for flow in trace.flows.rows():
         for side in ("src", "dst"):
-            at = flow[f"{side}_slice"]
-            assert slices["track_id"][at] == flow[f"{side}_track"]
+            at = flow[f"{side}_slice_id"]
+            assert slices["track_id"][at] == flow[f"{side}_track_id"]
             assert slices["ts"][at] <= flow[f"{side}_ts"] <= slices["ts"][at] + slices["dur"][at]
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode, graph, records, simulated
 from effort import cuts, some
 from lanescope import cli
-from lanescope.analysis import check, lanes
-from lanescope.devices.ascend.layout import DEPS, RECORDS
+from lanescope.analysis import check, lane_time
+from lanescope.devices.ascend.formats.layout import DEPS, RECORDS
 from lanescope.errors import InputError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -41,11 +41,11 @@ def assert_sound(content, **more):
         assert (slices["dur"][slices.valid("dur")] >= 0).all()
         assert ((slices["track_id"] >= 0) & (slices["track_id"] < size)).all()
     for side in ("src", "dst"):
-        assert ((trace.flows[f"{side}_slice"] >= 0) & (trace.flows[f"{side}_slice"] < len(slices))).all()
+        assert ((trace.flows[f"{side}_slice_id"] >= 0) & (trace.flows[f"{side}_slice_id"] < len(slices))).all()
     assert (trace.gaps.values("dur") >= 0).all()
     for row in trace.accounting.rows():
-        assert row["decoded"] + row["filler"] + row["lost"] == row["total"]
-        assert min(row["decoded"], row["filler"], row["lost"]) >= 0
+        assert row["decoded"] + row["padding"] + row["lost"] == row["total"]
+        assert min(row["decoded"], row["padding"], row["lost"]) >= 0
     return trace
 
 
@@ -76,14 +76,14 @@ def small_run():
 
 def test_time_that_a_cut_leaves_open_is_unknown_and_not_idle():
     content, begin = small_run()
-    whole = {row["lane"]: row for row in lanes.lanes(decode(content)).rows()}
+    whole = {row["lane"]: row for row in lane_time.lanes(decode(content)).rows()}
     assert all(whole[f"Ascend/{lane}"]["idle"] for lane in ("Worker View/AIC_0", "Scheduler/Sched_0"))
     for key, end, partial in (
         ("aicore_tasks", "aicpu_tasks", ("Worker View/AIC", "Worker View/AIV", "Scheduler/")),
         ("aicpu_scheduler_phases", "aicpu_orchestrator_phases", ("Scheduler/", "Orchestrator/")),
     ):
         trace = decode(content[: (begin[key] + begin[end]) // 2])
-        found = {row["lane"].removeprefix("Ascend/"): row for row in lanes.lanes(trace).rows()}
+        found = {row["lane"].removeprefix("Ascend/"): row for row in lane_time.lanes(trace).rows()}
         cut = [row for lane, row in found.items() if lane.startswith(partial)]
         assert sum(row["busy"] for row in cut)
         for row in cut:

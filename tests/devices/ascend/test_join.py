@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, gaps, interpret, lane, records, stats, tasks
-from lanescope.devices.ascend.join import holes, keyed, partners
-from lanescope.devices.ascend.layout import AICORE, AICPU, REG_TASK_IDS
-from lanescope.devices.ascend.records import section
+from lanescope.devices.ascend.formats.keyed_rows import keyed, partners
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS
+from lanescope.devices.ascend.formats.records import section
+from lanescope.devices.ascend.interpret.stream_join import holes
 from lanescope.trace import Flag
 
 SMALL = st.integers(0, 3)
@@ -159,7 +160,7 @@ def test_holes_of_a_counter(level):
     aicpu = [] if level == 1 else [[0, 1, 90, 210], [0, 5, 590, 710]]
     trace = decode(records([row(0, 5, 1, 100, 200), row(0, 7, 5, 600, 700, delta=20)], aicpu, level=level))
     base = 98 if level == 1 else 90
-    assert stats(trace) == {"ascend_hole": 3}
+    assert stats(trace) == {"ascend_missing_dispatch": 3}
     assert gaps(trace) == [("AIC_0", (200 - base) * 20, (580 - 200) * 20, 3)]
 
 
@@ -167,7 +168,7 @@ def test_holes_across_the_end_of_the_counter():
     last = REG_TASK_IDS - 1
     rows = [row(0, 5, last, 100, 200), row(0, 6, 0, 300, 400), row(0, 7, 2, 500, 600)]
     trace = decode(records(rows, level=1))
-    assert stats(trace) == {"ascend_hole": 1}
+    assert stats(trace) == {"ascend_missing_dispatch": 1}
     assert gaps(trace) == [("AIC_0", (400 - 98) * 20, (498 - 400) * 20, 1)]
 
 

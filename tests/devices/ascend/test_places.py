@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.ascend.places import Places, distinct, union
+from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
 
 IDS = st.one_of(
     st.integers(0, 40),
@@ -24,12 +24,12 @@ def test_places_are_those_that_a_search_finds(ids, which):
     known = distinct(array(ids))
     assert known.tolist() == sorted(set(ids))
     asked = known[np.array(which, np.int64) % len(known)] if len(known) else array([])
-    assert Places.among(known).of(asked).tolist() == np.searchsorted(known, asked).tolist()
+    assert SortedIndex.among(known).of(asked).tolist() == np.searchsorted(known, asked).tolist()
 
 
 @given(st.sets(DENSE, min_size=1, max_size=40), st.lists(DENSE | IDS, max_size=10))
 def test_a_list_knows_what_it_holds(ids, others):
-    places = Places.among(distinct(array(ids)))
+    places = SortedIndex.among(distinct(array(ids)))
     assert places.table is not None
     assert places.hold(array(ids))
     assert places.hold(array(others)) == (set(others) <= ids)
@@ -43,6 +43,6 @@ def test_all_ids_of_some_lists(parts):
 
 
 def test_a_list_with_holes_takes_no_table():
-    assert Places.among(array([1, 1 << 31])).table is None
-    assert Places.among(array([1, 1 << 60])).table is None
-    assert Places.among(array([])).of(array([])).tolist() == []
+    assert SortedIndex.among(array([1, 1 << 31])).table is None
+    assert SortedIndex.among(array([1, 1 << 60])).table is None
+    assert SortedIndex.among(array([])).of(array([])).tolist() == []

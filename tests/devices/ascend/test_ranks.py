@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from devices.ascend.helpers import records
-from lanescope import cli, session
+from lanescope import cli
 from lanescope.errors import MergeError
+from lanescope.pipeline import session
 from lanescope.trace.merge import align
 
 CLOCK = 50_000_000

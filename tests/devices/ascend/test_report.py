@@ -11,8 +11,8 @@ from devices.ascend.helpers import decode, golden, graph, records, simulated
 from devices.ascend.helpers import decode_simulated as decode_
 from effort import some
 from lanescope.cli import main
+from lanescope.devices.ascend.analysis.dependency_walk import fan
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.fan import fan
 from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 

@@ -11,8 +11,17 @@ from devices.ascend import reference
 from devices.ascend.helpers import GOLDEN, graph, read, read_cut, records, text
 from effort import cuts, some
 from lanescope._native import core
-from lanescope.devices.ascend.files import read_deps
-from lanescope.devices.ascend.layout import AICORE, AICPU, DEPS_EDGES, DEPS_TASKS, PHASES, RECORDS, SUBMITS, UPLOADS
+from lanescope.devices.ascend.formats.files import read_deps
+from lanescope.devices.ascend.formats.layout import (
+    AICORE,
+    AICPU,
+    DEPS_EDGES,
+    DEPS_TASKS,
+    PHASES,
+    RECORDS,
+    SUBMITS,
+    UPLOADS,
+)
 from lanescope.errors import InputError
 
 INTEGERS = st.one_of(

@@ -115,10 +115,10 @@ def test_every_loss_is_reported(seed):
     found = {
         "aicore_unmatched": counts.get("ascend_aicore_unmatched", 0),
         "aicpu_unmatched": counts.get("ascend_aicpu_unmatched", 0),
-        "holes": counts.get("ascend_hole", 0),
+        "holes": counts.get("ascend_missing_dispatch", 0),
         "duplicates": counts.get("ascend_row_duplicate", 0),
         "ambiguous": counts.get("ascend_key_duplicate", 0),
-        "bad_rows": counts.get("ascend_bad_row", 0),
+        "bad_rows": counts.get("ascend_invalid_row", 0),
         "dispatch_unmatched": counts.get("ascend_dispatch_unmatched", 0),
         "finish_unmatched": counts.get("ascend_finish_unmatched", 0),
     }
@@ -359,10 +359,10 @@ def test_how_a_simulated_file_is_cut_changes_nothing(tmp_path, chunk):
 PLANTED = {
     "drop_aicore": [("aicpu_unmatched", "LS401", "ascend_aicpu_unmatched")],
     "drop_aicpu": [("aicore_unmatched", "LS401", "ascend_aicore_unmatched")],
-    "drop_both": [("holes", "LS002", "ascend_hole")],
+    "drop_both": [("holes", "LS002", "ascend_missing_dispatch")],
     "duplicates": [("duplicates", "LS402", "ascend_row_duplicate")],
     "ambiguous": [("ambiguous", "LS402", "ascend_key_duplicate")],
-    "bad_rows": [("bad_rows", "LS002", "ascend_bad_row")],
+    "bad_rows": [("bad_rows", "LS002", "ascend_invalid_row")],
     "drop_phases": [
         ("dispatch_unmatched", "LS401", "ascend_dispatch_unmatched"),
         ("finish_unmatched", "LS401", "ascend_finish_unmatched"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from lanescope import devices
-from lanescope.devices.cuda import encode, encode_ls2
 from lanescope.devices.cuda.family import FAMILY
-from lanescope.devices.cuda.layout import BEGIN, END, FINALIZE, INSTANT
+from lanescope.devices.cuda.formats.encode import ls2 as encode_ls2
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, INSTANT
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
@@ -24,7 +25,9 @@ def buffer(lanes, *, blocks=1, groups=None, stride=0, slots=0):
     groups = groups or -(-len(lanes) // blocks)
     rows = [(lane, e, KINDS[k], t) for lane, records in enumerate(lanes) for k, e, t in records]
     columns = np.array(rows, np.int64).reshape(-1, 4).T
-    words, _ = encode.encode(encode.Records(*columns), num_blocks=blocks, num_groups=groups, stride=stride, slots=slots)
+    words, _ = strided.encode(
+        strided.Records(*columns), num_blocks=blocks, num_groups=groups, stride=stride, slots=slots
+    )
     return words
 
 
@@ -54,20 +57,20 @@ def ls2(lanes, *, groups=1, capacity=64, words=1, ring=False, states=None, begin
 
 def decode(content, *, beside=NO_NAMES, name="run.npy", chunk=1 << 20, **options) -> Trace:
     """Decode words (as an .npy file) or bytes (as they are); ``beside`` are further files by name."""
-    data = content if isinstance(content, bytes) else encode.to_npy(content)
+    data = content if isinstance(content, bytes) else strided.to_npy(content)
     with tempfile.TemporaryDirectory() as folder:
         for other, text in beside.items():
             Path(folder, other).write_bytes(text)
         path = Path(folder, name)
         path.write_bytes(data)
         with Capture(path) as capture:
-            decoder = FAMILY.decode(capture, devices.settle(FAMILY.options, options, what="family cuda"))
+            decoder = FAMILY.decode(capture, devices.resolve_options(FAMILY.options, options, what="family cuda"))
             batches = [trace for piece in capture.main.chunks(chunk) for trace in decoder.feed(piece)]
             return Trace.concat([*batches, *decoder.finish()])
 
 
 def simulate(seed=0, **options):
-    return FAMILY.simulate(devices.settle(FAMILY.sim_options, options, what="simulator cuda"), seed)
+    return FAMILY.simulate(devices.resolve_options(FAMILY.sim_options, options, what="simulator cuda"), seed)
 
 
 def decode_simulation(simulation, **options) -> Trace:
@@ -103,7 +106,7 @@ def spans(trace, *, origin=0):
 
 def instants(trace, *, origin=0):
     """Return (block, group, event, name, time) of every instant."""
-    rows = zip(trace.instants.rows(), trace.details["cuda_marks"].rows(), strict=True)
+    rows = zip(trace.instants.rows(), trace.details["cuda_instants"].rows(), strict=True)
     return [(m["block"], m["group"], m["event_id"], row["name"], row["ts"] + origin) for row, m in rows]
 
 

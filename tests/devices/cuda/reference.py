@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lanescope.devices.cuda.layout import (
+from lanescope.devices.cuda.formats.layout import (
     BEGIN,
     COUNTER,
     END,
@@ -106,7 +106,7 @@ def apply(lane, good, bad, *, full_at):
     def close(*extra):
         for region in active:
             region.last_seen = max(region.begin, tick)
-            region.flags |= Flag.OPEN_END
+            region.flags |= Flag.UNFINISHED
             if region.begin_index < last_gap or extra:
                 region.flags |= Flag.TRUNCATED
         active.clear()
@@ -123,9 +123,9 @@ def apply(lane, good, bad, *, full_at):
             backward = True
             flags |= Flag.CLOCK_SUSPECT
             if -step > STEP_BACK:
-                flags |= Flag.EPOCH_AMBIGUOUS
+                flags |= Flag.WRAP_AMBIGUOUS
         elif step > STAMP_WRAP // 2:
-            flags |= Flag.EPOCH_AMBIGUOUS
+            flags |= Flag.WRAP_AMBIGUOUS
             if STAMP_WRAP - step <= STEP_BACK:
                 step -= STAMP_WRAP
                 backward = True
@@ -153,7 +153,7 @@ def apply(lane, good, bad, *, full_at):
             region.end, region.end_order, region.end_index = tick, order, index
             region.flags |= flags & ~Flag.AFTER_GAP
             if region.end < region.begin:
-                region.flags |= Flag.NEGATIVE
+                region.flags |= Flag.NEGATIVE_DURATION
             if region.begin_index < last_gap:
                 region.flags |= Flag.INFERRED_IDENTITY
         elif kind == FINALIZE:
@@ -181,8 +181,8 @@ def _mark_crossings(regions, *, by_time):
             (a, b), (c, d) = sorted((region.begin, _end(region)) for region in (one, two))
             crosses |= a < c < b < d
         if crosses:
-            one.flags |= Flag.CROSSES
-            two.flags |= Flag.CROSSES
+            one.flags |= Flag.PARTIAL_OVERLAP
+            two.flags |= Flag.PARTIAL_OVERLAP
 
 
 def _end(region):
@@ -190,7 +190,7 @@ def _end(region):
     return max(region.begin, region.last_seen if region.end is None else region.end)
 
 
-def tick_step(lanes):
+def resolution_ticks(lanes):
     """Return the greatest common divisor of all distances of stamps, None for fewer than 16 different stamps."""
     from math import gcd
 
@@ -202,7 +202,7 @@ def tick_step(lanes):
 
 def assert_same(decoded, expected):
     """Compare what the native rules made of lanes, before they are aligned, with a ``Lane`` for each."""
-    step = tick_step(expected)
+    step = resolution_ticks(expected)
     regions = [region for lane in expected for region in lane.regions]
     rows = decoded.slices
     found = zip(
@@ -224,7 +224,7 @@ def assert_same(decoded, expected):
     for row in wanted:
         seen |= row[-1]
     assert decoded.seen == seen
-    assert decoded.tick_step == (step or None)
+    assert decoded.resolution_ticks == (step or None)
 
     marks = decoded.instants
     found = zip(

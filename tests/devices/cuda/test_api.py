@@ -14,8 +14,8 @@ import pytest
 import lanescope
 from devices.cuda.helpers import buffer, decode_simulation, simulate, spans, stats
 from exchange.track_events import by_bindings
-from lanescope.devices.cuda import driver
-from lanescope.devices.cuda.layout import STAMP_WRAP
+from lanescope.devices.cuda.formats.layout import STAMP_WRAP
+from lanescope.devices.cuda.probes import cuda_driver
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
 
@@ -143,7 +143,7 @@ def fake_driver(tmp_path, monkeypatch):
     source, library = tmp_path / "driver.c", tmp_path / "driver.so"
     source.write_text(DRIVER)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    monkeypatch.setattr(driver, "LIBRARY", str(library))
+    monkeypatch.setattr(cuda_driver, "LIBRARY", str(library))
     return ctypes.CDLL(str(library))
 
 
@@ -165,7 +165,7 @@ def test_array_on_the_gpu_that_cannot_be_copied(fake_driver):
 
 
 def test_no_driver(monkeypatch):
-    monkeypatch.setattr(driver, "LIBRARY", "no-such-driver.so")
+    monkeypatch.setattr(cuda_driver, "LIBRARY", "no-such-driver.so")
     with pytest.raises(UsageError, match="no CUDA driver") as error:
         lanescope.cuda.decode(OnDevice(WORDS))
     assert "host" in error.value.hint
@@ -208,7 +208,7 @@ def test_open_region_stays_open_and_says_so(tmp_path):
     picture = exported(buffer([[("B", 0, 100), ("B", 1, 150), ("E", 1, 180)], LANE], slots=40), tmp_path)
     (row,) = [row for row in picture.slices if row.dur == -1]
     assert (row.name, row.ts) == ("load", 0)
-    assert "open_end" in str(dict(row.args))
+    assert "unfinished" in str(dict(row.args))
 
 
 def test_names_that_are_missing_are_numbers(tmp_path):
@@ -249,5 +249,5 @@ def test_no_torch_is_loaded():
 
 def test_flags_of_a_lane_that_was_cut():
     trace = lanescope.cuda.decode(buffer([LANE[:3]], slots=4))
-    assert spans(trace)[-1][7] == Flag.OPEN_END | Flag.TRUNCATED
+    assert spans(trace)[-1][7] == Flag.UNFINISHED | Flag.TRUNCATED
     assert stats(trace)["cuda_lane_full"] == 1

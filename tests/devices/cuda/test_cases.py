@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, ls2, simulate, spans, stat, stats
-from lanescope.devices.cuda import encode, npy
-from lanescope.devices.cuda.layout import STAMP_WRAP
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
 from lanescope.errors import InputError, UsageError
+from lanescope.source import npy
 from lanescope.trace import Flag
 
 LANE = [("B", 0, 1000), ("E", 0, 1200), ("B", 1, 1300), ("E", 1, 1500), ("F", 0, 1600)]
@@ -62,7 +63,7 @@ def test_header_without_records():
     trace = decode(buffer([[]], slots=10))
     assert len(trace.slices) == len(trace.tracks) - 1 == 0
     assert stats(trace) == {"cuda_no_records": 1, "cuda_empty_lane": 1}
-    assert accounts(trace)["slot"]["filler"] == 9
+    assert accounts(trace)["slot"]["padding"] == 9
 
 
 # --- containers -----------------------------------------------------------------------------------------------
@@ -72,8 +73,8 @@ def test_raw_words_are_read_like_npy():
     words = buffer([LANE, LANE])
     raw, packed = decode(words.tobytes(), name="run.bin"), decode(words)
     assert spans(raw) == spans(packed)
-    assert accounts(raw)["byte"]["filler"] == 0
-    assert accounts(packed)["byte"]["filler"] == 128
+    assert accounts(raw)["byte"]["padding"] == 0
+    assert accounts(packed)["byte"]["padding"] == 128
 
 
 @pytest.mark.parametrize("dtype", [">u8", "<f8", "<u2", "|b1"])
@@ -93,7 +94,7 @@ def test_arrays_that_were_looked_at_as_other_integers(dtype):
 
 def test_npy_that_is_cut_off():
     words = buffer([LANE])
-    trace = decode(encode.to_npy(words)[:-20])
+    trace = decode(strided.to_npy(words)[:-20])
     assert stats(trace)["truncated"] == 3
     assert stats(trace)["cuda_trailing_bytes"] == 4
     assert accounts(trace)["byte"]["lost"] == 4
@@ -101,14 +102,14 @@ def test_npy_that_is_cut_off():
 
 
 def test_npy_with_something_behind():
-    trace = decode(encode.to_npy(buffer([LANE])) + b"12345")
+    trace = decode(strided.to_npy(buffer([LANE])) + b"12345")
     assert stat(trace, "cuda_trailing_bytes")["count"] == 5
     assert stat(trace, "cuda_trailing_bytes")["first_offset"] == 128 + 6 * 8
 
 
 def test_two_dimensions_in_c_order_are_one_buffer():
     words = buffer([LANE, LANE], slots=12)
-    data = encode.to_npy(words).replace(b"(12,), }  ", b"(3, 4), } ")
+    data = strided.to_npy(words).replace(b"(12,), }  ", b"(3, 4), } ")
     assert npy.parse(data).shape == (3, 4)
     assert plain(decode(data)) == plain(decode(words))
 
@@ -139,14 +140,14 @@ def test_reentrant_region_pairs_with_the_innermost():
 def test_crossing_regions_are_both_flagged():
     lane = [("B", 2, 0), ("E", 2, 5), ("B", 0, 10), ("B", 1, 20), ("E", 0, 30), ("E", 1, 40), ("F", 0, 50)]
     trace = decode(buffer([lane]))
-    assert plain(trace) == [(2, 0, 5, 0), (0, 10, 30, Flag.CROSSES), (1, 20, 40, Flag.CROSSES)]
-    assert stat(trace, "cuda_crossing")["count"] == 2
-    assert stat(trace, "cuda_crossing")["first_ts"] == 10
+    assert plain(trace) == [(2, 0, 5, 0), (0, 10, 30, Flag.PARTIAL_OVERLAP), (1, 20, 40, Flag.PARTIAL_OVERLAP)]
+    assert stat(trace, "cuda_partial_overlap")["count"] == 2
+    assert stat(trace, "cuda_partial_overlap")["first_ts"] == 10
 
 
 def test_region_that_crosses_several():
     lane = [("B", 3, 0), ("B", 1, 1), ("B", 2, 2), ("E", 3, 3), ("E", 2, 4), ("E", 1, 5), ("F", 0, 6)]
-    assert [row[3] for row in plain(decode(buffer([lane])))] == [Flag.CROSSES] * 3
+    assert [row[3] for row in plain(decode(buffer([lane])))] == [Flag.PARTIAL_OVERLAP] * 3
 
 
 def test_end_without_begin_is_an_instant():
@@ -170,18 +171,18 @@ def test_end_in_another_group_does_not_close():
 
 def test_open_region_is_seen_until_the_last_stamp_of_its_lane():
     trace = decode(buffer([[("B", 0, 100), ("B", 1, 150), ("E", 1, 180)], LANE], slots=30))
-    assert plain(trace)[:2] == [(0, 0, None, Flag.OPEN_END), (1, 50, 80, 0)]
+    assert plain(trace)[:2] == [(0, 0, None, Flag.UNFINISHED), (1, 50, 80, 0)]
     row = next(iter(trace.slices.rows()))
-    assert (row["dur"], row["dur_ticks"], row["last_seen_ts"]) == (None, None, 80)
+    assert (row["dur"], row["dur_ticks"], row["last_known_ts"]) == (None, None, 80)
     region = next(iter(trace.details["cuda_regions"].rows()))
     assert (region["begin_slot"], region["end_slot"]) == (1, None)
-    assert stats(trace) == {"cuda_open_region": 1, "cuda_unfinalized_lane": 1}
+    assert stats(trace) == {"cuda_unfinished_region": 1, "cuda_unfinalized_lane": 1}
 
 
 def test_region_that_finalize_leaves_open():
     trace = decode(buffer([[("B", 0, 100), ("F", 0, 160)]]))
-    assert [row["last_seen_ts"] for row in trace.slices.rows()] == [60]
-    assert stats(trace) == {"cuda_open_region": 1}
+    assert [row["last_known_ts"] for row in trace.slices.rows()] == [60]
+    assert stats(trace) == {"cuda_unfinished_region": 1}
 
 
 # --- slots ----------------------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def test_pair_over_a_hole_is_inferred():
 def test_region_open_over_a_hole_is_cut():
     words = buffer([[("B", 0, 10), ("E", 0, 20), ("B", 1, 30), ("E", 1, 40), ("F", 0, 50)], LANE])
     words[3] = 0
-    assert plain(decode(words))[0] == (0, 0, None, Flag.OPEN_END | Flag.TRUNCATED)
+    assert plain(decode(words))[0] == (0, 0, None, Flag.UNFINISHED | Flag.TRUNCATED)
 
 
 def test_lane_that_lost_its_beginning():
@@ -265,7 +266,7 @@ def test_word_between_two_rows():
 
 def test_zero_words_behind_the_last_record_are_filler():
     trace = decode(buffer([LANE, LANE], slots=1000))
-    assert accounts(trace)["slot"]["filler"] == 1000 - 1 - 10
+    assert accounts(trace)["slot"]["padding"] == 1000 - 1 - 10
     assert stats(trace) == {}
 
 
@@ -323,9 +324,9 @@ def test_one_record_a_lane_needs_no_stride():
 
 def test_words_that_fit_no_stride_are_grouped_by_tag():
     words = np.zeros(40, np.uint64)
-    words[0] = encode.header_word(1, 2)
+    words[0] = strided.header_word(1, 2)
     rows = [(lane, 0, kind, 100 + 10 * i) for i, kind in enumerate((0, 1, 0, 1)) for lane in (0, 1)]
-    packed = encode.pack(encode.Records(*np.array(rows, np.int64).T))
+    packed = strided.pack(strided.Records(*np.array(rows, np.int64).T))
     words[[2, 5, 9, 14, 20, 27, 33, 38]] = packed
     trace = decode(words)
     assert stats(trace)["cuda_stride_unknown"] == 1
@@ -359,13 +360,13 @@ def test_full_lane_with_open_regions_lost_at_least_their_ends():
     lane = [("B", 2, 0), ("B", 0, 10), ("E", 0, 20), ("B", 1, 30), ("E", 1, 40), ("E", 2, 50), ("F", 0, 60)]
     trace = decode(buffer([lane, LANE], slots=1 + 2 * 4))
     assert stats(trace)["cuda_lane_full"] == 1
-    assert stats(trace)["cuda_lost_at_least"] == 2
-    doc = next(spec.doc for spec in STATS if spec.name == "cuda_lost_at_least")
+    assert stats(trace)["cuda_dropped_at_least"] == 2
+    doc = next(spec.doc for spec in STATS if spec.name == "cuda_dropped_at_least")
     assert "at least" in doc
     # Nothing proves that the other one, whose regions are closed, lost anything.
     assert stats(trace)["cuda_lane_may_be_lost"] == 1
     assert gaps(trace) == [(0, 0, "overrun", 2)]
-    assert plain(trace)[0][2:] == (None, Flag.OPEN_END | Flag.TRUNCATED)
+    assert plain(trace)[0][2:] == (None, Flag.UNFINISHED | Flag.TRUNCATED)
 
 
 def test_full_lane_that_was_finalized_lost_nothing():
@@ -388,7 +389,7 @@ def test_records_behind_a_finalize_begin_a_further_launch():
 def test_records_behind_a_finalize_can_be_ignored():
     trace = decode(buffer([RERUN]), multi="ignore")
     assert len(trace.slices) == 2
-    assert stats(trace) == {"cuda_after_finalize": 3, "cuda_ignored": 3}
+    assert stats(trace) == {"cuda_after_finalize": 3, "cuda_ignored_after_finalize": 3}
     assert accounts(trace)["slot"]["lost"] == 3
 
 
@@ -403,10 +404,10 @@ def test_records_behind_a_finalize_that_step_back_a_little():
     late = [("B", 0, 500), ("E", 0, 1100), ("F", 0, 1150)]
     trace = decode(buffer([[*LANE, *late]]))
     assert stats(trace)["cuda_after_finalize"] == 3
-    assert stats(trace)["cuda_backward"] == 1
+    assert stats(trace)["cuda_clock_reversal"] == 1
     # It lies across the first slice of the present launch, by time only.
-    assert [bool(row[3] & Flag.CROSSES) for row in plain(trace)] == [True, False, True]
-    assert "cuda_two_writers" not in stats(trace)
+    assert [bool(row[3] & Flag.PARTIAL_OVERLAP) for row in plain(trace)] == [True, False, True]
+    assert "cuda_multiple_writers" not in stats(trace)
 
 
 # --- time -----------------------------------------------------------------------------------------------------
@@ -416,7 +417,7 @@ def test_region_over_the_wrap():
     near = STAMP_WRAP - 100
     trace = decode(buffer([[("B", 0, near), ("E", 0, near + 300), ("F", 0, near + 400)]]))
     assert plain(trace) == [(0, 0, 300, 0)]
-    assert stats(trace) == {"cuda_wrap": 1, "cuda_wrap_unproven": 1}
+    assert stats(trace) == {"cuda_wrap": 1, "cuda_wrap_assumed": 1}
 
 
 def test_lanes_on_both_sides_of_the_wrap():
@@ -429,8 +430,8 @@ def test_lanes_on_both_sides_of_the_wrap():
 def test_lanes_all_around_the_counter_are_ambiguous():
     turn = STAMP_WRAP // 3
     trace = decode(buffer([[(k, e, t + i * turn) for k, e, t in LANE] for i in range(3)]))
-    assert stats(trace)["cuda_epoch_ambiguous"] == 1
-    assert all(row[3] & Flag.EPOCH_AMBIGUOUS for row in plain(trace))
+    assert stats(trace)["cuda_wrap_ambiguous"] == 1
+    assert all(row[3] & Flag.WRAP_AMBIGUOUS for row in plain(trace))
 
 
 def test_anchor_decides():
@@ -438,7 +439,7 @@ def test_anchor_decides():
     words = buffer([[(k, e, t + i * turn) for k, e, t in LANE] for i in range(3)])
     anchor = 7 * STAMP_WRAP + turn
     trace = decode(words, anchor=anchor)
-    assert "cuda_epoch_ambiguous" not in stats(trace)
+    assert "cuda_wrap_ambiguous" not in stats(trace)
     assert trace.slices["ts_ticks"].min() == 7 * STAMP_WRAP + turn + 1000
     (anchored,) = trace.anchors.rows()
     assert (anchored["ticks"], anchored["ts"]) == (7 * STAMP_WRAP + turn + 1000, 0)
@@ -448,62 +449,65 @@ def test_anchor_decides():
 
 def test_long_silence_is_forward_and_ambiguous():
     trace = decode(buffer([[("B", 0, 10), ("E", 0, 10 + 3 * 10**9), ("F", 0, 20 + 3 * 10**9)]]))
-    assert plain(trace) == [(0, 0, 3 * 10**9, Flag.EPOCH_AMBIGUOUS)]
-    assert stats(trace)["cuda_epoch_ambiguous"] == 1
+    assert plain(trace) == [(0, 0, 3 * 10**9, Flag.WRAP_AMBIGUOUS)]
+    assert stats(trace)["cuda_wrap_ambiguous"] == 1
 
 
 def test_small_step_back_over_the_wrap():
     trace = decode(buffer([[("B", 2, STAMP_WRAP), ("I", 1, STAMP_WRAP - 8), ("E", 2, STAMP_WRAP + 40)]]))
     row = next(iter(trace.slices.rows()))
     assert (row["ts"], row["dur"]) == (8, 40)
-    assert stats(trace)["cuda_backward"] == 1
+    assert stats(trace)["cuda_clock_reversal"] == 1
     assert trace.instants["ts"].tolist() == [0]
 
 
 def test_step_back_keeps_the_stamps_and_flags_them():
     trace = decode(buffer([[("B", 0, 1000), ("E", 0, 1500), ("B", 1, 1400), ("E", 1, 1600), ("F", 0, 1700)]]))
     assert plain(trace) == [
-        (0, 0, 500, Flag.CROSSES),
-        (1, 400, 600, Flag.CROSSES | Flag.CLOCK_SUSPECT),
+        (0, 0, 500, Flag.PARTIAL_OVERLAP),
+        (1, 400, 600, Flag.PARTIAL_OVERLAP | Flag.CLOCK_SUSPECT),
     ]
-    assert stats(trace)["cuda_backward"] == 1
+    assert stats(trace)["cuda_clock_reversal"] == 1
 
 
 def test_end_stamped_before_its_begin():
     trace = decode(buffer([[("B", 0, 1000), ("E", 0, 900), ("F", 0, 1100)]]))
     (row,) = trace.slices.rows()
-    assert Flag(row["flags"]) == Flag.NEGATIVE | Flag.CLOCK_SUSPECT
-    assert (row["ts"], row["dur"], row["dur_ticks"], row["last_seen_ts"]) == (100, None, None, None)
+    assert Flag(row["flags"]) == Flag.NEGATIVE_DURATION | Flag.CLOCK_SUSPECT
+    assert (row["ts"], row["dur"], row["dur_ticks"], row["last_known_ts"]) == (100, None, None, None)
     assert trace.details["cuda_regions"]["end_slot"].tolist() == [2]
-    assert stats(trace) == {"cuda_negative": 1, "cuda_backward": 1}
+    assert stats(trace) == {"cuda_negative_duration": 1, "cuda_clock_reversal": 1}
 
 
 def test_two_writers_in_one_lane():
     lane = [("B", 0, 5000), ("B", 0, 4000), ("E", 0, 5100), ("E", 0, 4100), ("B", 1, 5200), ("E", 1, 4300)]
     trace = decode(buffer([lane, [(k, e, t + 3000) for k, e, t in LANE]]))
-    assert stats(trace)["cuda_two_writers"] == 1
+    assert stats(trace)["cuda_multiple_writers"] == 1
     assert lanes(trace)[0, 0]["backward"] == 3
 
 
 @pytest.mark.parametrize(("tick", "step"), [(1, 1), (32, 32), (1000, 1000), (1024, 1024), (7, 7)])
 def test_tick_step(tick, step):
     trace = decode(buffer([many(tick=tick)]))
-    assert trace.clocks["tick_step"].tolist() == [step]
+    assert trace.clocks["resolution_ticks"].tolist() == [step]
     short = {row[7] for row in spans(trace) if row[6] < 2 * step}
     assert short == {Flag.BELOW_RESOLUTION}
-    assert {row[7] for row in spans(trace) if row[6] >= 2 * step} <= {Flag(0), Flag.CROSSES}
+    assert {row[7] for row in spans(trace) if row[6] >= 2 * step} <= {Flag(0), Flag.PARTIAL_OVERLAP}
 
 
 def test_few_stamps_tell_no_resolution():
     trace = decode(buffer([LANE]))
-    assert not trace.clocks.valid("tick_step")[0]
+    assert not trace.clocks.valid("resolution_ticks")[0]
 
 
 def test_launch_time_that_contradicts_the_stamps():
     words = buffer([LANE])
     assert stats(decode(words, launch_ns=10_000)) == {}
-    assert stats(decode(words, launch_ns=3 * 10**9)) == {"cuda_launch_disagrees": 1}
-    assert stats(decode(words, launch_ns=5 * 10**9)) == {"cuda_launch_disagrees": 1, "cuda_wrap_undecidable": 1}
+    assert stats(decode(words, launch_ns=3 * 10**9)) == {"cuda_launch_duration_mismatch": 1}
+    assert stats(decode(words, launch_ns=5 * 10**9)) == {
+        "cuda_launch_duration_mismatch": 1,
+        "cuda_launch_exceeds_wrap": 1,
+    }
 
 
 # --- every stat can be reached --------------------------------------------------------------------------------
@@ -518,8 +522,8 @@ def _damaged(*slots):
 
 def _listed():
     words = np.zeros(40, np.uint64)
-    words[0] = encode.header_word(1, 1)
-    words[[3, 8, 30]] = encode.pack(encode.Records(*np.array([(9, 0, 0, 5)] * 3, np.int64).T))
+    words[0] = strided.header_word(1, 1)
+    words[[3, 8, 30]] = strided.pack(strided.Records(*np.array([(9, 0, 0, 5)] * 3, np.int64).T))
     return words
 
 
@@ -560,7 +564,7 @@ def _tail():
 
 
 def _two_sms():
-    words = encode.to_flashinfer2(
+    words = strided.to_flashinfer2(
         buffer([LANE[:4]] * 4, groups=2, blocks=2), num_blocks=2, num_groups=2, sm=np.arange(2)
     )
     words[5] ^= np.uint64(1 << 24)
@@ -599,48 +603,48 @@ REACHED = {
     "cuda_hole": lambda: decode(_hole()),
     "cuda_corrupt_record": lambda: decode(_damaged(5)),
     "cuda_lane_full": lambda: decode(buffer([LANE], slots=4)),
-    "cuda_lost_at_least": lambda: decode(buffer([LANE], slots=4)),
+    "cuda_dropped_at_least": lambda: decode(buffer([LANE], slots=4)),
     "cuda_lane_may_be_lost": lambda: decode(buffer([LANE], slots=5)),
-    "cuda_open_region": lambda: decode(buffer([LANE[:3]], slots=20)),
+    "cuda_unfinished_region": lambda: decode(buffer([LANE[:3]], slots=20)),
     "cuda_end_unmatched": lambda: decode(buffer([LANE[1:]])),
-    "cuda_crossing": lambda: decode(buffer([[("B", 2, 0), ("B", 1, 1), ("E", 2, 2), ("E", 1, 3), ("F", 0, 4)]])),
+    "cuda_partial_overlap": lambda: decode(buffer([[("B", 2, 0), ("B", 1, 1), ("E", 2, 2), ("E", 1, 3), ("F", 0, 4)]])),
     "cuda_unfinalized_lane": lambda: decode(buffer([LANE, LANE[:4]], slots=30)),
     "cuda_no_records": lambda: decode(buffer([[]], slots=9)),
     "cuda_empty_lane": lambda: decode(buffer([LANE, []], slots=30)),
     "cuda_after_finalize": lambda: decode(buffer([RERUN])),
     "cuda_stale": lambda: decode(buffer([[*LANE, *((kind, event, time - 800) for kind, event, time in LANE)]])),
-    "cuda_ignored": lambda: decode(buffer([RERUN]), multi="ignore"),
-    "cuda_backward": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8)]])),
-    "cuda_two_writers": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8), ("I", 0, 9), ("I", 0, 8)]])),
-    "cuda_negative": lambda: decode(buffer([[("B", 0, 9), ("E", 0, 8)]])),
+    "cuda_ignored_after_finalize": lambda: decode(buffer([RERUN]), multi="ignore"),
+    "cuda_clock_reversal": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8)]])),
+    "cuda_multiple_writers": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8), ("I", 0, 9), ("I", 0, 8)]])),
+    "cuda_negative_duration": lambda: decode(buffer([[("B", 0, 9), ("E", 0, 8)]])),
     "cuda_wrap": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
-    "cuda_epoch_ambiguous": lambda: decode(buffer([[("I", 0, 0), ("I", 1, 3 * 10**9)]])),
-    "cuda_wrap_undecidable": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
-    "cuda_launch_disagrees": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
+    "cuda_wrap_ambiguous": lambda: decode(buffer([[("I", 0, 0), ("I", 1, 3 * 10**9)]])),
+    "cuda_launch_exceeds_wrap": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
+    "cuda_launch_duration_mismatch": lambda: decode(buffer([LANE]), launch_ns=STAMP_WRAP),
     "cuda_below_resolution": lambda: decode(buffer([many()])),
     "cuda_unknown_event": lambda: decode(buffer([LANE]), events="load"),
-    "cuda_bad_names": lambda: decode(buffer([LANE]), beside={"run.events.json": b"{"}),
-    "cuda_trailing_bytes": lambda: decode(encode.to_npy(buffer([LANE])) + b"1"),
-    "cuda_lost": lambda: decode(ls2([LANE[:4]], capacity=2)),
-    "cuda_refused_lane": lambda: decode(_refusing()),
-    "cuda_tail_missing": lambda: decode(_tail()),
+    "cuda_unreadable_names": lambda: decode(buffer([LANE]), beside={"run.events.json": b"{"}),
+    "cuda_trailing_bytes": lambda: decode(strided.to_npy(buffer([LANE])) + b"1"),
+    "cuda_dropped": lambda: decode(ls2([LANE[:4]], capacity=2)),
+    "cuda_unallocated_lane": lambda: decode(_refusing()),
+    "cuda_missing_tail": lambda: decode(_tail()),
     "cuda_stale_words": lambda: decode(_stale()),
     "cuda_uncounted": lambda: decode(_uncounted()),
     "cuda_torn_counter": lambda: decode(ls2([[("c", 1, 20, 0, 7), ("I", 0, 30)]], capacity=2, ring=True)),
     "cuda_bad_lane_header": lambda: decode(_strange()),
     "cuda_bad_block": lambda: decode(_no_block(), name="run.bin", layout="proton"),
-    "cuda_async_doubtful": lambda: decode(ls2([[("b", 0, 5, 1), ("b", 0, 6, 1), ("e", 0, 7, 1), ("e", 0, 8, 1)]])),
+    "cuda_ambiguous_async_end": lambda: decode(ls2([[("b", 0, 5, 1), ("b", 0, 6, 1), ("e", 0, 7, 1), ("e", 0, 8, 1)]])),
     "cuda_flow_unmatched": lambda: decode(ls2([[("f", 0, 5, 1)]])),
     "cuda_flow_unused": lambda: decode(ls2([[("o", 0, 5, 1)]])),
     "cuda_instants_unreliable": lambda: decode(buffer([[("I", 0, 9)]]), layout="flashinfer-v2"),
-    "cuda_sm_moved": lambda: decode(_two_sms()),
+    "cuda_multiple_sms": lambda: decode(_two_sms()),
     "cuda_sm_unknown": lambda: decode(
         simulate(layout="flashinfer2", blocks=4097, groups=1, tiles=1).files["attention.npy"]
     ),
-    "cuda_wrap_unproven": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
-    "cuda_clock_contradicts": lambda: decode(_contradicting()),
+    "cuda_wrap_assumed": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
+    "cuda_clock_mismatch": lambda: decode(_contradicting()),
     "cuda_rate_estimated": lambda: decode(_proton(), name="run.bin"),
-    "cuda_unplaced_sms": lambda: decode(_timeless(), name="run.bin"),
+    "cuda_unaligned_sms": lambda: decode(_timeless(), name="run.bin"),
 }
 
 
@@ -651,5 +655,5 @@ def test_stat_is_reachable(name):
 
 def test_sound_kernel_has_no_stat_above_info():
     simulation = simulate(seed=5, blocks=6, tiles=5)
-    trace = decode(encode.to_npy(np.frombuffer(simulation.files["attention.npy"][128:], "<u8")))
+    trace = decode(strided.to_npy(np.frombuffer(simulation.files["attention.npy"][128:], "<u8")))
     assert set(trace.stats["severity"]) <= {"info"}

@@ -6,8 +6,8 @@ import pytest
 
 from devices.cuda.helpers import buffer, ls2, simulate
 from lanescope import devices
-from lanescope.devices.cuda import encode
 from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import UsageError
 from lanescope.source import Capture
 
@@ -21,11 +21,13 @@ LANES = [
 def lines(tmp_path):
     words = buffer(LANES, slots=12)
     words[7] ^= 1 << 12
-    (tmp_path / "run.npy").write_bytes(encode.to_npy(words))
+    (tmp_path / "run.npy").write_bytes(strided.to_npy(words))
 
     def dump(stage, **options):
         with Capture(tmp_path / "run.npy") as capture:
-            return list(FAMILY.dump(capture, stage, devices.settle(FAMILY.options, options, what="family cuda")))
+            return list(
+                FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family cuda"))
+            )
 
     return dump
 
@@ -58,7 +60,7 @@ def test_row(lines):
     found = lines("row", events="a,b,c,d")
     assert found[:5] == [
         "slice 0  block 0 / group 0  ts=0 dur=64 a  slots 1 5",
-        "slice 1  block 0 / group 1  ts=48 dur=open c  slots 4 -  [open_end]",
+        "slice 1  block 0 / group 1  ts=48 dur=open c  slots 4 -  [unfinished]",
         "instant 0  block 0 / group 0  ts=16 d  slot 3",
         "instant 1  block 0 / group 1  ts=32 end b?  slot 2",
         "gap 0  block 0 / group 0  ts=64 dur=None bad_bytes lost=1",
@@ -74,12 +76,12 @@ def test_unknown_stage(lines):
 def dumped(tmp_path, data, stage, name="run.npy", **options):
     (tmp_path / name).write_bytes(data)
     with Capture(tmp_path / name) as capture:
-        return list(FAMILY.dump(capture, stage, devices.settle(FAMILY.options, options, what="family cuda")))
+        return list(FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family cuda")))
 
 
 def test_ls2(tmp_path):
     lanes = [[("B", 1, 100), ("c", 2, 110, 0, 7), ("o", 3, 120, 5), ("E", 1, 130)], [("f", 3, 125, 5)]]
-    data = encode.to_npy(ls2(lanes, groups=2, capacity=8))
+    data = strided.to_npy(ls2(lanes, groups=2, capacity=8))
     found = dumped(tmp_path, data, "record")
     assert found[0].startswith("0x00000080  header  magic=")
     assert "num_groups=2 capacity=8" in found[0]
@@ -93,8 +95,8 @@ def test_ls2(tmp_path):
 
 def test_ls2_shows_what_it_had_no_room_for(tmp_path):
     data = simulate(1, layout="ls2", blocks=3, groups=2, tiles=1, refused=1).files["attention.npy"]
-    assert dumped(tmp_path, data, "record")[0].endswith(" refused=2 wanted_blocks=3")
-    assert "stat cuda_refused_lane 2 (data_loss)" in dumped(tmp_path, data, "row")
+    assert dumped(tmp_path, data, "record")[0].endswith(" refused=2 required_blocks=3")
+    assert "stat cuda_unallocated_lane 2 (data_loss)" in dumped(tmp_path, data, "row")
     assert "0x000000e0  02 00 00 00 00 00 00 00  slot 12 record" in dumped(tmp_path, data, "packet")
 
 

@@ -26,8 +26,8 @@ from devices.cuda.test_simulate import check, scenario
 from effort import some
 from lanescope.analysis import check as checks
 from lanescope.cli import main
-from lanescope.devices.cuda import encode
-from lanescope.devices.cuda.layout import STAMP_WRAP
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
 from lanescope.trace import Flag
 
@@ -61,10 +61,12 @@ def test_a_buffer_that_was_not_cleared_mixes_no_two_launches(name, slices, old):
     trace = decode(data)
     assert len(trace.slices) == slices
     assert stats(trace)["cuda_stale"] == old
-    assert not {"cuda_backward", "cuda_two_writers", "cuda_epoch_ambiguous", "cuda_after_finalize"} & set(stats(trace))
+    assert not {"cuda_clock_reversal", "cuda_multiple_writers", "cuda_wrap_ambiguous", "cuda_after_finalize"} & set(
+        stats(trace)
+    )
     account = accounts(trace)["slot"]
     assert account["lost"] == 0
-    assert account["decoded"] + old <= account["decoded"] + account["filler"] == account["total"]
+    assert account["decoded"] + old <= account["decoded"] + account["padding"] == account["total"]
     found = codes(trace)["LS006"]
     assert (found.severity, found.count, found.detail) == ("warning", old, "cuda_stale")
     assert not {"LS002", "LS302", "LS304", "LS401"} & set(codes(trace))
@@ -74,7 +76,7 @@ def test_a_buffer_that_was_not_cleared_mixes_no_two_launches(name, slices, old):
     assert kept.slices["ts"][launch == 1].max() < kept.slices["ts"][launch == 0].min()
     assert stats(kept)["cuda_stale"] == old
     assert accounts(kept)["slot"]["decoded"] == account["decoded"] + old
-    assert "cuda_backward" not in stats(kept)
+    assert "cuda_clock_reversal" not in stats(kept)
 
 
 # --- any two launches ---------------------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     longer = [len(before) > len(records) for records, before in zip(new, old, strict=True)]
     if sum(longer) == 1 < len(new) and "cuda_stale" not in stats(trace):
         # One lane that steps back a little may have another cause; it is not passed over in silence.
-        assert stats(trace)["cuda_backward"] > 0
+        assert stats(trace)["cuda_clock_reversal"] > 0
         return
     assert stats(trace).get("cuda_stale", 0) == left
     assert rows(trace) == rows(wanted)
@@ -142,7 +144,7 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     kept = decode(words, stale="keep")
     assert np.count_nonzero(kept.details["cuda_regions"]["launch"] == 0) == len(wanted.slices)
     assert accounts(kept)["slot"]["decoded"] == accounts(wanted)["slot"]["decoded"] + left
-    assert not (kept.slices["flags"] & np.uint32(Flag.CLOCK_SUSPECT | Flag.NEGATIVE)).any()
+    assert not (kept.slices["flags"] & np.uint32(Flag.CLOCK_SUSPECT | Flag.NEGATIVE_DURATION)).any()
 
 
 @settings(max_examples=some(200))
@@ -188,7 +190,7 @@ def test_every_strided_layout_tells_two_launches_apart(layout, stale):
     assert rows(trace) == rows(alone)
     # The blocks ran on other SMs then.
     assert [row["sm"] for row in lanes(trace).values()] == [row["sm"] for row in lanes(alone).values()]
-    assert "cuda_sm_moved" not in stats(trace)
+    assert "cuda_multiple_sms" not in stats(trace)
 
 
 def test_more_than_two_launches():
@@ -227,7 +229,7 @@ def test_clocks_of_the_sms_are_not_compared():
     new = [lane(3, 5_000_000), lane(2, 5_000_000), lane(1, 5_000_000)]
     old = [[*lane(3, 0), ("B", 2, 3 * 10**8 + 1600), ("E", 2, 3 * 10**8 + 1700)], lane(2, 0), lane(1, 0)]
     words = laid_over(new, old, blocks=3, groups=1)
-    trace = decode(encode.to_flashinfer2(words, num_blocks=3, num_groups=1, sm=np.arange(3)), layout="flashinfer-v2")
+    trace = decode(strided.to_flashinfer2(words, num_blocks=3, num_groups=1, sm=np.arange(3)), layout="flashinfer-v2")
     assert stats(trace)["cuda_stale"] == 2
     assert len(trace.slices) == 6
 
@@ -254,7 +256,7 @@ def test_a_small_step_of_one_lane_is_no_second_launch():
     # The lane that begins first, whose clock stands but for one step: all that follows is stamped before the launch.
     lane = [("B", 0, 1000), ("E", 0, 1000), ("B", 1, 1000), ("B", 2, 500), ("E", 2, 500)]
     trace = decode(buffer([lane, shifted(LANE, 900)]))
-    assert stats(trace)["cuda_backward"] == 1
+    assert stats(trace)["cuda_clock_reversal"] == 1
     assert "cuda_stale" not in stats(trace)
     closed = [*lane[:2], *lane[3:]]
     assert "cuda_stale" not in stats(decode(buffer([closed, shifted(LANE, 900)])))
@@ -263,12 +265,12 @@ def test_a_small_step_of_one_lane_is_no_second_launch():
 def test_one_lane_whose_clock_steps_back_is_no_second_launch():
     step = [*LANE, *shifted(LANE, -300)]
     trace = decode(buffer([LANE, step, LANE]))
-    assert stats(trace)["cuda_backward"] == 1
+    assert stats(trace)["cuda_clock_reversal"] == 1
     assert "cuda_stale" not in stats(trace)
 
 
 def test_a_stale_buffer_of_bare_words_is_recognised(tmp_path):
-    from lanescope import session
+    from lanescope.pipeline import session
 
     path = tmp_path / "run.bin"
     path.write_bytes((REPRO / "stale.npy").read_bytes()[128:])
@@ -278,15 +280,15 @@ def test_a_stale_buffer_of_bare_words_is_recognised(tmp_path):
 def test_parts_of_a_file_give_the_same(monkeypatch):
     simulation = simulate(3, blocks=9, tiles=3, stale=7)
     whole = decode_simulation(simulation)
-    monkeypatch.setattr("lanescope.devices.cuda.batches.PART_RECORDS", 400)
-    monkeypatch.setattr("lanescope.devices.cuda.earlier._AT_ONCE", 50)
-    monkeypatch.setattr("lanescope.devices.cuda.decode.WHOLE_BYTES", 0)
-    monkeypatch.setattr("lanescope.devices.cuda.store.PIECE_WORDS", 100)
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 400)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.earlier_launch._AT_ONCE", 50)
+    monkeypatch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.word_store.PIECE_WORDS", 100)
     for layout in (None, "flashinfer-v2"):
         if layout:
             simulation = simulate(3, blocks=9, tiles=3, stale=7, layout="flashinfer2")
             with monkeypatch.context() as undone:
-                undone.setattr("lanescope.devices.cuda.batches.PART_RECORDS", 1 << 20)
+                undone.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 1 << 20)
                 whole = decode_simulation(simulation)
         parted = decode_simulation(simulation)
         assert rows(parted) == rows(whole)
@@ -359,7 +361,7 @@ def test_a_ring_that_tore_counters_is_healthy():
     assert accounts(trace)["slot"]["lost"] == 0
     assert next(spec.severity for spec in STATS if spec.name == "cuda_torn_counter") == "info"
     hits = [row.detail for row in checks.run(trace) if row.code == "LS002"]
-    assert hits == ["cuda_lost"]
+    assert hits == ["cuda_dropped"]
 
 
 @pytest.mark.parametrize("before", range(5))
@@ -386,7 +388,7 @@ def test_a_buffer_that_is_just_full_may_have_lost_something(layout):
     exact = words[: np.flatnonzero(words)[-1] + 1]
     trace = decode(exact, layout={"flashinfer1": "flashinfer-v1", "flashinfer2": "flashinfer-v2"}[layout])
     assert stats(trace)["cuda_lane_may_be_lost"] == 4
-    assert not {"cuda_lane_full", "cuda_lost_at_least"} & set(stats(trace))
+    assert not {"cuda_lane_full", "cuda_dropped_at_least"} & set(stats(trace))
     assert not set(trace.stats["severity"]) & {"data_loss", "error"}
     assert len(trace.gaps) == 0
     assert codes(trace)["LS005"].severity == "notice"
@@ -395,7 +397,7 @@ def test_a_buffer_that_is_just_full_may_have_lost_something(layout):
 
 def test_a_full_buffer_that_lacks_ends_lost_something():
     trace = decode(buffer([LANE[:3], LANE[:3]], slots=7))
-    assert (stats(trace)["cuda_lane_full"], stats(trace)["cuda_lost_at_least"]) == (2, 2)
+    assert (stats(trace)["cuda_lane_full"], stats(trace)["cuda_dropped_at_least"]) == (2, 2)
     assert "cuda_lane_may_be_lost" not in stats(trace)
 
 

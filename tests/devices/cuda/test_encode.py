@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.cuda.helpers import GOLDEN, decode, simulate
-from lanescope.devices.cuda import encode
-from lanescope.devices.cuda.layout import (
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.layout import (
     KINDS,
     LAYOUTS,
     SHORT_NAMES,
@@ -18,31 +18,31 @@ from lanescope.devices.cuda.layout import (
     TIRX_RECORD,
     TIRX_V1,
 )
-from lanescope.devices.cuda.records import strided_records
-from lanescope.devices.cuda.tirx import TirxBuffer
+from lanescope.devices.cuda.formats.raw_records import strided_records
+from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.wire.strategies import values
 
 
 @given(st.lists(values(TIRX_RECORD), max_size=50))
 def test_pack_is_the_reference_codec(fields):
     columns = (np.array([f[name] for f in fields], np.int64) for name in ("lane", "event", "kind", "time"))
-    assert encode.pack(encode.Records(*columns)).tolist() == [TIRX_RECORD.encode(f) for f in fields]
+    assert strided.pack(strided.Records(*columns)).tolist() == [TIRX_RECORD.encode(f) for f in fields]
 
 
 @given(values(TIRX_HEADER))
 def test_header_word(fields):
-    assert encode.header_word(fields["num_blocks"], fields["num_groups"]) == TIRX_HEADER.encode(fields)
+    assert strided.header_word(fields["num_blocks"], fields["num_groups"]) == TIRX_HEADER.encode(fields)
 
 
 def test_full_times_lose_their_upper_bits():
-    word = encode.pack(encode.Records(*(np.array([value], np.int64) for value in (3, 2, 1, (5 << 32) + 7))))
+    word = strided.pack(strided.Records(*(np.array([value], np.int64) for value in (3, 2, 1, (5 << 32) + 7))))
     assert TIRX_RECORD.decode(int(word[0])) == {"kind": 1, "event": 2, "lane": 3, "time": 7}
 
 
 @pytest.mark.parametrize(("lane", "event", "kind"), [(1 << 20, 0, 0), (0, 1 << 10, 0), (0, 0, 4), (-1, 0, 0)])
 def test_what_does_not_fit_is_refused(lane, event, kind):
     with pytest.raises(ValueError, match="do not fit"):
-        encode.pack(encode.Records(*(np.array([value], np.int64) for value in (lane, event, kind, 0))))
+        strided.pack(strided.Records(*(np.array([value], np.int64) for value in (lane, event, kind, 0))))
 
 
 @given(st.lists(st.integers(0, 5), max_size=60))
@@ -52,14 +52,14 @@ def test_positions_count_within_lanes(lanes):
     for lane in lanes:
         expected.append(seen.get(lane, 0))
         seen[lane] = expected[-1] + 1
-    assert encode.positions(np.array(lanes, np.int64)).tolist() == expected
+    assert strided.positions(np.array(lanes, np.int64)).tolist() == expected
 
 
 @given(st.lists(st.one_of(st.just(0), st.integers(0, 2**64 - 1)), min_size=6, max_size=80))
 def test_raw_records_restore_any_buffer(body):
-    words = np.array([encode.header_word(3, 2), *body], np.uint64)
+    words = np.array([strided.header_word(3, 2), *body], np.uint64)
     table = strided_records(words, TirxBuffer.read(words), TIRX_V1, 0)
-    again = encode.restore(table, num_blocks=3, num_groups=2, slots=len(words))
+    again = strided.restore(table, num_blocks=3, num_groups=2, slots=len(words))
     assert (again == words).all()
 
 
@@ -67,10 +67,10 @@ def test_raw_records_restore_any_buffer(body):
 def test_golden_files_are_restored_byte_by_byte(path):
     trace = decode(path.read_bytes())
     geometry = next(trace.details["cuda_buffers"].rows())
-    words = encode.restore(
+    words = strided.restore(
         trace.records["cuda_records"], **{key: geometry[key] for key in ("num_blocks", "num_groups", "slots")}
     )
-    assert encode.to_npy(words) == path.read_bytes()
+    assert strided.to_npy(words) == path.read_bytes()
 
 
 def test_encoding_what_was_decoded_gives_the_simulated_file():
@@ -79,17 +79,17 @@ def test_encoding_what_was_decoded_gives_the_simulated_file():
     geometry = next(trace.details["cuda_buffers"].rows())
     table = trace.records["cuda_records"]
     columns = (table["lane"], table["event_id"], table.codes("kind"), table["time"])
-    words, stored = encode.encode(
-        encode.Records(*(column.astype(np.int64) for column in columns)),
+    words, stored = strided.encode(
+        strided.Records(*(column.astype(np.int64) for column in columns)),
         **{key: geometry[key] for key in ("num_blocks", "num_groups", "stride", "slots")},
     )
     assert stored.all()
-    assert encode.to_npy(words) == data
+    assert strided.to_npy(words) == data
 
 
 def test_probe_that_checks_its_bounds_drops_what_has_no_room():
-    records = encode.Records(*np.array([[0] * 5, [1] * 5, [2] * 5, range(5)], np.int64))
-    words, stored = encode.encode(records, num_blocks=1, num_groups=1, slots=4)
+    records = strided.Records(*np.array([[0] * 5, [1] * 5, [2] * 5, range(5)], np.int64))
+    words, stored = strided.encode(records, num_blocks=1, num_groups=1, slots=4)
     assert stored.tolist() == [True, True, True, False, False]
     assert len(words) == 4
 

@@ -21,7 +21,7 @@ def load(name):
 
 def origin(expected):
     """Return when the decoder's ts = 0 was: the earliest stamp of the buffer, which may be an open region's."""
-    return min(row[4] for key in ("spans", "instants", "open_regions") for row in expected[key])
+    return min(row[4] for key in ("spans", "instants", "unfinished_regions") for row in expected[key])
 
 
 def test_all_five_are_here():
@@ -55,9 +55,9 @@ def test_instants(name):
 def test_open_regions(name):
     trace, expected = load(name)
     found = [row for row in spans(trace, origin=origin(expected)) if row[5] is None]
-    assert [list(row[:5]) for row in found] == expected["open_regions"]
-    assert all(row[7] & Flag.OPEN_END for row in found)
-    assert stats(trace).get("cuda_open_region", 0) == len(found)
+    assert [list(row[:5]) for row in found] == expected["unfinished_regions"]
+    assert all(row[7] & Flag.UNFINISHED for row in found)
+    assert stats(trace).get("cuda_unfinished_region", 0) == len(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,15 +92,15 @@ def test_geometry_clock_and_accounting(name):
         assert row[key] == expected[key]
     assert row["stride_source"] == "tight"
     (clock,) = trace.clocks.rows()
-    assert (clock["tick_step"], clock["counter_bits"], clock["ticks_per_second_num"]) == (
+    assert (clock["resolution_ticks"], clock["counter_bits"], clock["frequency_num"]) == (
         expected["tick_ns"],
         32,
         10**9,
     )
     below, slots = trace.accounting.rows()
-    assert (below["decoded"], below["filler"], below["lost"]) == (8 * expected["slots"], 128, 0)
+    assert (below["decoded"], below["padding"], below["lost"]) == (8 * expected["slots"], 128, 0)
     assert slots["decoded"] == 1 + expected["records"]
-    assert slots["filler"] == expected["slots"] - 1 - expected["records"]
+    assert slots["padding"] == expected["slots"] - 1 - expected["records"]
     assert slots["lost"] == 0
     assert ("cuda_wrap" in stats(trace)) == expected["wraps_32bit"]
 
@@ -139,5 +139,5 @@ def test_tracks_are_device_block_group():
         ("group 0", "lane", "group", 1),
         ("group 1", "lane", "group", 1),
     ]
-    assert {r["discipline"] for r in rows if r["kind"] == "lane"} == {"nested"}
+    assert {r["nesting"] for r in rows if r["kind"] == "lane"} == {"nested"}
     assert {r["clock_id"] for r in rows if r["kind"] == "lane"} == {0}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devices.cuda.helpers import accounts, buffer, decode, decode_simulation, simulate, spans
 from effort import some
-from lanescope.devices.cuda import encode
+from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import InputError
 
 #: Columns in which a decode may not differ from another of the same bytes.
@@ -38,7 +38,7 @@ def wild(draw):
     lanes = blocks * groups
     count = draw(st.integers(lanes, lanes + 80))
     word = st.one_of(st.just(0), st.integers(0, 2**64 - 1))
-    words = np.array([encode.header_word(blocks, groups), *draw(st.lists(word, min_size=count, max_size=count))], "u8")
+    words = np.array([strided.header_word(blocks, groups), *draw(st.lists(word, min_size=count, max_size=count))], "u8")
     for slot in draw(st.sets(st.integers(1, count), max_size=60)):
         lane = np.uint64(draw(st.integers(0, lanes)))
         words[slot] = (words[slot] & ~np.uint64(0xFFFFF << 12)) | lane << np.uint64(12)
@@ -75,7 +75,7 @@ def test_random_bytes_are_refused_or_decoded(data):
 @settings(max_examples=some(100))
 @given(st.data())
 def test_spoiled_npy_headers(data):
-    whole = bytearray(encode.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]])))
+    whole = bytearray(strided.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]])))
     for at in data.draw(st.lists(st.integers(0, 127), max_size=4)):
         whole[at] = data.draw(st.integers(0, 255))
     whole = bytes(whole[: data.draw(st.integers(0, len(whole)))])
@@ -90,14 +90,14 @@ def test_all_ones():
     words = np.full(1000, 2**64 - 1, np.uint64)
     with pytest.raises(InputError):
         decode(words)
-    words[0] = encode.header_word(1, 1)
+    words[0] = strided.header_word(1, 1)
     trace = decode(words)
     assert accounts(trace)["slot"]["lost"] == 999
 
 
 def test_largest_grid():
     words = np.zeros(2 + (1 << 20), np.uint64)
-    words[0] = encode.header_word(1 << 19, 2)
+    words[0] = strided.header_word(1 << 19, 2)
     words[1 + 77] = 9 << 32 | 77 << 12
     trace = decode(words)
     assert len(trace.tracks) == 3
@@ -105,10 +105,10 @@ def test_largest_grid():
 
 
 def test_finalize_in_every_word_is_not_slow_in_tracks():
-    records = encode.Records(
+    records = strided.Records(
         *(np.zeros(50_000, np.int64), np.zeros(50_000, np.int64), np.full(50_000, 3), np.arange(50_000))
     )
-    words, _ = encode.encode(records, num_blocks=1, num_groups=1)
+    words, _ = strided.encode(records, num_blocks=1, num_groups=1)
     trace = decode(words)
     assert len(trace.tracks) == 3
     assert trace.details["cuda_lanes"]["launches"].tolist() == [50_000]
@@ -124,18 +124,18 @@ def test_any_cut_gives_the_same_rows(chunk):
 def test_more_bytes_than_the_file_had():
     # A pipe is spooled and so has its size; a file that grows is read as far as it goes.
     from lanescope import devices
-    from lanescope.devices.cuda.decode import CudaDecoder
+    from lanescope.devices.cuda.decoder import CudaDecoder
     from lanescope.devices.cuda.family import FAMILY
     from lanescope.source import Capture
 
-    data = encode.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]]))
+    data = strided.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]]))
     import tempfile
 
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
         with Capture(file.name) as capture:
-            decoder = CudaDecoder(capture, devices.settle(FAMILY.options, {}, what="family cuda"))
+            decoder = CudaDecoder(capture, devices.resolve_options(FAMILY.options, {}, what="family cuda"))
             for piece in (data, b"12345"):
                 assert decoder.feed(memoryview(piece)) == []
             (trace,) = decoder.finish()
@@ -144,7 +144,7 @@ def test_more_bytes_than_the_file_had():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_give_the_rows_of_the_whole(seed, monkeypatch):
-    from lanescope.devices.cuda import batches
+    from lanescope.devices.cuda.emit import batches
 
     faults = dict.fromkeys(("two_writers", "clock_step", "holes", "corrupt", "crossing", "stray_ends", "reruns"), 1)
     simulation = simulate(
@@ -158,7 +158,7 @@ def test_parts_give_the_rows_of_the_whole(seed, monkeypatch):
 @settings(max_examples=some(100))
 @given(wild(), st.integers(1, 30))
 def test_parts_of_any_words(words, limit):
-    from lanescope.devices.cuda import batches
+    from lanescope.devices.cuda.emit import batches
 
     whole = rows(decode(words))
     before, batches.PART_RECORDS = batches.PART_RECORDS, limit

@@ -13,10 +13,12 @@ import lanescope
 from devices.cuda.helpers import buffer, simulate, stats
 from devices.cuda.test_hostile import wild
 from effort import some
-from lanescope.devices.cuda import batches, encode, store, tirx
-from lanescope.devices.cuda import decode as decoding
+from lanescope.devices.cuda import decoder as decoding
+from lanescope.devices.cuda.emit import batches
+from lanescope.devices.cuda.formats import tirx, word_store
+from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import InputError
-from lanescope.source import Reader, Source, Spool
+from lanescope.source import Reader, Source, SpooledFile
 from lanescope.trace import Trace
 
 PIECE, PART = 512, 900
@@ -50,7 +52,7 @@ def differing(one: Trace, other: Trace) -> list[str]:
 
 def opened(path: Path, monkeypatch, **limits: int) -> Trace:
     with monkeypatch.context() as patch:
-        for module, name in ((decoding, "WHOLE_BYTES"), (store, "PIECE_WORDS"), (batches, "PART_RECORDS")):
+        for module, name in ((decoding, "WHOLE_BYTES"), (word_store, "PIECE_WORDS"), (batches, "PART_RECORDS")):
             if name in limits:
                 patch.setattr(module, name, limits[name])
         return lanescope.open(path, "cuda", **({"layout": "warpscope", "cap": 400} if "warpscope" in path.name else {}))
@@ -66,9 +68,9 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     # Tracks that only some lanes need are numbered as they come, batch by batch.
     ls2 = case in ("ls2", "ring", "cycles")
     whole = opened(path, monkeypatch, **({"PART_RECORDS": PART} if ls2 else {}))
-    monkeypatch.setattr("lanescope.devices.cuda.ls2.PIECE_WORDS", PIECE)
-    monkeypatch.setattr("lanescope.devices.cuda.content._BEGINNING", 4096)
-    monkeypatch.setattr("lanescope.devices.cuda.npy.MAX_HEADER", 4096)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.ls2.PIECE_WORDS", PIECE)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.word_source._BEGINNING", 4096)
+    monkeypatch.setattr("lanescope.source.npy.MAX_HEADER", 4096)
     monkeypatch.setattr(tirx, "SAMPLE_SLOTS", 500)
     sizes = []
     read = Reader.at
@@ -93,7 +95,7 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
 @given(wild(), st.integers(1, 30), st.integers(1, 40))
 def test_any_words(tmp_path_factory, words, part, piece):
     path = tmp_path_factory.mktemp("any") / "any.npy"
-    path.write_bytes(encode.to_npy(words))
+    path.write_bytes(strided.to_npy(words))
     with pytest.MonkeyPatch.context() as patch:
         whole = opened(path, patch)
         large = opened(path, patch, WHOLE_BYTES=0, PIECE_WORDS=piece, PART_RECORDS=part)
@@ -103,7 +105,7 @@ def test_any_words(tmp_path_factory, words, part, piece):
 def test_a_stride_is_found_among_the_first_slots(tmp_path, monkeypatch):
     lanes = [[(kind, 0, 10 * i + at + 1) for i in range(40) for at, kind in enumerate("BE")] for _ in range(3)]
     path = tmp_path / "s.npy"
-    path.write_bytes(encode.to_npy(buffer(lanes, blocks=3, stride=5)))
+    path.write_bytes(strided.to_npy(buffer(lanes, blocks=3, stride=5)))
     monkeypatch.setattr(tirx, "SAMPLE_SLOTS", 30)
     trace = opened(path, monkeypatch, WHOLE_BYTES=0, PIECE_WORDS=16, PART_RECORDS=50)
     assert trace.details["cuda_buffers"]["stride"].tolist() == [5]
@@ -124,9 +126,9 @@ def test_a_file_that_becomes_shorter_is_told(tmp_path):
 
 
 def test_a_spool_needs_room(monkeypatch):
-    spool = Spool(100)
+    spool = SpooledFile(100)
     spool.write(40, np.arange(5, dtype=np.uint8))
     assert spool.read(41, 3).tolist() == [1, 2, 3]
     disk = os.statvfs("/")
     with pytest.raises(InputError, match="temporary space"):
-        Spool(int(Fraction(disk.f_blocks) * disk.f_frsize * 100))
+        SpooledFile(int(Fraction(disk.f_blocks) * disk.f_frsize * 100))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from devices.cuda.helpers import accounts, decode, decode_simulation, gaps, lanes, simulate, spans, stat, stats
-from lanescope.devices.cuda import encode
-from lanescope.devices.cuda.kernel import EVENTS
-from lanescope.devices.cuda.layout import SHORT_NAMES
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.layout import SHORT_NAMES
+from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag, TimeBase, TraceBuilder
 from lanescope.trace.merge import align
@@ -32,12 +32,12 @@ def opened(trace, category, origin):
     return sorted(
         (r["block"], r["group"], r["event_id"], s["ts"] + origin)
         for s, r in rows
-        if s["category"] == category and s["flags"] & Flag.OPEN_END
+        if s["category"] == category and s["flags"] & Flag.UNFINISHED
     )
 
 
 def marks(trace, category, origin):
-    rows = zip(trace.instants.rows(), trace.details["cuda_marks"].rows(), strict=True)
+    rows = zip(trace.instants.rows(), trace.details["cuda_instants"].rows(), strict=True)
     return sorted(
         (m["block"], m["group"], m["event_id"], i["ts"] + origin) for i, m in rows if i["category"] == category
     )
@@ -59,9 +59,9 @@ def test_strided_layouts(layout, seed):
     trace = decode_simulation(simulation, layout=None if layout in ("tirx", "flashinfer2") else SHORT_NAMES[layout])
     truth = simulation.truth
     assert trace.inputs["format"][0] == truth["format"] == SHORT_NAMES[layout]
-    origin = min(row[4] for key in ("spans", "instants", "open_regions") for row in truth[key])
+    origin = min(row[4] for key in ("spans", "instants", "unfinished_regions") for row in truth[key])
     assert [row[:7] for row in spans(trace, origin=origin) if row[5]] == truth["spans"]
-    assert opened(trace, "region", origin) == sorted((*row[:3], row[4]) for row in truth["open_regions"])
+    assert opened(trace, "region", origin) == sorted((*row[:3], row[4]) for row in truth["unfinished_regions"])
     assert marks(trace, "mark", origin) == sorted((*row[:3], row[4]) for row in truth["instants"])
     assert bool(truth["lost_records"]) == (seed > 3)
     assert {lane for lane, row in lanes(trace).items() if row["is_full"]} >= {
@@ -119,7 +119,7 @@ def test_lane_on_two_multiprocessors():
     words = np.frombuffer(simulation.files["attention.npy"][128:], "<u8").copy()
     words[5] ^= np.uint64(3 << 24)
     trace = decode(words)
-    assert stats(trace)["cuda_sm_moved"] == 1
+    assert stats(trace)["cuda_multiple_sms"] == 1
     assert [row["sm"] for row in lanes(trace).values()] == [None, 1]
     assert [row["sm"] for row in trace.details["cuda_regions"].rows()] == [
         None if row["block"] == 0 else 1 for row in trace.details["cuda_regions"].rows()
@@ -127,7 +127,7 @@ def test_lane_on_two_multiprocessors():
 
 
 def test_a_tie_goes_to_tirx():
-    words = encode.to_flashinfer2(
+    words = strided.to_flashinfer2(
         np.frombuffer(simulate(1, blocks=4, groups=1, tiles=2).files["attention.npy"][128:], "<u8"),
         num_blocks=4,
         num_groups=1,
@@ -194,7 +194,7 @@ def check_ls2(simulation, trace):
 
     assert sure(closed(trace, "region", origin)) == sure(truth["spans"])
     assert sure(closed(trace, "async", origin)) == sure(truth["async"])
-    assert sure(opened(trace, "region", origin)) == sure(truth["open_regions"])
+    assert sure(opened(trace, "region", origin)) == sure(truth["unfinished_regions"])
     assert sure(opened(trace, "async", origin)) == sure(truth["open_async"])
     assert sure(marks(trace, "mark", origin)) == sure(truth["instants"])
     assert sure(marks(trace, "unmatched_end", origin)) == sure(truth["stray_ends"])
@@ -210,15 +210,15 @@ def check_ls2(simulation, trace):
     if not damaged:
         assert found == expected
     lane_of = {row["track_id"]: (row["block"], row["group"]) for row in lanes(trace).values()}
-    links = zip(trace.flows.rows(), trace.details["cuda_links"].rows(), strict=True)
+    links = zip(trace.flows.rows(), trace.details["cuda_flows"].rows(), strict=True)
     flows = sorted(
         (
             link["block"],
             link["event_id"],
             link["token"],
-            lane_of[flow["src_track"]][1],
+            lane_of[flow["src_track_id"]][1],
             flow["src_ts"] + origin,
-            lane_of[flow["dst_track"]][1],
+            lane_of[flow["dst_track_id"]][1],
             flow["dst_ts"] + origin,
         )
         for flow, link in links
@@ -236,12 +236,12 @@ def check_ls2(simulation, trace):
         assert accounts(trace)["slot"]["lost"] == 0
     assert {(row["block"], row["sm"]) for row in lanes(trace).values()} == set(enumerate(truth["sm"]))
     # Lanes that the buffer had no room for, exactly.
-    refused, grid = truth["refused_lanes"], truth["grid_blocks"]
-    assert (described["refused_lanes"], described["wanted_blocks"]) == (refused, grid if refused else None)
-    assert described["wanted_groups"] is None
+    refused, grid = truth["unallocated_lanes"], truth["grid_blocks"]
+    assert (described["unallocated_lanes"], described["required_blocks"]) == (refused, grid if refused else None)
+    assert described["required_groups"] is None
     account = accounts(trace)["lane"]
     assert (account["scope"], account["lost"], account["decoded"]) == ("producer", refused, len(lanes(trace)))
-    assert stats(trace).get("cuda_refused_lane", 0) == refused
+    assert stats(trace).get("cuda_unallocated_lane", 0) == refused
     unix = int(np.flatnonzero(trace.clocks["name"] == "unix")[0])
     readings = [row for row in trace.anchors.rows() if row["clock_id"] == unix]
     assert len(readings) == 2
@@ -282,7 +282,7 @@ def test_ls2_as_the_issue_asks_for_it():
     trace = decode_simulation(simulation)
     check_ls2(simulation, trace)
     assert len(simulation.truth["lost_by_lane"]) == 264
-    assert stats(trace)["cuda_lost"] == sum(row[2] for row in simulation.truth["lost_by_lane"])
+    assert stats(trace)["cuda_dropped"] == sum(row[2] for row in simulation.truth["lost_by_lane"])
     assert trace.coverage["dur"].tolist() == [
         row[3] // 32 * 32 - row[2] // 32 * 32 for row in simulation.truth["extent"]
     ]
@@ -300,11 +300,13 @@ def test_ls2_payloads():
 def test_waits_of_ls2_point_at_their_producers():
     trace = decode_simulation(simulate(3, layout="ls2", blocks=2, groups=4, tiles=6))
     names = trace.slices["name"]
-    pairs = {(names[row["src_slice"]], names[row["dst_slice"]]) for row in trace.flows.rows()}
+    pairs = {(names[row["src_slice_id"]], names[row["dst_slice_id"]]) for row in trace.flows.rows()}
     assert pairs == {("load_v", "wait_full"), ("qk", "wait_full"), ("pv", "wait_empty"), ("pv", "wait_output")}
     # The second compute group waits for its turn, not for the load.
     groups = {row["track_id"]: row["group"] for row in trace.details["cuda_lanes"].rows()}
-    waits = {(groups[r["src_track"]], names[r["src_slice"]], groups[r["dst_track"]]) for r in trace.flows.rows()}
+    waits = {
+        (groups[r["src_track_id"]], names[r["src_slice_id"]], groups[r["dst_track_id"]]) for r in trace.flows.rows()
+    }
     assert {wait for wait in waits if wait[2] == 2} == {(1, "qk", 2)}
 
 
@@ -344,14 +346,14 @@ def test_proton(seed):
         (category, is_open): sum(
             1
             for row in trace.slices.rows()
-            if row["category"] == category and bool(row["flags"] & Flag.OPEN_END) == is_open
+            if row["category"] == category and bool(row["flags"] & Flag.UNFINISHED) == is_open
         )
         for category in ("region", "async")
         for is_open in (False, True)
     }
     assert counts["region", False] == len(truth["spans"])
     assert counts["async", False] == len(truth["async"])
-    assert counts["region", True] + counts["async", True] == len(truth["open_regions"])
+    assert counts["region", True] + counts["async", True] == len(truth["unfinished_regions"])
     # Groups are warps, and warp 0 is not recorded.
     assert lost(trace) == [[b, g + 1, n] for b, g, n in truth["lost_by_lane"]]
     error = max(row["error_ns"] for row in trace.anchors.rows())
@@ -414,7 +416,7 @@ def test_counters_that_contradict_the_timer_are_flagged():
     for at in (3, 5):
         words[16 + 3 * lane_words + at] += np.uint64(50_000_000)
     trace = decode(words)
-    assert stats(trace)["cuda_clock_contradicts"] > 0
+    assert stats(trace)["cuda_clock_mismatch"] > 0
     assert any(row["flags"] & Flag.CLOCK_SUSPECT for row in trace.slices.rows())
 
 
@@ -458,7 +460,7 @@ def test_a_host_anchor_by_hand(layout):
 def test_wraps_without_proof_are_said():
     simulation = simulate(1, blocks=2, tiles=3, wrap=True)
     assert (
-        stats(decode_simulation(simulation))["cuda_wrap_unproven"] == stats(decode_simulation(simulation))["cuda_wrap"]
+        stats(decode_simulation(simulation))["cuda_wrap_assumed"] == stats(decode_simulation(simulation))["cuda_wrap"]
     )
-    assert "cuda_wrap_unproven" not in stats(decode_simulation(simulation, launch_ns=30_000))
-    assert "cuda_wrap_unproven" not in stats(decode_simulation(simulate(1, layout="ls2", blocks=2, wrap=True)))
+    assert "cuda_wrap_assumed" not in stats(decode_simulation(simulation, launch_ns=30_000))
+    assert "cuda_wrap_assumed" not in stats(decode_simulation(simulate(1, layout="ls2", blocks=2, wrap=True)))

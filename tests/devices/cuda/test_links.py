@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.devices.cuda import links
-from lanescope.devices.cuda.lanes import Rows
+from lanescope.common import pairing
+from lanescope.devices.cuda.formats.lanes import Rows
+from lanescope.devices.cuda.interpret import flow_matching
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60)
 
@@ -31,7 +32,7 @@ def test_pairs(records):
             ends[queue.pop(0)] = at
         else:
             stray.append(at)
-    found = links.pair(key, is_end)
+    found = pairing.pair(key, is_end)
     assert dict(zip(found.begin.tolist(), found.end.tolist(), strict=True)) == ends
     assert found.begin.tolist() == sorted(ends)
     assert found.unmatched.tolist() == stray
@@ -53,7 +54,7 @@ def test_effects_find_the_latest_cause(records):
             used.add(wanted[at])
         else:
             lonely.append(at)
-    effects, causes, without, idle = links.join(group, key, ts, effect.astype(np.bool_))
+    effects, causes, without, idle = flow_matching.join(group, key, ts, effect.astype(np.bool_))
     assert dict(zip(effects.tolist(), causes.tolist(), strict=True)) == wanted
     assert without.tolist() == lonely
     assert idle.tolist() == [i for i, row in enumerate(records) if not row[3] and i not in used]
@@ -79,7 +80,7 @@ def test_innermost_region_around_a_record(data):
     begin, end = (np.array([row[i] for row in regions], np.uint32) for i in (1, 2))
     counts = np.bincount([row[0] - 5 for row in regions] or [0], minlength=count) * bool(regions)
     rows = Rows({"begin_index": begin, "end_index": end}, counts.astype(np.int64), 5)
-    found = links.enclosing(rows, *(np.array([row[i] for row in records], np.uint32) for i in range(2)))
+    found = flow_matching.enclosing(rows, *(np.array([row[i] for row in records], np.uint32) for i in range(2)))
     for (lane, at), row in zip(records, found.tolist(), strict=True):
         around = [
             i for i, (other, one, two) in enumerate(regions) if other == lane and one < at and (two == one or two > at)

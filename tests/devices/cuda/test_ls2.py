@@ -13,10 +13,10 @@ from devices.cuda.helpers import accounts, decode, decode_simulation, gaps, inst
 from effort import some
 from lanescope.analysis import check
 from lanescope.cuda import advice as cuda_advice
-from lanescope.devices.cuda import encode_ls2
-from lanescope.devices.cuda.lanes import STEP_BACK
-from lanescope.devices.cuda.layout import LS2_FILE_WORDS, LS2_HEADER, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
-from lanescope.devices.cuda.ls2 import Ls2Buffer
+from lanescope.devices.cuda.formats.encode import ls2 as encode_ls2
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
+from lanescope.devices.cuda.formats.layout import LS2_FILE_WORDS, LS2_HEADER, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
+from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
 from lanescope.wire.strategies import values
@@ -151,7 +151,7 @@ def test_raw_records_restore_the_buffer(seed):
 
 
 def test_parts_give_the_rows_of_the_whole(monkeypatch):
-    from lanescope.devices.cuda import batches
+    from lanescope.devices.cuda.emit import batches
 
     simulation = simulate(
         5, layout="ls2", blocks=9, groups=3, tiles=5, overflow=True, unfinished=2, holes=1, instants=True, wrap=True
@@ -180,7 +180,7 @@ def _plain(trace, name):
         yield {
             key: path(value) if key.endswith("track") or key == "track_id" else value
             for key, value in row.items()
-            if key not in ("id", "slice_id", "instant_id", "flow_id", "src_slice", "dst_slice")
+            if key not in ("id", "slice_id", "instant_id", "flow_id", "src_slice_id", "dst_slice_id")
         }
 
 
@@ -205,13 +205,13 @@ def test_any_plan_counts_what_it_refuses(seed, blocks, share, groups, flags):
     assert simulation.truth["spans"] == [row for row in truth["spans"] if row[0] < blocks - refused]
     trace = decode_simulation(simulation)
     lost = refused * groups
-    assert simulation.truth["refused_lanes"] == lost
+    assert simulation.truth["unallocated_lanes"] == lost
     assert (simulation.truth["grid_blocks"], simulation.truth["num_blocks"]) == (blocks, blocks - refused)
     (row,) = trace.details["cuda_buffers"].rows()
-    assert (row["num_blocks"], row["refused_lanes"]) == (blocks - refused, lost)
-    assert (row["wanted_blocks"], row["wanted_groups"]) == (blocks if refused else None, None)
+    assert (row["num_blocks"], row["unallocated_lanes"]) == (blocks - refused, lost)
+    assert (row["required_blocks"], row["required_groups"]) == (blocks if refused else None, None)
     assert (row["suggested_slots"] is not None) == bool(lost or simulation.truth["lost_by_lane"])
-    assert stats(trace).get("cuda_refused_lane", 0) == lost
+    assert stats(trace).get("cuda_unallocated_lane", 0) == lost
     account = accounts(trace)["lane"]
     assert (account["scope"], account["decoded"], account["lost"]) == ("producer", len(lanes(trace)), lost)
     found = [finding for finding in check.run(trace, select=["LS002"]) if "lane" in finding.detail and refused]
@@ -231,17 +231,17 @@ def _refusing(**words):
     ("words", "text"),
     [
         (
-            {"refused": 6, "wanted_blocks": 4},
+            {"refused": 6, "required_blocks": 4},
             "the grid has 4 blocks and the buffer room for 1: 6 lanes left no record at all; blocks=4 would have held"
             " them",
         ),
         (
-            {"refused": 1, "wanted_groups": 3},
+            {"refused": 1, "required_groups": 3},
             "the kernel has 3 groups and the buffer room for 2: 1 lane left no record at all; groups=3 would have held"
             " them",
         ),
         (
-            {"refused": 10, "wanted_blocks": 4, "wanted_groups": 3},
+            {"refused": 10, "required_blocks": 4, "required_groups": 3},
             "the grid has 4 blocks and the buffer room for 1; the kernel has 3 groups and the buffer room for 2: 10 "
             "lanes left no record at all; blocks=4, groups=3 would have held them",
         ),
@@ -251,7 +251,7 @@ def _refusing(**words):
 def test_what_would_have_held_them_is_said(words, text):
     trace = lanescope.cuda.decode(_refusing(**words))
     assert cuda_advice(trace) == [f"buffer: {text}"]
-    assert stats(trace) == {"cuda_refused_lane": words["refused"]}
+    assert stats(trace) == {"cuda_unallocated_lane": words["refused"]}
     (stat,) = trace.stats.rows()
     assert (stat["severity"], stat["first_offset"]) == ("data_loss", 12 * 8)
 
@@ -259,7 +259,7 @@ def test_what_would_have_held_them_is_said(words, text):
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
 def test_any_counts_are_read(counts):
     trace = decode(
-        _refusing(**dict(zip(("refused", "wanted_blocks", "wanted_groups", "reserved"), counts, strict=True)))
+        _refusing(**dict(zip(("refused", "required_blocks", "required_groups", "reserved"), counts, strict=True)))
     )
     assert accounts(trace)["lane"]["lost"] == min(counts[0], 1 << 62)
     assert len(spans(trace)) == 2
@@ -276,8 +276,8 @@ def test_buffers_of_the_first_version_are_what_they_were(given_buffer, behind):
     for name in new:
         rows = [[row for row in trace[name].rows() if row.get("scope") != "producer"] for trace in (new, old)]
         if name == "cuda_buffers":
-            assert rows[1][0]["refused_lanes"] is None
-            rows[1][0]["refused_lanes"] = 0
+            assert rows[1][0]["unallocated_lanes"] is None
+            rows[1][0]["unallocated_lanes"] = 0
         if name != "inputs":
             assert rows[0] == rows[1], name
     assert {row["scope"] for row in old["accounting"].rows()} == {"input"}
@@ -297,7 +297,7 @@ def test_what_cannot_be_refused(options, message):
 
 
 def test_the_count_of_a_file_that_was_cut_is_there():
-    words = _refusing(refused=7, wanted_blocks=8)
+    words = _refusing(refused=7, required_blocks=8)
     assert accounts(decode(words[:20]))["lane"]["lost"] == 7
 
 
@@ -377,7 +377,7 @@ def test_asynchronous_regions_overlap_and_pair_by_token():
     found = [(row["name"], row["ts"], row["dur"], row["flags"]) for row in trace.slices.rows()]
     assert found == [("load", 0, 20, 0), ("load", 10, 20, 0), ("store", 25, 15, 0)]
     (track,) = set(trace.slices["track_id"].tolist())
-    assert trace.tracks["discipline"][track] == "free"
+    assert trace.tracks["nesting"][track] == "free"
     assert trace.tracks["name"][track] == "group 0 async"
 
 
@@ -406,8 +406,8 @@ def test_flows_join_lanes_of_one_block_only():
     trace = decode(ls2([cause, effect, [], effect], groups=2), events="load,wait")
     (flow,) = trace.flows.rows()
     assert (flow["src_ts"], flow["dst_ts"]) == (10, 20)
-    assert trace.slices["name"][flow["src_slice"]] == "load"
-    assert trace.slices["name"][flow["dst_slice"]] == "wait"
+    assert trace.slices["name"][flow["src_slice_id"]] == "load"
+    assert trace.slices["name"][flow["dst_slice_id"]] == "wait"
     assert stats(trace)["cuda_flow_unmatched"] == 1
 
 
@@ -421,8 +421,8 @@ def test_stamps_are_unwrapped_from_the_begin_of_the_lane():
 def test_silence_that_hides_a_turn_is_flagged():
     times = [5, 3 * STAMP_WRAP + 9]
     trace = decode(ls2([[("I", 0, t) for t in times]]))
-    assert all(row["flags"] & Flag.EPOCH_AMBIGUOUS for row in trace.instants.rows())
-    assert stats(trace)["cuda_epoch_ambiguous"] == 1
+    assert all(row["flags"] & Flag.WRAP_AMBIGUOUS for row in trace.instants.rows())
+    assert stats(trace)["cuda_wrap_ambiguous"] == 1
 
 
 def test_ring_is_placed_from_its_end():

@@ -33,7 +33,7 @@ def test_no_module_imports_itself_over_others():
     sources = {".".join(parts).removesuffix(".__init__"): path.read_text() for path, parts in paths.items()}
     found = order(sources)
     assert len(found) == len(sources) > 40
-    assert found.index("lanescope.devices.cuda.layout") < found.index("lanescope.devices.cuda.batches")
+    assert found.index("lanescope.devices.cuda.formats.layout") < found.index("lanescope.devices.cuda.emit.batches")
 
 
 @pytest.mark.parametrize("late", ["def f():\n    from a import x", "if TYPE_CHECKING:\n    import a", "import a"])

@@ -82,7 +82,7 @@ def test_name_of_the_capture_is_no_pattern():
 )  # fmt: skip
 def test_bad_neighbour_is_counted_and_not_used(text):
     trace = decode(WORDS, beside={"run.events.json": text})
-    assert stats(trace) == {"cuda_bad_names": 1}
+    assert stats(trace) == {"cuda_unreadable_names": 1}
     assert trace.slices["name"].tolist() == ["event_0", "event_2"] * 2
     lost = [row["lost"] for row in trace.accounting.rows() if row["input_id"] == 1]
     assert lost == [len(text)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.cuda import npy
 from lanescope.errors import InputError
+from lanescope.source import npy
 
 
 def saved(array, version=None):

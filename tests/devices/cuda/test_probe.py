@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from devices.cuda.helpers import GOLDEN, buffer, simulate
-from lanescope.devices.cuda import encode
 from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.formats.encode import strided
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, TIE, Head
 
 LANE = [("B", 1, 1000), ("E", 1, 1200), ("B", 2, 1300), ("E", 2, 1500), ("F", 0, 1600)]
@@ -44,21 +44,21 @@ def test_damaged_captures_are_still_recognised():
 
 def test_little_evidence_scores_less():
     few, none = buffer([LANE]), buffer([[]], slots=9)
-    assert MINE <= probe(few.tobytes()).score < probe(encode.to_npy(few)).score < CERTAIN
-    assert probe(none.tobytes()).score < MINE <= probe(encode.to_npy(none)).score < CERTAIN
+    assert MINE <= probe(few.tobytes()).score < probe(strided.to_npy(few)).score < CERTAIN
+    assert probe(none.tobytes()).score < MINE <= probe(strided.to_npy(none)).score < CERTAIN
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 100, 4096, HEAD_BYTES])
 def test_zeros(size):
     assert probe(bytes(size)).score < MINE
-    assert probe(encode.to_npy(np.zeros(size, np.uint64))).score < MINE
+    assert probe(strided.to_npy(np.zeros(size, np.uint64))).score < MINE
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_bytes(seed):
     data = random.Random(seed).randbytes(HEAD_BYTES)
     assert probe(data, size=1 << 40).score == 0
-    assert probe(encode.to_npy(np.frombuffer(data, "<u8"))).score == 0
+    assert probe(strided.to_npy(np.frombuffer(data, "<u8"))).score == 0
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -90,7 +90,7 @@ def test_other_files(data):
 
 def test_npy_of_other_types():
     for dtype in (">u8", "<f8", "<u2"):
-        assert probe(encode.to_npy(buffer([LANE])).replace(b"<u8", dtype.encode())).score == 0
+        assert probe(strided.to_npy(buffer([LANE])).replace(b"<u8", dtype.encode())).score == 0
 
 
 def test_captures_of_other_families(corpus):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from devices.cuda.helpers import accounts, decode, instants, lanes, simulate, spans, stats
 from effort import some
-from lanescope.devices.cuda import encode_proton
-from lanescope.devices.cuda.layout import ASYNC, MARK, METRIC, SCOPE
+from lanescope.devices.cuda.formats.encode import proton
+from lanescope.devices.cuda.formats.layout import ASYNC, MARK, METRIC, SCOPE
 from lanescope.errors import InputError
 
 
@@ -21,11 +21,11 @@ def file(warps, *, sm=(0,), entries=8, times=None, uids=None):
     columns = list(np.array(rows, np.int64).reshape(-1, 5).T)
     columns[3] = columns[3].astype(np.bool_)
     count = len(warps) // len(sm)
-    setup = encode_proton.ProtonSetup(
+    setup = proton.ProtonSetup(
         np.array(sm), count if uids is None else max(uids) + 1, tuple(uids or range(count)), entries,
         None if times is None else np.array(times, np.int64),
     )  # fmt: skip
-    return encode_proton.encode(encode_proton.Entries(*columns), setup)[0]
+    return proton.encode(proton.Entries(*columns), setup)[0]
 
 
 WARP = [("B", 1, 1000), ("M", 2, 1100), ("E", 1, 1500)]
@@ -36,7 +36,7 @@ def test_an_older_version_has_no_times_and_counts_in_cycles():
     assert trace.time.time_unit == "cycles"
     assert [row[4:7] for row in spans(trace)] == [(0, 500, 500)] * 2
     assert [row[4] for row in instants(trace)] == [100, 100]
-    assert stats(trace)["cuda_unplaced_sms"] == 1
+    assert stats(trace)["cuda_unaligned_sms"] == 1
 
 
 def test_times_and_a_rate_place_the_cycles():

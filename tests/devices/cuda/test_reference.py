@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from devices.cuda import reference
 from effort import some
 from lanescope._native import core
-from lanescope.devices.cuda import encode
-from lanescope.devices.cuda.lanes import STEP_BACK
-from lanescope.devices.cuda.layout import STAMP_WRAP, TIRX_RECORD
-from lanescope.devices.cuda.tirx import TirxBuffer
+from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
+from lanescope.devices.cuda.formats.layout import STAMP_WRAP, TIRX_RECORD
+from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.trace import Flag
 
 assert STEP_BACK == reference.STEP_BACK
@@ -27,7 +27,7 @@ def buffers(draw):
     stride = lanes + draw(st.sampled_from([0, 0, 1, 3]))
     slots = 1 + lanes + draw(st.integers(0, 60))
     words = np.zeros(slots, np.uint64)
-    words[0] = encode.header_word(blocks, groups)
+    words[0] = strided.header_word(blocks, groups)
     tick = draw(st.sampled_from([1, 32, 7, 1 << 18, 1 << 28]))
     clock = [draw(st.sampled_from([0, 1000, STAMP_WRAP - 64, STAMP_WRAP // 2]))] * stride
     lengths = [draw(st.integers(0, 40)) for _ in range(lanes)]
@@ -75,13 +75,13 @@ def test_hostile_crossings_stay_linear(shape):
         "comb": np.where(half, number % 2, number % 2),
         "fence": np.where(half, (number - count) % 1000, number % 1000),
     }[shape]
-    records = encode.Records(np.zeros(2 * count, np.int64), event, half.astype(np.int64), 1000 + number)
-    words, _ = encode.encode(records, num_blocks=1, num_groups=1)
+    records = strided.Records(np.zeros(2 * count, np.int64), event, half.astype(np.int64), 1000 + number)
+    words, _ = strided.encode(records, num_blocks=1, num_groups=1)
     decoded = TirxBuffer.read(words).decode(split=True, step_back=STEP_BACK)
     assert len(decoded.slices) == count
-    crossing = np.count_nonzero(decoded.slices["flags"] & np.uint32(Flag.CROSSES))
+    crossing = np.count_nonzero(decoded.slices["flags"] & np.uint32(Flag.PARTIAL_OVERLAP))
     assert crossing == {"stairs": 0, "comb": count, "fence": count}[shape]
     # The same with a clock that steps back: judged by time too.
     records.time[-1] -= 5
-    words, _ = encode.encode(records, num_blocks=1, num_groups=1)
+    words, _ = strided.encode(records, num_blocks=1, num_groups=1)
     assert len(TirxBuffer.read(words).decode(split=True, step_back=STEP_BACK).slices) == count

@@ -11,8 +11,8 @@ import pytest
 from devices.cuda.helpers import accounts, decode_simulation, gaps, instants, lanes, simulate, spans, stats
 from effort import some
 from lanescope.devices.base import Simulation
-from lanescope.devices.cuda.kernel import EVENTS
-from lanescope.devices.cuda.layout import STAMP_WRAP
+from lanescope.devices.cuda.formats.layout import STAMP_WRAP
+from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
 from lanescope.errors import UsageError
 from lanescope.trace import Flag
 
@@ -63,7 +63,7 @@ def check(simulation, trace):
     def sure(rows):
         return [tuple(row) for row in rows if lane_of(row) not in blind]
 
-    stamps = [row[4] for key in ("spans", "instants", "open_regions") for row in truth[key]]
+    stamps = [row[4] for key in ("spans", "instants", "unfinished_regions") for row in truth[key]]
     stamps += [row[5] for row in truth["spans"]]
     raw = trace.details["cuda_buffers"]["t0_ticks"][0]
     # Full times differ from unwrapped stamps by whole turns of the counter, the same for all.
@@ -71,11 +71,11 @@ def check(simulation, trace):
     rows = spans(trace, origin=origin)
 
     # Slices: exactly those of the sound lanes; an end before its begin has no length.
-    closed = [row for row in rows if not row[7] & Flag.OPEN_END]
+    closed = [row for row in rows if not row[7] & Flag.UNFINISHED]
     wanted = [(*row[:5], *((None, None) if row[6] < 0 else row[5:7])) for row in sure(truth["spans"])]
     assert sure(row[:7] for row in closed) == wanted
-    opened = [row[:5] for row in rows if row[7] & Flag.OPEN_END]
-    assert sure(opened) == sure(truth["open_regions"])
+    opened = [row[:5] for row in rows if row[7] & Flag.UNFINISHED]
+    assert sure(opened) == sure(truth["unfinished_regions"])
     marks = instants(trace, origin=origin)
     assert sure(row for row in marks if row[3] == EVENTS[row[2]]) == sure(truth["instants"])
     stray = {(*row[:3], EVENTS[row[2]], row[3]) for row in truth["stray_ends"]}
@@ -100,12 +100,12 @@ def check(simulation, trace):
     for block, group, at, _step in truth["clock_step"]:
         lane = found[block, group]
         assert lane["backward"] == (at < lane["records"])
-    assert bool(found_stats.get("cuda_two_writers")) >= bool(
+    assert bool(found_stats.get("cuda_multiple_writers")) >= bool(
         [lane for lane in writers if found[lane]["backward"] > 1 and found[lane]["missing"] == 0]
     )
     for block, group, records in truth["reruns"]:
         assert found[block, group]["launches"] == 1 + (found[block, group]["records"] > records)
-    crossing = {lane_of(row) for row in rows if row[7] & Flag.CROSSES}
+    crossing = {lane_of(row) for row in rows if row[7] & Flag.PARTIAL_OVERLAP}
     for block, group, at in truth["crossing"]:
         if found[block, group]["records"] > at + 2:
             assert (block, group) in crossing
@@ -166,7 +166,7 @@ def test_truth_is_json_and_has_the_keys_of_the_golden_buffers():
     truth = simulate(blocks=2, tiles=1).truth
     again = json.loads(json.dumps(dict(truth)))
     for key in ("num_blocks", "stride", "slots_needed", "records", "lost_by_lane", "tick_ns", "columns", "spans",
-                "instants", "open_regions", "finalized_lanes", "wraps_32bit", "event_names"):  # fmt: skip
+                "instants", "unfinished_regions", "finalized_lanes", "wraps_32bit", "event_names"):  # fmt: skip
         assert key in again
     assert len(again["spans"][0]) == len(again["columns"])
 

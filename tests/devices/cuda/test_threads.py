@@ -8,9 +8,9 @@ import pytest
 
 from devices.cuda.helpers import simulate
 from lanescope._native import core
-from lanescope.devices.cuda.lanes import STEP_BACK, Outputs
-from lanescope.devices.cuda.ls2 import Ls2Buffer
-from lanescope.devices.cuda.proton import ProtonBuffer
+from lanescope.devices.cuda.formats.lanes import STEP_BACK, Outputs
+from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
+from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.trace import Flag
 
 LANES, ROWS = 24, 9000
@@ -112,4 +112,4 @@ def test_other_layouts_on_several_threads(layout):
             same = getattr(whole, rows)[name]
             assert np.array_equal(same & ~short, found & ~short) if name == "flags" else np.array_equal(same, found)
     assert np.array_equal(whole.gaps["tick"], np.concatenate([part.gaps["tick"] for part in parts]))
-    assert whole.tick_step == math.gcd(*(part.tick_step for part in parts if part.tick_step))
+    assert whole.resolution_ticks == math.gcd(*(part.resolution_ticks for part in parts if part.resolution_ticks))

@@ -7,12 +7,13 @@ import pytest
 
 from analysis.sweep import Sweep
 from devices.cuda.helpers import decode, decode_simulation, simulate
-from lanescope import devices, session
+from lanescope import devices
 from lanescope.analysis import idle, overlap
 from lanescope.devices.cuda.family import FAMILY
-from lanescope.devices.cuda.kernel import EVENTS, Random, Setup, run
-from lanescope.devices.cuda.planted import LOADS, WAITS, planted, waits
-from lanescope.exchange import sql
+from lanescope.devices.cuda.simulate.expected_analysis import LOADS, WAITS, planted, waits
+from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, Random, Setup, run
+from lanescope.io import duckdb_sql
+from lanescope.pipeline import session
 from lanescope.trace import Table, Trace
 from lanescope.trace.schema import FLOWS
 
@@ -35,7 +36,7 @@ def kernel(request):
     """A simulation, its trace, and a connection that knows all its tables."""
     simulation = simulate(seed=request.param, **SETUPS[request.param])
     trace = decode_simulation(simulation)
-    with sql.connect(trace, session.views(trace).values()) as connection:
+    with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
         yield simulation.truth, trace, connection
 
 
@@ -77,7 +78,7 @@ def test_occupancy_is_what_was_planted(kernel):
     truth = kernel[0]["planted"]
     found = dict(ask(kernel, "select what, sum(dur_ns * active)::bigint from occupancy group by 1"))
     assert found == truth["occupancy_ns"]
-    assert ask(kernel, "select sum(dur_ns * blocks)::bigint from cuda_resident") == [(truth["resident_ns"],)]
+    assert ask(kernel, "select sum(dur_ns * blocks)::bigint from cuda_residency") == [(truth["resident_ns"],)]
     assert ask(kernel, "select sum(resident_ns)::bigint from cuda_blocks") == [(truth["resident_ns"],)]
 
 
@@ -99,11 +100,11 @@ def with_flows(trace, kernel):
             source, done = track[block, int(wait.producer_group[tile, block])], int(wait.done[tile, block]) - origin
             by = ended[source, EVENTS[wait.producer], done]
             rows.append((source, done, track[block, wait.group], int(wait.end[tile, block]) - origin, by))
-    names = ("src_track", "src_ts", "dst_track", "dst_ts", "src_slice")
+    names = ("src_track_id", "src_ts", "dst_track_id", "dst_ts", "src_slice_id")
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     flows = Table.from_arrays(
         FLOWS,
-        {"id": range(len(rows)), "kind": ["signal"] * len(rows), **columns, "dst_slice": [None] * len(rows)},
+        {"id": range(len(rows)), "kind": ["signal"] * len(rows), **columns, "dst_slice_id": [None] * len(rows)},
     )
     return Trace(trace.time, {**trace.tables(), "flows": flows}, trace.details)
 
@@ -122,7 +123,7 @@ def charged(trace, table, quality):
 
 @pytest.mark.parametrize("number", range(6))
 def test_waits_are_charged_to_their_producers_through_flows(number):
-    options = devices.settle(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
+    options = devices.resolve_options(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
     kernel = run(Setup.of(options), Random(number))
     trace = decode_simulation(FAMILY.simulate(options, number))
     table = idle.idle(with_flows(trace, kernel), "block")
@@ -242,11 +243,11 @@ def test_multiprocessors_are_told_where_the_layout_says_them(layout, slots):
     # Three waves on one, two on the others: what is left is their tail.
     assert rows[1]["tail_ns"] > rows[0]["tail_ns"]
     resident = Counter()
-    for row in session.views(trace)["cuda_sm_resident"].table.rows():
+    for row in session.views(trace)["cuda_sm_residency"].table.rows():
         assert row["blocks"] == 1
         resident[row["sm"]] += row["dur_ns"]
     assert resident == {sm: row["resident_ns"] for sm, row in rows.items()}
-    spread = {row["region"]: row for row in session.views(trace)["cuda_spread"].table.rows()}
+    spread = {row["region"]: row for row in session.views(trace)["cuda_region_stats"].table.rows()}
     assert spread["qk"]["units"] == 3
     assert spread["qk"]["slowest"] == "sm 0"
     assert 1.0 < spread["qk"]["imbalance"] < 9 / 7 * 1.1
@@ -266,7 +267,7 @@ def test_several_gpus_have_multiprocessors_of_their_own(tmp_path):
 def test_a_layout_without_multiprocessors_has_no_rows_of_them():
     trace = decode_simulation(simulate(seed=1, blocks=3, tiles=2))
     assert len(session.views(trace)["cuda_sms"].table) == 0
-    assert session.views(trace)["cuda_spread"].table["units"].max() == 3
+    assert session.views(trace)["cuda_region_stats"].table["units"].max() == 3
 
 
 def test_what_is_lost_is_no_idle_time():
@@ -274,7 +275,7 @@ def test_what_is_lost_is_no_idle_time():
     trace = decode_simulation(simulation)
     assert len(trace.gaps)
     full = simulate(seed=3, blocks=4, tiles=10)
-    (row,) = [r for r in overlap.hidden(trace, "block").rows() if r["kind"] == "load" and r["region"] is None]
+    (row,) = [r for r in overlap.exposure(trace, "block").rows() if r["kind"] == "load" and r["region"] is None]
     truth = full.truth["planted"]
     # What is said to be exposed is: losses only make the numbers smaller, and what may be either is unknown.
     assert row["unknown_ns"] > 0

@@ -165,14 +165,14 @@ def opened(content: bytes, folder: Path, name: str = "run.thapi_text", **options
 
 def simulated(**options: Any) -> dict[str, Any]:
     """Return options of the simulator, the others at their defaults."""
-    return devices.settle(FAMILY.sim_options, options, what="simulator")
+    return devices.resolve_options(FAMILY.sim_options, options, what="simulator")
 
 
 def operations(trace: Trace) -> list[dict[str, Any]]:
     """Return the device operations in the order of their results: slice and detail in one row."""
     slices = list(trace.slices.rows())
     rows = [{**detail, **slices[detail["slice_id"]]} for detail in trace.details["levelzero_operations"].rows()]
-    return sorted(rows, key=lambda row: row["harvest_seq"])
+    return sorted(rows, key=lambda row: row["readback_seq"])
 
 
 def names(trace: Trace) -> list[str]:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero.calls import NEVER, match
-from lanescope.devices.levelzero.events import Events
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.devices.levelzero.interpret.call_matching import NEVER, match
 from lanescope.trace import Flag
 
 
@@ -113,9 +113,9 @@ def test_missing_return_and_missing_entry(tmp_path) -> None:
         ("zeCommandQueueSynchronize", None),
         ("zeEventQueryStatus", 1000),
     ]
-    assert rows[0]["flags"] == Flag.OPEN_END
-    assert rows[0]["last_seen_ts"] == 3000
-    assert stats(trace) == {"levelzero_exit_unmatched": 1, "levelzero_call_open": 1, "levelzero_no_date": 1}
+    assert rows[0]["flags"] == Flag.UNFINISHED
+    assert rows[0]["last_known_ts"] == 3000
+    assert stats(trace) == {"levelzero_exit_unmatched": 1, "levelzero_unfinished_call": 1, "levelzero_missing_date": 1}
 
 
 def test_errors_are_results_that_are_neither_success_nor_not_ready(tmp_path) -> None:

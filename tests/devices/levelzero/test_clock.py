@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script, operations, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero.clock import Clock, mul_div, unwrap
+from lanescope.devices.levelzero.interpret.clock import Clock, mul_div, unwrap
 from lanescope.trace import Flag
 
 MS = 1_000_000
@@ -104,12 +104,12 @@ def test_a_window_longer_than_a_turn_is_ambiguous() -> None:
     made = clock(kernel_bits=16)
     found = place(made, 10, 20, 0, 20 * MS, tolerance=0)
     assert found.begin.tolist() == [800]
-    assert found.flags.tolist() == [Flag.EPOCH_AMBIGUOUS]
+    assert found.flags.tolist() == [Flag.WRAP_AMBIGUOUS]
 
 
 def test_an_end_before_the_begin() -> None:
     found = place(clock(), 100, 90, 0, MS)
-    assert (found.flags.tolist(), found.has_length.tolist()) == ([Flag.NEGATIVE], [False])
+    assert (found.flags.tolist(), found.has_length.tolist()) == ([Flag.NEGATIVE_DURATION], [False])
 
 
 def test_below_resolution() -> None:
@@ -211,7 +211,7 @@ def test_rounded_rate_is_an_estimate_until_it_is_measured(tmp_path) -> None:
         trace = script.open(tmp_path)
         row = operations(trace)[0]
         assert row["quality"] == ("estimated" if readings == 1 else "exact")
-        assert ("levelzero_clock_rounded" in stats(trace)) == (readings == 1)
+        assert ("levelzero_rounded_clock_rate" in stats(trace)) == (readings == 1)
 
 
 def test_exact_frequency_from_the_newer_structure(tmp_path) -> None:
@@ -219,7 +219,7 @@ def test_exact_frequency_from_the_newer_structure(tmp_path) -> None:
     trace = script.immediate(1).pair(0).append("Barrier", 0x4).result(0x4, 192, 384).open(tmp_path)
     row = operations(trace)[0]
     assert (row["dur"], row["dur_ticks"], row["quality"]) == (10_000, 192, "exact")
-    assert next(trace.clocks.rows())["ticks_per_second_num"] == 19_200_000
+    assert next(trace.clocks.rows())["frequency_num"] == 19_200_000
 
 
 def test_suspect_operation_is_a_finding(tmp_path) -> None:
@@ -236,7 +236,7 @@ def test_contradicting_reading_is_counted(tmp_path) -> None:
     for ticks in (0, 2_500_000, 4_000_000_000, 7_500_000):
         script.pair(ticks)
     trace = script.append("Barrier", 0x4).result(0x4).open(tmp_path)
-    assert stats(trace)["levelzero_clock_pair_suspect"] == 1
+    assert stats(trace)["levelzero_inconsistent_clock_pair"] == 1
     assert len(trace.anchors) == 3
 
 
@@ -244,4 +244,4 @@ def test_no_reading_no_time(tmp_path) -> None:
     trace = Script().device().immediate(1).append("Barrier", 0x4).result(0x4, 7, 17).open(tmp_path)
     row = operations(trace)[0]
     assert (row["ts"], row["dur"], row["quality"]) == (row["submit_ts"], 10, "estimated")
-    assert stats(trace)["levelzero_clock_unanchored"] == 1
+    assert stats(trace)["levelzero_unanchored_clock"] == 1

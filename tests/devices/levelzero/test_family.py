@@ -68,7 +68,7 @@ def test_dump(tmp_path) -> None:
 
     def dumped(stage: str) -> list[str]:
         with Capture(path) as capture:
-            options = lanescope.devices.settle(FAMILY.options, {}, what="levelzero")
+            options = lanescope.devices.resolve_options(FAMILY.options, {}, what="levelzero")
             return list(FAMILY.dump(capture, stage, options))
 
     packets = dumped("packet")
@@ -108,4 +108,4 @@ def test_empty_text_of_this_family(tmp_path) -> None:
     """Only records of other kinds: a trace without rows, and every byte accounted for."""
     trace = Script().record("lttng_ust_ze_sampling:gpu_energy", hDevice=1).open(tmp_path)
     assert len(trace.slices) == 0
-    assert next(trace.accounting.rows())["filler"] == next(trace.accounting.rows())["total"]
+    assert next(trace.accounting.rows())["padding"] == next(trace.accounting.rows())["total"]

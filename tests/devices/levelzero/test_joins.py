@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.levelzero.joins import group, join, pick
+from lanescope.common.asof_join import group, join, pick
 
 uint64 = st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.integers(0xFFFF_0000_0000_0000, (1 << 64) - 1))
 rows = st.lists(st.tuples(st.integers(-3, 3), uint64, st.integers(-5, 40)), max_size=40)
@@ -40,9 +40,9 @@ def test_join(left, right, strict) -> None:
         mine = [other for other in order if right[other][:2] == row[:2]]
         before = [other for other in mine if right[other][2] < row[2] or (not strict and right[other][2] == row[2])]
         after = [other for other in mine if other not in before]
-        assert joined.before()[number] == (before[-1] if before else -1)
-        assert joined.after()[number] == (after[0] if after else -1)
-        assert joined.after(2)[number] == (after[2] if len(after) > 2 else -1)
+        assert joined.last_before()[number] == (before[-1] if before else -1)
+        assert joined.first_after()[number] == (after[0] if after else -1)
+        assert joined.first_after(2)[number] == (after[2] if len(after) > 2 else -1)
         assert joined.nearest()[number] == (before[-1] if before else mine[0] if mine else -1)
         assert joined.high[number] - joined.low[number] == len(mine)
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script, names, operations, stats
-from lanescope.devices.levelzero import layout
-from lanescope.devices.levelzero.events import Events
-from lanescope.devices.levelzero.memory import CODES, lookup
+from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.devices.levelzero.interpret.allocations import CODES, lookup
 
 KINDS = ("shared", "device", "host")
 BASE = 0xFF00_0000_0000_0000
@@ -135,4 +135,4 @@ def test_memory_that_calls_touch_themselves(tmp_path) -> None:
     script.call("zeContextMakeMemoryResident", "ZE_RESULT_ERROR_UNKNOWN", ptr="0x1000", size=1)
     trace = script.open(tmp_path)
     assert trace.details["levelzero_calls"]["bytes"].tolist() == [4096, 1]
-    assert stats(trace) == {"levelzero_no_date": 1}
+    assert stats(trace) == {"levelzero_missing_date": 1}

@@ -21,8 +21,9 @@ import lanescope
 import lanescope.levelzero
 from effort import some
 from lanescope.cli import main
-from lanescope.devices.levelzero import record, recorded
-from lanescope.errors import LanescopeError, MissingToolError, UsageError
+from lanescope.devices.levelzero.formats import ctf_reader
+from lanescope.devices.levelzero.recorder import launcher
+from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
 from lanescope.source import Capture
 
 # The first test of a session compiles the driver and the programs.
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 #: ``make kills`` and ``make sanitize`` ask for more.
 KILLS = int(os.environ.get("LANESCOPE_KILLS") or some(40))
 SANITIZED = int(os.environ.get("LANESCOPE_SANITIZED", "1"))
-FUNCTIONS = ROOT / "native/levelzero/functions.def"
+FUNCTIONS = ROOT / "native/recorder/levelzero/api/functions.def"
 
 
 class Done(NamedTuple):
@@ -79,7 +80,7 @@ def execute(command, environment):
 
 def events_of(folder):
     with Capture(folder) as capture:
-        return recorded.read(capture)
+        return ctf_reader.read(capture)
 
 
 def calls_of(events):
@@ -120,7 +121,7 @@ def test_a_program_keeps_its_output_and_what_it_did_is_told(softze, recording, r
         len(stream.events.classes) for stream in events_of(done.folder).streams
     )
     assert "api" in set(trace.slices["category"].tolist())
-    assert "levelzero_call_open" not in trace.stats["name"].tolist()
+    assert "levelzero_unfinished_call" not in trace.stats["name"].tolist()
     command = [sys.executable, "-m", "lanescope", "convert", done.folder, "-o", tmp_path / "out.pftrace"]
     assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
     assert (tmp_path / "out.pftrace").stat().st_size > 1000
@@ -374,15 +375,15 @@ def test_what_is_ignored_stays_ignored(tmp_path):
 def test_names_with_blanks_and_colons_work(softze, tmp_path, monkeypatch):
     strange = tmp_path / "a b:c;d $ORIGIN"
     strange.mkdir()
-    shutil.copy(record.library(), strange)
-    shutil.copy(record.library(record.PRELOADED), strange)
-    monkeypatch.setattr(record, "library", lambda name=record.LAYER: strange / name)
+    shutil.copy(launcher.library(), strange)
+    shutil.copy(launcher.library(launcher.PRELOADED), strange)
+    monkeypatch.setattr(launcher, "library", lambda name=launcher.LAYER: strange / name)
     for preload in (False, True):
         output = tmp_path / f"out: {preload}"
         output.mkdir()
-        settings = record.Settings(output, preload=preload)
-        with record.environment(settings, softze.environment()) as made:
-            assert record.run([str(softze.app), "saxpy"], made) == 0
+        settings = launcher.Settings(output, preload=preload)
+        with launcher.environment(settings, softze.environment()) as made:
+            assert launcher.run([str(softze.app), "saxpy"], made) == 0
         assert len(events_of(output).events["calls"]) > 50
     # What was made for it is gone.
     assert not Path(made["LANESCOPE_ZE_LIBRARY"]).exists()
@@ -409,10 +410,10 @@ def test_a_folder_for_the_loader_keeps_what_else_is_in_it(softze, recording, new
 
 def test_a_layer_that_the_program_wants_too_is_loaded_beneath(softze, tmp_path):
     given = {**softze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
-    with record.environment(record.Settings(tmp_path), given) as made:
+    with launcher.environment(launcher.Settings(tmp_path), given) as made:
         stock = Path(made["LANESCOPE_ZE_CHAIN"])
-        assert stock.samefile(softze.levelzero / "lib" / record.LAYER)
-        assert record.run([str(softze.app), "saxpy"], made) == 0
+        assert stock.samefile(softze.levelzero / "lib" / launcher.LAYER)
+        assert launcher.run([str(softze.app), "saxpy"], made) == 0
     assert len(events_of(tmp_path).events["calls"]) > 50
 
 
@@ -433,11 +434,11 @@ def test_folders_of_others_are_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").touch()
     with pytest.raises(UsageError, match="--force"):
-        record.make_room(tmp_path / "mine", force=False)
+        launcher.prepare_output_dir(tmp_path / "mine", force=False)
     with pytest.raises(UsageError, match="no recorder wrote"):
-        record.make_room(tmp_path / "mine", force=True)
+        launcher.prepare_output_dir(tmp_path / "mine", force=True)
     with pytest.raises(UsageError, match="is no folder"):
-        record.make_room(tmp_path / "mine/file", force=True)
+        launcher.prepare_output_dir(tmp_path / "mine/file", force=True)
     assert (tmp_path / "mine/file").exists()
 
 
@@ -450,12 +451,12 @@ def old_recording(tmp_path):
 
 
 def test_a_recording_that_is_replaced_stays_until_there_is_a_new_one(old_recording):
-    old = record.make_room(old_recording, force=True)
+    old = launcher.prepare_output_dir(old_recording, force=True)
     assert old is not None
     assert list(old_recording.iterdir()) == []
     assert (old / "1/metadata").read_text() == "old", "a kill from here on leaves both"
     (old_recording / "2").mkdir()
-    assert not record.settle_old(old_recording, old)
+    assert not launcher.settle_old(old_recording, old)
     assert [path.name for path in old_recording.iterdir()] == ["2"]
     assert [path.name for path in old_recording.parent.iterdir()] == ["run"]
 
@@ -471,8 +472,8 @@ def test_a_program_that_records_nothing_replaces_no_recording(old_recording, com
 
 
 def test_an_installation_without_the_recorder_says_so():
-    with pytest.raises(MissingToolError):
-        record.library("nothing.so")
+    with pytest.raises(MissingDependencyError):
+        launcher.library("nothing.so")
 
 
 # --- the end of a process -----------------------------------------------------------------------------------------
@@ -485,7 +486,7 @@ def test_a_killed_program_leaves_all_but_the_event_under_way(softze, require_too
     for round_ in range(KILLS):
         output = tmp_path / f"{round_}"
         output.mkdir()
-        with record.environment(record.Settings(output), softze.environment()) as made:
+        with launcher.environment(launcher.Settings(output), softze.environment()) as made:
             process = subprocess.Popen([softze.app, "mixed", "1000"], env=made, stdout=subprocess.DEVNULL)
             time.sleep(moments.uniform(0.003, 0.04))
             process.kill()
@@ -498,7 +499,7 @@ def test_a_killed_program_leaves_all_but_the_event_under_way(softze, require_too
         assert not any(process.ended for process in found.processes)
         assert sum(stream.events.lost for stream in found.streams) == 0
         read += sum(map(len, before))
-        record.tidy(output)
+        launcher.remove_stale_files(output)
         assert not list(output.glob("*/*.live"))
         after = events_of(output).streams
         assert sum(len(stream.events.classes) for stream in after) == sum(map(len, before))
@@ -507,7 +508,7 @@ def test_a_killed_program_leaves_all_but_the_event_under_way(softze, require_too
             assert babeltrace(require_tool, output).count("\n") == sum(map(len, before))
             if before and len(np.concatenate(before)):
                 stats = lanescope.open(output).stats["name"].tolist()
-                assert "levelzero_cut_short" in stats
+                assert "levelzero_abnormal_exit" in stats
         shutil.rmtree(output)
     assert seen > KILLS / 2
     assert read > 50 * KILLS
@@ -627,8 +628,8 @@ def kept(softze, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept") / "run"
     folder.mkdir()
     for what in ("saxpy", "threads"):
-        with record.environment(record.Settings(folder), softze.environment()) as made:
-            assert record.run([str(softze.app), what, "2"], made) == 0
+        with launcher.environment(launcher.Settings(folder), softze.environment()) as made:
+            assert launcher.run([str(softze.app), what, "2"], made) == 0
     return folder
 
 
@@ -667,7 +668,7 @@ def test_how_often_threads_waited_is_said(kept, tmp_path):
         data[at + 32 : at + 36] = waits.to_bytes(4, "little")
         Path(stream.source.path).write_bytes(data)
         counted = {row["name"]: row["count"] for row in lanescope.open(copy).stats.rows()}
-        assert counted.get("levelzero_recorder_waited", 0) == waits
+        assert counted.get("levelzero_recorder_contention", 0) == waits
 
 
 def test_large_recordings_are_not_summed_up_unasked(softze, tmp_path, monkeypatch, capfd):
@@ -791,7 +792,7 @@ def test_the_table_agrees_with_the_headers(require_tool, tool, version):
 
 
 def test_every_kind_of_record_is_explained():
-    kinds = set(re.findall(r"^RECORD\((\w+),", (ROOT / "native/levelzero/records.def").read_text(), re.M))
+    kinds = set(re.findall(r"^RECORD\((\w+),", (ROOT / "native/recorder/levelzero/api/records.def").read_text(), re.M))
     page = (ROOT / "docs/howto/record.md").read_text().partition("### Kinds of records")[2]
     rows = re.findall(r"^\| (`.*?`) \| .* \| .* \|$", page, re.M)
     assert kinds == {name.strip("`") for row in rows for name in row.split(", ")}
@@ -799,7 +800,7 @@ def test_every_kind_of_record_is_explained():
 
 def test_results_are_named_as_in_the_headers(require_tool):
     header = (require_tool("levelzero-newest") / "include/level_zero/ze_api.h").read_text()
-    named = re.findall(r'\{(\w+), "(ZE_RESULT_\w+)"\},', (ROOT / "native/levelzero/enums.hpp").read_text())
+    named = re.findall(r'\{(\w+), "(ZE_RESULT_\w+)"\},', (ROOT / "native/recorder/levelzero/api/enums.hpp").read_text())
     values = re.findall(r"^ +(ZE_RESULT_\w+) = (\w+),", header, re.M)
     theirs = {int(value, 0): name for name, value in values if "FORCE_UINT32" not in name}
     assert {int(value, 0): name for value, name in named}.items() <= theirs.items()
@@ -820,7 +821,7 @@ def test_sanitizers_find_nothing(levelzero, tmp_path, monkeypatch, sanitize):
     from native.softze_build import build as build_softze
 
     softze, programs = build_softze(levelzero, sanitize), build(levelzero, sanitize)
-    monkeypatch.setattr(record, "library", lambda name=record.LAYER: programs / "recorder" / name)
+    monkeypatch.setattr(launcher, "library", lambda name=launcher.LAYER: programs / "recorder" / name)
     options = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1"}
     whats = ("saxpy", "mixed", "threads", "copies", "resubmit", "fence") if SANITIZED > 1 else ("mixed", "threads")
     commands = [[softze.app, what, "3"] for what in whats for _ in range(SANITIZED)]
@@ -828,7 +829,7 @@ def test_sanitizers_find_nothing(levelzero, tmp_path, monkeypatch, sanitize):
     for number, command in enumerate(commands):
         output = tmp_path / f"{number}"
         output.mkdir()
-        with record.environment(record.Settings(output), {**softze.environment(), **options}) as made:
+        with launcher.environment(launcher.Settings(output), {**softze.environment(), **options}) as made:
             assert_clean(execute(command, made))
         assert len(events_of(output).events["calls"]) > 5
     for case in ("pauses", "packets", "signals", "full", "none", "threads", "child", "closed"):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from devices.levelzero.helpers import SUCCESS, Script, names, operations, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero.attributed import attributed
-from lanescope.devices.levelzero.text import TextReader
+from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.interpret.resolved import attributed
 
 #: Letter -> what it appends. A dot is a result, a D the end of the event.
 APPENDS = {
@@ -114,7 +114,7 @@ def test_threads_share_events(tmp_path: Path) -> None:
     script.tid = 2
     script.result(0x10)
     row = operations(script.open(tmp_path))[0]
-    assert (row["thread_track"], row["harvest_track"]) == (2, 3)
+    assert (row["thread_track"], row["readback_track_id"]) == (2, 3)
 
 
 def test_push_outside_an_append_is_ignored(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_operation_without_a_result_is_reported(tmp_path: Path) -> None:
 def test_operation_that_never_ran_is_no_loss(tmp_path: Path) -> None:
     trace = Script().regular(1).append("Barrier", 0x4).open(tmp_path)
     found = stats(trace)
-    assert found["levelzero_never_run"] == 1
+    assert found["levelzero_never_executed"] == 1
     assert "levelzero_operation_unmatched" not in found
 
 

@@ -68,7 +68,7 @@ def test_R3_a_destroyed_kernel_has_no_name(tmp_path) -> None:
     script.call("zeKernelDestroy", hKernel=0x70).append("LaunchKernel", 0x4, hKernel=0x70).result(0x4)
     trace = script.open(tmp_path)
     assert names(trace) == ["LaunchKernel"]
-    assert stats(trace)["levelzero_kernel_unnamed"] == 1
+    assert stats(trace)["levelzero_unnamed_kernel"] == 1
 
 
 def test_R3_simd_and_group_size_do_not_outlive_a_kernel(tmp_path) -> None:
@@ -253,7 +253,7 @@ def test_lost_runs_are_said(tmp_path) -> None:
     script = launch(numbered(), 1, 1)
     launch(script, 2, 2).harvest(1).record("lanescope_ze:lost", op_id=2, run=1, reason='"device_error"')
     trace = script.open(tmp_path)
-    assert stats(trace)["levelzero_lost"] == 1
+    assert stats(trace)["levelzero_result_abandoned"] == 1
     assert "levelzero_operation_unmatched" not in stats(trace)
     assert trace.instants["name"].tolist() == ["lost: device_error"]
     producer = [row for row in trace.accounting.rows() if row["scope"] == "producer"]

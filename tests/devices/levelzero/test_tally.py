@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script
+from lanescope.devices.levelzero.analysis.tally import entries, size_text, time_text, union_length
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.tally import entries, size_text, time_text, union_length
 from lanescope.errors import UsageError
 
 

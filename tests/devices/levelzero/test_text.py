@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from devices.levelzero.helpers import Script, epoch, opened, simulated, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero import fields as fields_module
-from lanescope.devices.levelzero.encode import encode
-from lanescope.devices.levelzero.events import Events
-from lanescope.devices.levelzero.fields import BadField, Fields, parse
-from lanescope.devices.levelzero.fields import check as check_fields
-from lanescope.devices.levelzero.simulate import simulate_events
-from lanescope.devices.levelzero.text import TextReader
+from lanescope.devices.levelzero.formats import fields as fields_module
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.devices.levelzero.formats.fields import BadField, Fields, parse
+from lanescope.devices.levelzero.formats.fields import check as check_fields
+from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.simulate.encode_text import encode
+from lanescope.devices.levelzero.simulate.simulator import simulate_events
 from lanescope.testing import assert_accounted, assert_consistent
 
 
@@ -61,14 +61,14 @@ def test_encoder_is_the_inverse(style) -> None:
     events, _ = simulate_events(simulated(style=style, processes=2, ops=600, lost=0.03), 5)
     rows, report = read(encode(events))
     assert rows == {name: list(table.rows()) for name, table in events.items()}
-    assert (report.lost, report.filler, report.notes) == (0, 0, {})
+    assert (report.lost, report.padding, report.notes) == (0, 0, {})
 
 
 def test_comments_and_blank_lines(tmp_path) -> None:
     content = b"# a comment\n\n" + SAMPLE + b"   \n# the end"
     trace = opened(content, tmp_path)
     row = next(trace.accounting.rows())
-    assert (row["total"], row["filler"], row["lost"]) == (len(content), len(content) - len(SAMPLE), 0)
+    assert (row["total"], row["padding"], row["lost"]) == (len(content), len(content) - len(SAMPLE), 0)
 
 
 def test_windows_line_ends() -> None:
@@ -105,8 +105,8 @@ def test_backwards_is_noted_and_changes_no_order(tmp_path) -> None:
 def test_other_providers_are_filler(tmp_path) -> None:
     script = Script().call("zeInit").record("lttng_ust_cuda:cuInit_entry", Flags=0)
     trace = script.open(tmp_path)
-    assert stats(trace)["levelzero_foreign_record"] == 1
-    assert next(trace.accounting.rows())["filler"] == len(script.lines[-1]) + 1
+    assert stats(trace)["levelzero_unrelated_record"] == 1
+    assert next(trace.accounting.rows())["padding"] == len(script.lines[-1]) + 1
 
 
 # --- loss ---------------------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def test_lines_that_are_no_records(tmp_path) -> None:
     assert_accounted(trace, lost=len(b"what is this\n") + 4)
     gap = next(trace.gaps.rows())
     assert (gap["cause"], gap["lost_count"], gap["first_offset"], gap["dur"]) == ("bad_lines", 2, len(lines[0]), 1000)
-    assert stats(trace)["levelzero_bad_line"] == 2
-    (finding,) = (found for found in check.run(trace) if found.detail == "levelzero_bad_line")
+    assert stats(trace)["levelzero_invalid_line"] == 2
+    (finding,) = (found for found in check.run(trace) if found.detail == "levelzero_invalid_line")
     assert (finding.code, finding.place.track, finding.place.ts) == ("LS002", "unreadable lines", gap["ts"])
 
 
@@ -139,7 +139,7 @@ def test_missing_and_impossible_fields(tmp_path) -> None:
     script.record("lttng_ust_ze_profiling:event_profiling_results", hEvent="0x4", globalStart="minus one")
     script.record("lttng_ust_ze_profiling:event_profiling_results", hEvent=hex(1 << 64), globalStart=-5)
     trace = script.open(tmp_path)
-    assert stats(trace)["levelzero_bad_field"] == 2
+    assert stats(trace)["levelzero_invalid_field"] == 2
     assert_accounted(trace, lost=sum(len(line) + 1 for line in script.lines[-2:]))
     assert_consistent(trace)
 
@@ -229,7 +229,7 @@ def test_a_line_is_parsed_whole_or_lost(name, tmp_path) -> None:
     offset = sum(map(len, lines[:place]))
     assert report.lost == len(lines[place])
     assert list(report.notes.values()) == [1]
-    assert set(report.notes) < {"levelzero_bad_line", "levelzero_bad_field"}
+    assert set(report.notes) < {"levelzero_invalid_line", "levelzero_invalid_field"}
     assert list(report.offsets.values()) == [offset]
     assert [(run.offset, run.lines) for run in report.bad_runs] == [(offset, 1)]
     trace = opened(b"".join(lines), tmp_path)
@@ -242,7 +242,7 @@ def test_an_hour_that_is_none_moves_no_day(tmp_path) -> None:
     lines = Script().call("zeInit").call("zeDriverGet").lines
     lines[1] = lines[1].replace("12:00:00", "32:00:00")
     trace = opened("".join(f"{line}\n" for line in lines).encode(), tmp_path)
-    assert stats(trace)["levelzero_bad_line"] == 1
+    assert stats(trace)["levelzero_invalid_line"] == 1
     assert max(trace.slices["ts"].tolist()) < 10_000
 
 
@@ -296,7 +296,7 @@ def test_any_bytes_are_accounted_for(tmp_path_factory, content, cut) -> None:
     assume(content and not content.startswith(b"\x1f\x8b"))  # that is gzip, which is another matter
     rows, report = read(content, cut)
     assert rows == read(content)[0]
-    assert 0 <= report.lost + report.filler <= report.size == len(content)
+    assert 0 <= report.lost + report.padding <= report.size == len(content)
     trace = opened(content, tmp_path_factory.mktemp("hostile"))
     assert_accounted(trace)
     assert_consistent(trace)
@@ -324,7 +324,7 @@ def test_hostile_text_comes_to_an_end(content) -> None:
         reader.feed(content[begin : begin + (1 << 16)])
     reader.finish()
     assert reader.report.size == len(content)
-    assert reader.report.lost + reader.report.filler <= len(content)
+    assert reader.report.lost + reader.report.padding <= len(content)
 
 
 # --- fields -------------------------------------------------------------------------------------------------------

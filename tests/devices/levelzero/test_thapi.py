@@ -9,7 +9,7 @@ import pytest
 
 import lanescope
 from devices.levelzero.helpers import Script
-from lanescope.devices.levelzero.export_bt_text import blocks, device_hash
+from lanescope.devices.levelzero.export.bt_text import blocks, device_hash
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
 

@@ -7,9 +7,9 @@ import pytest
 
 from devices.levelzero.helpers import Script, operations, simulated, stats
 from lanescope.analysis import check
+from lanescope.devices.levelzero.emit.timeline import both, steps
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.timeline import both, steps
-from lanescope.exchange import perfetto
+from lanescope.io import perfetto
 from lanescope.testing import assert_consistent
 from lanescope.trace import Flag
 
@@ -55,7 +55,7 @@ def test_tracks(tmp_path) -> None:
         "GPU > bytes in flight",
         "GPU > copies and kernels at once",
     ]
-    disciplines = dict(zip(paths(trace), trace.tracks["discipline"].tolist(), strict=True))
+    disciplines = dict(zip(paths(trace), trace.tracks["nesting"].tolist(), strict=True))
     assert disciplines["testhost > process 10 > thread 1"] == "nested"
     assert disciplines["GPU > list 0x1, ordinal 0, index 0"] == "disjoint"
     assert disciplines["GPU > list 0x2, ordinal 1, index 0"] == "free"
@@ -94,7 +94,8 @@ def test_flows(tmp_path) -> None:
     trace = busy(tmp_path)
     slices = list(trace.slices.rows())
     found = {
-        (slices[row["src_slice"]]["name"], slices[row["dst_slice"]]["name"], row["kind"]) for row in trace.flows.rows()
+        (slices[row["src_slice_id"]]["name"], slices[row["dst_slice_id"]]["name"], row["kind"])
+        for row in trace.flows.rows()
     }
     assert found == {
         ("zeCommandListAppendLaunchKernel", "mma", "dispatch"),
@@ -102,13 +103,13 @@ def test_flows(tmp_path) -> None:
         ("zeCommandListAppendBarrier", "zeCommandListAppendBarrier", "dispatch"),
     }
     for row in trace.flows.rows():
-        assert (row["src_ts"], row["src_track"]) == (
-            slices[row["src_slice"]]["ts"],
-            slices[row["src_slice"]]["track_id"],
+        assert (row["src_ts"], row["src_track_id"]) == (
+            slices[row["src_slice_id"]]["ts"],
+            slices[row["src_slice_id"]]["track_id"],
         )
-        assert (row["dst_ts"], row["dst_track"]) == (
-            slices[row["dst_slice"]]["ts"],
-            slices[row["dst_slice"]]["track_id"],
+        assert (row["dst_ts"], row["dst_track_id"]) == (
+            slices[row["dst_slice_id"]]["ts"],
+            slices[row["dst_slice_id"]]["track_id"],
         )
 
 
@@ -119,7 +120,7 @@ def test_flows_of_a_regular_list(tmp_path) -> None:
         script.execute(0x9, 1).result(0x4)
     trace = script.open(tmp_path)
     names = trace.slices["name"]
-    found = [(row["kind"], names[row["src_slice"]], row["dst_slice"]) for row in trace.flows.rows()]
+    found = [(row["kind"], names[row["src_slice_id"]], row["dst_slice_id"]) for row in trace.flows.rows()]
     first, second = (row["slice_id"] for row in operations(trace))
     execute, append = "zeCommandQueueExecuteCommandLists", "zeCommandListAppendBarrier"
     assert found == [
@@ -162,7 +163,7 @@ def test_errors_of_operations(tmp_path) -> None:
     trace = script.open(tmp_path)
     row = operations(trace)[0]
     assert (row["error"], row["dur"], row["quality"], row["ts"]) == (True, None, "inferred", row["submit_ts"])
-    assert row["flags"] & Flag.OPEN_END
+    assert row["flags"] & Flag.UNFINISHED
     assert stats(trace)["levelzero_result_error"] == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import lanescope
 from lanescope.analysis import check
-from lanescope.devices.levelzero import recorded
+from lanescope.devices.levelzero.formats import ctf_reader
 from lanescope.source import Capture
 from lanescope.trace import Flag
 from native.recorder_build import build
@@ -43,7 +43,7 @@ def timed(softze, tmp_path):
 
 def events_of(folder):
     with Capture(folder) as capture:
-        return recorded.read(capture).events
+        return ctf_reader.read(capture).events
 
 
 def stats_of(trace):
@@ -91,7 +91,7 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(softze, tim
         assert calls[op["append_slice"]]["name"] == op["function"]
         # The clocks are read within microseconds of each other; nothing runs before it was given to the device.
         assert op["ts"] >= op["submit_ts"] - 1_000_000
-        assert op["ts"] + op["dur"] <= op["harvest_ts"] + 1_000_000
+        assert op["ts"] + op["dur"] <= op["readback_ts"] + 1_000_000
         assert not op["flags"] & Flag.CLOCK_SUSPECT
     arrows = Counter(trace.flows["kind"].tolist())
     executed = sum(calls[op["submit_slice"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
@@ -127,8 +127,8 @@ def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(softze, ti
     assert first > 1 << 31
     assert any(op["global_end"] < 1 << 31 for op in operations)
     for op in operations:
-        assert not op["flags"] & (Flag.CLOCK_SUSPECT | Flag.EPOCH_AMBIGUOUS)
-        assert op["submit_ts"] - 1_000_000 <= op["ts"] <= op["harvest_ts"] + 1_000_000
+        assert not op["flags"] & (Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS)
+        assert op["submit_ts"] - 1_000_000 <= op["ts"] <= op["readback_ts"] + 1_000_000
 
 
 def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
@@ -141,7 +141,7 @@ def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
     assert reasons["copy_refused"] == 0
     assert "levelzero_degraded" in stats_of(trace)
     assert "LS403" in [finding.code for finding in check.run(trace)]
-    assert "levelzero_undrained" not in stats_of(trace)
+    assert "levelzero_unsynchronized" not in stats_of(trace)
     done, folder, _ = timed(softze.app, "unordered", 3, query_limit=1, fail="zeCommandListAppendMemoryCopy:1-")
     assert done.stdout == "unordered: right\n"
     events = events_of(folder)
@@ -167,9 +167,9 @@ def test_work_that_nobody_waited_for_is_collected_at_the_end(softze, timed):
     assert done.stdout == "left\n"
     trace = lanescope.open(folder)
     assert len(operations_of(trace)) == 10
-    assert stats_of(trace)["levelzero_undrained"] == 1
+    assert stats_of(trace)["levelzero_unsynchronized"] == 1
     assert events_of(folder)["losses"]["reason"].tolist() == ["not_drained"]
-    assert "levelzero_undrained" in [finding.detail for finding in check.run(trace)]
+    assert "levelzero_unsynchronized" in [finding.detail for finding in check.run(trace)]
 
 
 def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(softze, timed):

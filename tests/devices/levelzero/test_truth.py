@@ -10,7 +10,7 @@ import pytest
 from devices.levelzero.helpers import opened, operations, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.simulate import PAIR_ERROR_NS, SHARING, START_NS
+from lanescope.devices.levelzero.simulate.simulator import PAIR_ERROR_NS, SHARING, START_NS
 from lanescope.testing import assert_accounted, assert_consistent
 
 #: Readings of both clocks are late by up to this, and ticks are this long.
@@ -25,7 +25,7 @@ def run(tmp_path, seed=1, **options):
 
 def compare(trace, truth, *, skew_ppm=20.0):
     """Check every operation, by the place of its result in the stream."""
-    rows = {row["harvest_seq"]: row for row in operations(trace)}
+    rows = {row["readback_seq"]: row for row in operations(trace)}
     wanted = truth["operations"]
     assert sorted(rows) == sorted(wanted["seq"])
     zero = trace.time.epoch_ns - truth["start_ns"]
@@ -73,7 +73,7 @@ def test_skewed_clocks_that_wrap(kernel_bits, skew_ppm, tmp_path) -> None:
     trace, truth = run(tmp_path, kernel_bits=kernel_bits, skew_ppm=skew_ppm, bits=max(kernel_bits, 40), **options)
     compare(trace, truth, skew_ppm=150.0)
     found = stats(trace)
-    assert set(found) == {"levelzero_no_date"}
+    assert set(found) == {"levelzero_missing_date"}
     ticks = [(row["ts_ticks"], row["global_start"]) for row in operations(trace)]
     assert {unwrapped % (1 << kernel_bits) - raw for unwrapped, raw in ticks} == {0}
     if kernel_bits == 24:
@@ -85,7 +85,7 @@ def test_lost_results_with_numbers(tmp_path) -> None:
     trace, truth = run(tmp_path, lost=0.05, ops=800)
     compare(trace, truth)
     assert truth["lost"] > 20
-    assert stats(trace)["levelzero_undrained"] == truth["lost"]
+    assert stats(trace)["levelzero_unsynchronized"] == truth["lost"]
     assert "levelzero_operation_unmatched" not in stats(trace)
 
 
@@ -94,7 +94,7 @@ def test_lost_results_without_numbers(sharing, tmp_path) -> None:
     """No name is wrong and called certain: what may be another's is marked."""
     trace, truth = run(tmp_path, style="thapi", sharing=sharing, lost=0.02, ops=1500)
     wanted = dict(zip(truth["operations"]["seq"], truth["operations"]["name"], strict=True))
-    wrong = [row for row in operations(trace) if row["name"] != wanted.get(row["harvest_seq"])]
+    wrong = [row for row in operations(trace) if row["name"] != wanted.get(row["readback_seq"])]
     assert {row["quality"] for row in wrong} <= {"inferred"}
     found = stats(trace)
     assert found.get("levelzero_operation_unmatched", 0) + found.get("levelzero_interleaved_duplicate", 0) > 0

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "events.hpp"
+#include "stream/events.hpp"
 
 using namespace lanescope::levelzero;
 

@@ -12,6 +12,6 @@ namespace softze {
 #define ENTRY(table, function, minor)
 #define HERE(table, function, minor) decltype(::function) function;
 #define NEWER(table, function, minor)
-#include "functions.def"
+#include "api/functions.def"
 
 }  // namespace softze

@@ -1,5 +1,5 @@
 // Contexts.
-#include "api.hpp"
+#include "api/api.hpp"
 #include "world.hpp"
 
 namespace softze {

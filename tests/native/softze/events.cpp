@@ -1,5 +1,5 @@
 // Event pools and events.
-#include "api.hpp"
+#include "api/api.hpp"
 #include "habits.hpp"
 #include "ticks.hpp"
 #include "world.hpp"

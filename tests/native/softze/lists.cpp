@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api.hpp"
+#include "api/api.hpp"
 #include "habits.hpp"
 #include "world.hpp"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <shared_mutex>
 
-#include "api.hpp"
+#include "api/api.hpp"
 #include "world.hpp"
 
 namespace softze {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "objects.hpp"
+#include "api/object_table.hpp"
 
 namespace softze {
 

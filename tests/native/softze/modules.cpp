@@ -4,7 +4,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "api.hpp"
+#include "api/api.hpp"
 #include "kernels.hpp"
 #include "world.hpp"
 

@@ -1,4 +1,4 @@
-#include "objects.hpp"
+#include "api/object_table.hpp"
 
 #include <mutex>
 #include <vector>

@@ -65,11 +65,11 @@ class BlinkerDecoder:
             options=self._options,
         )
         used = HEADER.size + count * RECORD_BYTES if whole else 0
-        builder.account(
+        builder.add_accounting(
             input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=used, lost=main.size - used
         )
         if used < main.size:
-            builder.stat("truncated", input_id=input_id, first_offset=used)
+            builder.add_stat("truncated", input_id=input_id, first_offset=used)
 
         clock = builder.clock(name="tick", device="blinker", frequency=frequency, counter_bits=32)
         device = builder.track("blinker", kind="group", role="device", input_id=input_id)
@@ -104,16 +104,16 @@ class BlinkerDecoder:
             dur_ticks_valid=known,
             name="on",
             flags=rows["flags"],
-            last_seen_ts=np.full(len(begin), ts[-1] if count else 0),
-            last_seen_ts_valid=~known,
+            last_known_ts=np.full(len(begin), ts[-1] if count else 0),
+            last_known_ts_valid=~known,
         )
         builder.append("blinker_changes", slice_id=first + np.arange(len(begin)), sequence=sequence[begin])
-        builder.stat("blinker_unpaired", rows["unpaired"], input_id=input_id)
+        builder.add_stat("blinker_unpaired", rows["unpaired"], input_id=input_id)
         # What a dropped record said may concern any lamp: each hole is a gap on every lane.
         holes = np.flatnonzero(lost_before)
         offsets = HEADER.size + holes * RECORD_BYTES
         if len(holes):
-            builder.stat(
+            builder.add_stat(
                 "blinker_lost",
                 int(lost_before.sum(dtype=np.int64)),
                 input_id=input_id,
@@ -158,7 +158,7 @@ def _pair(lamps: Any, states: Any, lost_before: Any) -> dict[str, Any]:
     for start in lit.values():
         begin.append(start)
         end.append(-1)
-        flags.append(int(Flag.OPEN_END))
+        flags.append(int(Flag.UNFINISHED))
     return {
         "begin": np.array(begin, np.int64),
         "end": np.array(end, np.int64),

@@ -17,10 +17,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.analysis.check.batches import Watch
-from lanescope.analysis.check.examine import RULES, examine, rules
-from lanescope.analysis.check.model import SAMPLE, SEVERITIES, Evidence, Finding, Hit, Place, Rule, Subject
-from lanescope.analysis.intervals import extents, union
+from lanescope.analysis.check.engine import RULES, evaluate, rules
+from lanescope.analysis.check.model import (
+    SAMPLE,
+    SEVERITIES,
+    CheckContext,
+    Evidence,
+    Finding,
+    Location,
+    Rule,
+    Violation,
+)
+from lanescope.analysis.check.streaming import StreamingChecker
+from lanescope.common.intervals import known_extents, union
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
 FINDINGS = TableSpec(
@@ -39,11 +48,11 @@ FINDINGS = TableSpec(
         ColumnSpec("input", "utf8", "path of that input"),
         ColumnSpec("offset", "int64", "byte offset of the first fault in that input", nullable=True, unit="bytes"),
         ColumnSpec("count", "int64", "how many faults"),
-        ColumnSpec("share_affected", "float64", "share of the trace's busy time", nullable=True, unit="1"),
-        ColumnSpec("share_of_lane", "float64", "share of the lane's busy time", nullable=True, unit="1"),
+        ColumnSpec("affected_fraction", "float64", "share of the trace's busy time", nullable=True, unit="1"),
+        ColumnSpec("affected_lane_fraction", "float64", "share of the lane's busy time", nullable=True, unit="1"),
         ColumnSpec("evidence_table", "text", "table of the evidence rows"),
         ColumnSpec("evidence_id", "int64", "the first of them", nullable=True),
-        ColumnSpec("advice", "text", "what to do"),
+        ColumnSpec("help", "text", "what to do"),
     ),
 )
 
@@ -62,7 +71,7 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     Raises:
         UsageError: a choice fits no rule.
     """
-    return examine(Subject(trace), rules(select, ignore))
+    return evaluate(CheckContext(trace), rules(select, ignore))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
         if finding.evidence.table == "slices":
             sound[finding.evidence.ids] = False
     closed = sound & slices.valid("dur")
-    time = union(extents(slices).take(sound))
+    time = union(known_extents(slices).take(sound))
     return Totals(
         slices=int(np.count_nonzero(sound)),
         open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
@@ -117,9 +126,9 @@ def to_table(findings: Sequence[Finding]) -> Table:
                     "title",
                     "detail",
                     "count",
-                    "share_affected",
-                    "share_of_lane",
-                    "advice",
+                    "affected_fraction",
+                    "affected_lane_fraction",
+                    "help",
                 )
             },
             **{
@@ -137,14 +146,14 @@ __all__ = [
     "RULES",
     "SAMPLE",
     "SEVERITIES",
+    "CheckContext",
     "Evidence",
     "Finding",
-    "Hit",
-    "Place",
+    "Location",
     "Rule",
-    "Subject",
+    "StreamingChecker",
     "Totals",
-    "Watch",
+    "Violation",
     "rules",
     "run",
     "to_table",

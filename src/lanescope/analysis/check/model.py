@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.analysis.intervals import Ints, bounds, measure
-from lanescope.analysis.lanes import LaneTime
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.trace.column import Mask
 
 #: From the least to the worst.
@@ -31,17 +31,17 @@ class Rule:
         title: a few words that name the fault.
         severity: ``notice`` (know it), ``warning`` (numbers may be wrong), ``error`` (something is contradictory);
             what the rule finds may be marked down or up where it says so in ``doc``.
-        doc: what a finding means.
-        advice: what to do about it.
+        description: what a finding means.
+        help: what to do about it.
         function: finds the faults.
     """
 
     code: str
     title: str
     severity: str
-    doc: str
-    advice: str
-    function: Callable[[Subject], Iterable[Hit]]
+    description: str
+    help: str
+    function: Callable[[CheckContext], Iterable[Violation]]
 
     def __post_init__(self) -> None:
         """Refuse a code or a severity that no reader of a report would know."""
@@ -50,7 +50,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Violation:
     """What a rule function reports: faults of one kind at one place.
 
     Attributes:
@@ -77,7 +77,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a fault is, as far as it is known.
 
     Attributes:
@@ -126,23 +126,24 @@ class Finding:
         detail: one line, what exactly is wrong here; may be empty.
         place: where.
         count: how many faults.
-        share_affected: time that the evidence covers, as a share of the time that all slices of the trace cover; None
-            where the evidence is no slices.
-        share_of_lane: time that the evidence on the lane of ``place`` covers, as a share of what all slices there do.
+        affected_fraction: time that the evidence covers, as a share of the time that all slices of the trace cover;
+            None where the evidence is no slices.
+        affected_lane_fraction: time that the evidence on the lane of ``place`` covers, as a share of what all slices
+            there do.
         evidence: the rows.
-        advice: what to do.
+        help: what to do.
     """
 
     code: str
     severity: str
     title: str
     detail: str
-    place: Place
+    place: Location
     count: int
-    share_affected: float | None
-    share_of_lane: float | None
+    affected_fraction: float | None
+    affected_lane_fraction: float | None
     evidence: Evidence
-    advice: str
+    help: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-able values; the evidence rows are a sample, ``count`` counts all."""
@@ -151,16 +152,16 @@ class Finding:
             "severity": self.severity,
             "title": self.title,
             "detail": self.detail,
-            "place": {name: getattr(self.place, name) for name in Place.__slots__},
+            "place": {name: getattr(self.place, name) for name in Location.__slots__},
             "count": self.count,
-            "share_affected": self.share_affected,
-            "share_of_lane": self.share_of_lane,
+            "affected_fraction": self.affected_fraction,
+            "affected_lane_fraction": self.affected_lane_fraction,
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
-            "advice": self.advice,
+            "help": self.help,
         }
 
 
-class Subject(LaneTime):
+class CheckContext(LaneTime):
     """A trace under examination, with what several rules need made once."""
 
     def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
@@ -176,13 +177,13 @@ class Subject(LaneTime):
         for first, last in pairwise(bounds(tracks)):
             yield int(tracks[first]), rows[first:last]
 
-    def hits(self, table: str, rows: Ints, detail: Callable[[Ints], str] = lambda _: "") -> Iterator[Hit]:
+    def violations(self, table: str, rows: Ints, detail: Callable[[Ints], str] = lambda _: "") -> Iterator[Violation]:
         """Yield a hit for each lane that the rows lie on; ``detail`` words it from the rows of the lane."""
         ts = self._column(table, "ts")
         for track, mine in self.by_lane(table, rows):
-            yield Hit(detail=detail(mine), table=table, rows=mine, track_id=track, ts=int(ts[mine[0]]))
+            yield Violation(detail=detail(mine), table=table, rows=mine, track_id=track, ts=int(ts[mine[0]]))
 
-    def flagged(self, table: str, flag: int) -> Ints:
+    def rows_with_flag(self, table: str, flag: int) -> Ints:
         """Return the ids of the slices or instants that carry a flag, int64."""
         return np.flatnonzero(self._column(table, "flags") & np.uint32(flag))
 
@@ -194,14 +195,14 @@ class Subject(LaneTime):
     @cached_property
     def covered(self) -> Ints:
         """Time that the slices of each track cover, int64 [tracks]."""
-        return measure(self.slice_union, len(self.tree))
+        return total_length(self.slice_union, len(self.tree))
 
     @cached_property
     def disciplines(self) -> dict[str, Mask]:
-        """For each discipline, bool [tracks]: the lanes that have it."""
+        """For each nesting, bool [tracks]: the lanes that have it."""
         tracks = self.trace.tracks
         is_lane = tracks.values("kind") == "lane"
-        return {word: is_lane & (tracks.values("discipline") == word) for word in ("disjoint", "nested", "free")}
+        return {word: is_lane & (tracks.values("nesting") == word) for word in ("disjoint", "nested", "free")}
 
     def _column(self, table: str, name: str) -> Ints:
         values: Ints = self.trace.tables()[table].values(name)

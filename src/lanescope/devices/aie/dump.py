@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanescope.devices.aie import records
-from lanescope.devices.aie.decode import AieDecoder
-from lanescope.devices.aie.layout import HEADER, PACKET_RUN, RUNS, ZEROS_RUN, module_name
+from lanescope.devices.aie.decoder import AieDecoder
+from lanescope.devices.aie.formats import raw_frames
+from lanescope.devices.aie.formats.layout import HEADER, PACKET_RUN, RUNS, ZEROS_RUN, module_name
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 
@@ -38,8 +38,8 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
 
 
 def _packets(capture: Capture) -> Iterator[str]:
-    words = records.Words.of(capture.main.read())
-    packets = records.Packets.of(words)
+    words = raw_frames.Words.of(capture.main.read())
+    packets = raw_frames.Packets.of(words)
     for first, count, run, source in packets.entries.tolist():
         shown = 1 if run == ZEROS_RUN else min(count, _SHOWN_WORDS)
         raw = " ".join(f"{word:08x}" for word in words.values[first : first + shown].tolist())
@@ -55,7 +55,7 @@ def _packets(capture: Capture) -> Iterator[str]:
 
 def _records(capture: Capture) -> Iterator[str]:
     shown = ("mask", "cycles", "repeats", "mode", "is_restart", "timer", "pc", "trips", "is_wrapped")
-    for row in records.frames_of(capture.main).rows():
+    for row in raw_frames.frames_of(capture.main).rows():
         header = HEADER.decode(row["header"])
         values = {name: row[name] for name in shown if row[name] is not None}
         if "mask" in values:

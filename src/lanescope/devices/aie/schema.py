@@ -37,8 +37,8 @@ SEGMENTS = TableSpec(
             unit="bytes",
         ),
         ColumnSpec("start_offset", "int64", "byte offset of its Start frame", unit="bytes"),
-        ColumnSpec("is_start_seen", "bool", "False: the first frame in the file is a restart, what was before is lost"),
-        ColumnSpec("is_stop_seen", "bool", "False: the tail may be lost"),
+        ColumnSpec("has_start", "bool", "False: the first frame in the file is a restart, what was before is lost"),
+        ColumnSpec("has_stop", "bool", "False: the tail may be lost"),
         ColumnSpec("ending", "text", "stop, restarted (a second Start), end_of_data, given_up"),
         ColumnSpec(
             "cycles",
@@ -49,7 +49,7 @@ SEGMENTS = TableSpec(
         ),
         ColumnSpec("is_exact", "bool", "nothing was lost in between; in mode 0 `cycles` and all times are exact then"),
         ColumnSpec("packets", "int64", "packets"),
-        ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, fillers not"),
+        ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, padding not"),
         ColumnSpec("restarts", "int64", "overruns of the unit's buffer that it reported"),
     ),
     key="track_id",
@@ -106,27 +106,6 @@ PROGRAM_FLOW = TableSpec(
 )
 TABLES = (SEGMENTS, PC_EVENTS, PROGRAM_FLOW, *DERIVED_TABLES)
 
-FRAMES = TableSpec(
-    "aie.frame",
-    "one frame, or a piece of payload that is none, as it lies in the file",
-    (
-        ColumnSpec("offset", "int64", "byte offset of the word in which it begins", unit="bytes"),
-        ColumnSpec("bit", "uint8", "bits of that word before it, from the most significant one"),
-        ColumnSpec("bits", "uint8", "its size"),
-        ColumnSpec("header", "uint32", "header word of its packet"),
-        ColumnSpec("name", "text", "frame, or why it is none"),
-        ColumnSpec("raw", "uint64", "its bits, prefix included"),
-        ColumnSpec("mask", "uint8", "events asserted, bit i for slot i", nullable=True),
-        ColumnSpec("cycles", "int64", "idle cycles before", nullable=True, unit="ticks"),
-        ColumnSpec("repeats", "int64", "how many times more", nullable=True),
-        ColumnSpec("mode", "uint8", "Start: the trace mode", nullable=True),
-        ColumnSpec("is_restart", "bool", "Start: goes on after lost frames", nullable=True),
-        ColumnSpec("timer", "int64", "Start: the module's timer", nullable=True, unit="ticks"),
-        ColumnSpec("pc", "int32", "address of an event, a target, or Start in mode 2", nullable=True, unit="bytes"),
-        ColumnSpec("trips", "int64", "loop: trips, modulo 2**28", nullable=True),
-        ColumnSpec("is_wrapped", "bool", "loop: there were 2**28 trips or more", nullable=True),
-    ),
-)
 
 _UNCONFIRMED_ROW, _TRUNCATED = CORE_STATS
 
@@ -134,11 +113,17 @@ _UNCONFIRMED_ROW, _TRUNCATED = CORE_STATS
 SCAN_STATS = (
     StatSpec("aie_bad_header", "data_loss", "packets with a damaged header, skipped; who lost them is not sure"),
     StatSpec("aie_resync", "data_loss", "places where the packets are out of step and were looked for word by word"),
-    StatSpec("aie_no_start", "data_loss", "packets of a source whose Start is not in the file: its mode is unknown"),
-    StatSpec("aie_source_limit", "data_loss", "packets of more sources than any device has"),
+    StatSpec(
+        "aie_unknown_mode_packet",
+        "data_loss",
+        "packets of a source whose Start is not in the file: its mode is unknown",
+    ),
+    StatSpec("aie_too_many_sources", "data_loss", "packets of more sources than any device has"),
     StatSpec("aie_zero_run", "info", "runs of 8 and more zero words between packets: parts of the buffer"),
     StatSpec(
-        "aie_after_zeros", "notice", "sources that go on after such a run without a Start: packets may be missing"
+        "aie_resumed_after_zeros",
+        "notice",
+        "sources that go on after such a run without a Start: packets may be missing",
     ),
     _TRUNCATED,
 )
@@ -147,25 +132,27 @@ SEGMENT_STATS = (
     StatSpec("aie_unknown_code", "data_loss", "words that hold a code of no frame; the rest of the word is lost"),
     StatSpec("aie_zero_word", "data_loss", "words of zeros, which the hardware never writes"),
     StatSpec(
-        "aie_crosses_word", "data_loss", "frames that do not fit into their word; emulators write them, hardware never"
+        "aie_frame_straddles_word",
+        "data_loss",
+        "frames that do not fit into their word; emulators write them, hardware never",
     ),
-    StatSpec("aie_misaligned", "data_loss", "Start frames in the middle of a word"),
-    StatSpec("aie_cut_start", "data_loss", "Start frames whose second word is missing"),
-    StatSpec("aie_lost_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
+    StatSpec("aie_misaligned_start", "data_loss", "Start frames in the middle of a word"),
+    StatSpec("aie_truncated_start", "data_loss", "Start frames whose second word is missing"),
+    StatSpec("aie_orphan_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
     _UNCONFIRMED_ROW,
     StatSpec(
         "aie_repeat_limit", "data_loss", "slices that Repeat frames after idle cycles stand for, too many to write"
     ),
-    StatSpec("aie_after_stop", "data_loss", "words between Stop and the next Start that are no filler"),
+    StatSpec("aie_data_after_stop", "data_loss", "words between Stop and the next Start that are no padding"),
     StatSpec("aie_restart", "data_loss", "restarts: the unit's buffer ran over and frames are lost"),
     StatSpec(
         "aie_restart_timer", "error", "restarts whose timer contradicts the time before; times after it are too small"
     ),
     StatSpec("aie_restart_ambiguous", "notice", "restarts whose timer would also fit if Start did not reset it"),
-    StatSpec("aie_other_mode", "data_loss", "words of the reserved trace mode, whose format is unknown"),
+    StatSpec("aie_reserved_mode", "data_loss", "words of the reserved trace mode, whose format is unknown"),
     StatSpec("aie_stop_mask", "notice", "Stop frames with a mask, whose meaning is unknown"),
-    StatSpec("aie_start_lost", "data_loss", "recordings of which the file has no Start, only a restart"),
-    StatSpec("aie_given_up", "error", "words after the time ran beyond what can be counted"),
+    StatSpec("aie_missing_start", "data_loss", "recordings of which the file has no Start, only a restart"),
+    StatSpec("aie_time_overflow", "error", "words after the time ran beyond what can be counted"),
     StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set: perhaps a wider program counter"),
     StatSpec("aie_repeat_target", "notice", "Repeat frames behind an address or a loop, whose meaning is not known"),
 )
@@ -175,10 +162,12 @@ STATS = tuple(
         *SCAN_STATS,
         *SEGMENT_STATS,
         StatSpec("aie_bad_line", "data_loss", "lines of a text file that are not one word of 8 hexadecimal digits"),
-        StatSpec("aie_no_stop", "data_loss", "recordings without Stop: their tail may be lost"),
-        StatSpec("aie_second_start", "notice", "recordings that begin while another runs: a new run, or stale packets"),
+        StatSpec("aie_missing_stop", "data_loss", "recordings without Stop: their tail may be lost"),
+        StatSpec(
+            "aie_overlapping_segment", "notice", "recordings that begin while another runs: a new run, or stale packets"
+        ),
         StatSpec("aie_segment_limit", "data_loss", "Starts beyond the number of recordings that are kept apart"),
-        StatSpec("aie_tile_unknown", "notice", "recordings of a tile that the configuration does not know"),
+        StatSpec("aie_unknown_tile", "notice", "recordings of a tile that the configuration does not know"),
         StatSpec(
             "aie_ambiguous_config",
             "notice",

@@ -71,14 +71,14 @@ ALIGNMENT = TableSpec(
             nullable=True,
         ),
         ColumnSpec(
-            "start_skew",
+            "start_skew_cycles",
             "int64",
             "its timer at Start minus that of the reference: the residual skew, if both were reset together before",
             nullable=True,
             unit="ticks",
         ),
         ColumnSpec(
-            "length_skew",
+            "dur_skew_cycles",
             "int64",
             "its cycles from Start to Stop minus those of the reference: 0 if both saw the same broadcasts; NULL if "
             "one of them is not known exactly",
@@ -91,15 +91,15 @@ ALIGNMENT = TableSpec(
 
 DERIVED_TABLES = (LABELS, INVOCATIONS, ALIGNMENT)
 DERIVED_STATS = (
-    StatSpec("aie_event_unpaired", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that begin or end no invocation"),
-    StatSpec("aie_invocation_cut", "notice", "invocations whose end was not recorded"),
+    StatSpec("aie_unpaired_event", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that begin or end no invocation"),
+    StatSpec("aie_truncated_invocation", "notice", "invocations whose end was not recorded"),
     StatSpec(
         "aie_start_skew",
         "info",
         "cycles between the timers of tiles that started on one broadcast: how far their times may be off each other",
     ),
     StatSpec(
-        "aie_broadcast_disagree",
+        "aie_broadcast_mismatch",
         "error",
         "recordings that share start and stop with others of their run and still took another number of cycles: times "
         "of different tiles do not compare",

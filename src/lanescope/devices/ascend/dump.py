@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanescope.devices.ascend.decode import AscendDecoder, is_dump, read
-from lanescope.devices.ascend.files import entries
-from lanescope.devices.ascend.parts import load
-from lanescope.devices.ascend.records import Bytes, Section
+from lanescope.devices.ascend.decoder import AscendDecoder, is_binary, read
+from lanescope.devices.ascend.formats.files import entries
+from lanescope.devices.ascend.formats.records import Bytes, Section
+from lanescope.devices.ascend.interpret.sidecars import load
 from lanescope.devices.base import STAGES
 from lanescope.errors import UsageError
 
@@ -39,10 +39,10 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
 
 
 def _packets(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str]:
-    if is_dump(text):
-        from lanescope.devices.ascend import binary
+    if is_binary(text):
+        from lanescope.devices.ascend.formats import device_dump
 
-        found = binary.take_apart(text[:-1], options.get("index") or 0)
+        found = device_dump.split_sections(text[:-1], options.get("index") or 0)
         for piece in () if found is None else found.pieces:
             raw = text[piece.begin : min(piece.end, piece.begin + _SHOWN_BYTES // 4)].tobytes().hex(" ")
             of = f"  {piece.stream} {piece.index} seq={piece.seq}" if piece.stream else ""
@@ -54,7 +54,7 @@ def _packets(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str
 
 
 def _records(text: Bytes, path: str, options: Mapping[str, Any]) -> Iterator[str]:
-    shown = _hex if is_dump(text) else _text
+    shown = _hex if is_binary(text) else _text
     records = read(text, path, options)
     sections = [section for section in records.as_read.values() if len(section)]
     for section in sorted(sections, key=lambda section: int(section.begin[0])):
@@ -99,7 +99,8 @@ def _rows(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     for index in np.argsort(keys, kind="stable").tolist():
         kind, row = rows[index]
         if kind == "flow":
-            yield f"{row['src_ts']}  flow  {lanes[row['src_track']]} -> {lanes[row['dst_track']]} at {row['dst_ts']}"
+            src, dst = lanes[row["src_track_id"]], lanes[row["dst_track_id"]]
+            yield f"{row['src_ts']}  flow  {src} -> {dst} at {row['dst_ts']}"
             continue
         label = labels.get(row["id"]) if kind == "slice" else None
         shown = {"dur": row["dur"], "name": label or row.get("name"), "cause": row.get("cause")}

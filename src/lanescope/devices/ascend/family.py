@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation, natural, number, whole_hertz
+from lanescope.devices.base import Decoder, Family, Option, Simulation, non_negative_int, number, whole_hertz
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -39,7 +39,10 @@ class Ascend(Family):
         Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
         Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
         Option(
-            "rank", natural, "rank of the process; that of a folder rankN above the capture when not given", metavar="N"
+            "rank",
+            non_negative_int,
+            "rank of the process; that of a folder rankN above the capture when not given",
+            metavar="N",
         ),
         Option(
             "device",
@@ -48,7 +51,7 @@ class Ascend(Family):
             metavar="NAME",
             settles="device",
         ),
-        Option("index", natural, "raw dumps of bare buffers: their core or thread", metavar="N"),
+        Option("index", non_negative_int, "raw dumps of bare buffers: their core or thread", metavar="N"),
         Option(
             "frequency",
             whole_hertz,
@@ -64,12 +67,12 @@ class Ascend(Family):
         Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both"),
     )
     sim_options = (
-        Option("tasks", natural, "tasks of the graph", 400),
+        Option("tasks", non_negative_int, "tasks of the graph", 400),
         Option("generation", str, "v1a, v1b, v1c, v2, v3, v3c or v4", "v3", metavar="NAME"),
-        Option("level", natural, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
-        Option("aic", natural, "cube cores", 24),
-        Option("aiv", natural, "vector cores", 48),
-        Option("threads", natural, "scheduler threads", 3),
+        Option("level", non_negative_int, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4),
+        Option("aic", non_negative_int, "cube cores", 24),
+        Option("aiv", non_negative_int, "vector cores", 48),
+        Option("threads", non_negative_int, "scheduler threads", 3),
         Option("clock", whole_hertz, "frequency of the counter", 50_000_000, metavar="HZ"),
         Option("mix", number, "share of tasks with parts on cube and vector cores", 0.05),
         Option("spmd", number, "share of tasks that run as several blocks", 0.03),
@@ -78,23 +81,23 @@ class Ascend(Family):
         Option("predicated", number, "share of tasks that are skipped (v3c, v4)", 0.01),
         Option("speculative", number, "share of waiting tasks that are staged early (v3, v3c, v4)", 0.15),
         Option("producers", _average, "producers of a task, on average", 1.4),
-        Option("violations", natural, "tasks that do not wait for their producers", 0),
-        Option("epochs", natural, "runs in the file (v4)", 1),
+        Option("violations", non_negative_int, "tasks that do not wait for their producers", 0),
+        Option("epochs", non_negative_int, "runs in the file (v4)", 1),
         Option("host", bool, "the host orchestrates (v3c)", default=False),
         Option("anchors", bool, "readings that join the host's clock", default=True),
         Option("deps", bool, "write the task graph", default=True),
         Option("names", bool, "write a name map", default=True),
-        Option("drop_aicore", natural, "executions whose record is lost", 0),
-        Option("drop_aicpu", natural, "dispatches whose record is lost", 0),
-        Option("drop_both", natural, "dispatches that both streams lose", 0),
-        Option("drop_phases", natural, "scheduler phases that are lost", 0),
-        Option("overflow", natural, "buffers of single cores that are lost as a whole", 0),
-        Option("buffer", natural, "records in a buffer", 1024),
-        Option("clock_steps", natural, "cores whose clock steps", 0),
-        Option("duplicates", natural, "rows that are written twice", 0),
-        Option("ambiguous", natural, "rows that another one of the same key contradicts", 0),
-        Option("bad_rows", natural, "elements that are no rows", 0),
-        Option("unknown_kinds", natural, "phases of a kind that nobody knows", 0),
+        Option("drop_aicore", non_negative_int, "executions whose record is lost", 0),
+        Option("drop_aicpu", non_negative_int, "dispatches whose record is lost", 0),
+        Option("drop_both", non_negative_int, "dispatches that both streams lose", 0),
+        Option("drop_phases", non_negative_int, "scheduler phases that are lost", 0),
+        Option("overflow", non_negative_int, "buffers of single cores that are lost as a whole", 0),
+        Option("buffer", non_negative_int, "records in a buffer", 1024),
+        Option("clock_steps", non_negative_int, "cores whose clock steps", 0),
+        Option("duplicates", non_negative_int, "rows that are written twice", 0),
+        Option("ambiguous", non_negative_int, "rows that another one of the same key contradicts", 0),
+        Option("bad_rows", non_negative_int, "elements that are no rows", 0),
+        Option("unknown_kinds", non_negative_int, "phases of a kind that nobody knows", 0),
         Option("wrap", bool, "let the dispatch counters run through their end", default=False),
         Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
         Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
@@ -112,7 +115,7 @@ class Ascend(Family):
 
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder for the capture."""
-        from lanescope.devices.ascend.decode import AscendDecoder
+        from lanescope.devices.ascend.decoder import AscendDecoder
 
         return AscendDecoder(capture, options)
 
@@ -130,15 +133,15 @@ class Ascend(Family):
 
     def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
         """Return the writer of one of ``exports``."""
-        from lanescope.devices.ascend.swimlane import export
+        from lanescope.devices.ascend.export.swimlane import export
 
         return export
 
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return one of ``summaries``."""
-        from lanescope.devices.ascend.report import summarise
+        from lanescope.devices.ascend.analysis.report import summarize
 
-        return summarise(by, trace)
+        return summarize(by, trace)
 
     def tables(self) -> tuple[TableSpec, ...]:
         """Return the declarations of the detail tables."""
@@ -154,7 +157,7 @@ class Ascend(Family):
 
     def formats(self) -> Iterable[Any]:
         """Return the device's records."""
-        from lanescope.devices.ascend.structs import DEVICE_RECORDS
+        from lanescope.devices.ascend.formats.device_structs import DEVICE_RECORDS
 
         return DEVICE_RECORDS
 

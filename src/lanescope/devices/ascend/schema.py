@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.devices.ascend.layout import QUEUES, Cell, Layout
+from lanescope.devices.ascend.formats.layout import QUEUES, JsonField, Layout
 from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import StatSpec
 
@@ -124,7 +124,7 @@ UPLOADS = TableSpec(
     key="slice_id",
 )
 FLIGHTS = TableSpec(
-    "ascend_flights",
+    "ascend_in_flight",
     "one dispatch as its scheduler saw it, from the dispatch to the moment it saw the end",
     (
         ColumnSpec("slice_id", "int64", "the slice", references="slices"),
@@ -135,7 +135,7 @@ FLIGHTS = TableSpec(
     key="slice_id",
 )
 BARE_TASKS = TableSpec(
-    "ascend_bare_tasks",
+    "ascend_coreless_tasks",
     "a task that ran on no core: a barrier, a skipped task, an allocation",
     (
         ColumnSpec("slice_id", "int64", "the slice", references="slices"),
@@ -211,7 +211,9 @@ THREADS = TableSpec(
         ColumnSpec("longest_pause_ns", "int64", "the longest of them", unit="ns"),
         ColumnSpec("iterations", "int64", "iterations of its loop, by the highest number", nullable=True),
         ColumnSpec("working_iterations", "int64", "iterations that recorded something", nullable=True),
-        ColumnSpec("loop_ns", "int64", "window by iterations: an iteration on average", nullable=True, unit="ns"),
+        ColumnSpec(
+            "mean_iteration_ns", "int64", "window by iterations: an iteration on average", nullable=True, unit="ns"
+        ),
         ColumnSpec("pop_hit", "int64", "pops of ready queues that yielded a task"),
         ColumnSpec("pop_miss", "int64", "pops that did not"),
         ColumnSpec("dispatched", "int64", "subtasks published by dispatch"),
@@ -263,7 +265,7 @@ RUNS = TableSpec(
     key="input_id",
 )
 STREAMS = TableSpec(
-    "ascend_streams",
+    "ascend_record_streams",
     "what the producer of a stream of records tells about it, against what arrived: v4 and raw dumps",
     (
         ColumnSpec("input_id", "int64", "the input", references="inputs"),
@@ -275,7 +277,7 @@ STREAMS = TableSpec(
         ColumnSpec("dropped", "int64", "attempts that the producer knows to have failed", nullable=True),
         ColumnSpec("collected", "int64", "records that arrived"),
         ColumnSpec(
-            "silent_loss", "int64", "total - dropped - collected; negative: more than were written", nullable=True
+            "unaccounted", "int64", "total - dropped - collected; negative: more than were written", nullable=True
         ),
         ColumnSpec("is_truncated", "bool", "the producer stopped early", nullable=True),
     ),
@@ -284,16 +286,20 @@ STREAMS = TableSpec(
 TABLES = (TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, BARE_TASKS, EDGES, CORES, THREADS, RUNS, STREAMS)
 
 STATS = (
-    StatSpec("ascend_bad_row", "data_loss", "an element of a list is not of the list's shape; its bytes count as lost"),
+    StatSpec(
+        "ascend_invalid_row", "data_loss", "an element of a list is not of the list's shape; its bytes count as lost"
+    ),
     StatSpec("ascend_bad_section", "data_loss", "a list of the format is no list; its bytes count as lost"),
     StatSpec("ascend_unknown_section", "notice", "a key at the top is not of the format; its bytes count as lost"),
     StatSpec("ascend_mixed_rows", "notice", "rows without a receive stamp stand among rows with one"),
     StatSpec("ascend_unknown_kind", "notice", "a scheduler phase has a kind that is not in the format; it is kept"),
     StatSpec(
-        "ascend_unstamped", "data_loss", "a record has no begin: it was reserved and never written; it has no place"
+        "ascend_missing_start", "data_loss", "a record has no begin: it was reserved and never written; it has no place"
     ),
     StatSpec(
-        "ascend_unplaceable", "error", "a stamp is too far from the smallest one to have a time; the record is left out"
+        "ascend_timestamp_out_of_range",
+        "error",
+        "a stamp is too far from the smallest one to have a time; the record is left out",
     ),
     StatSpec("ascend_bad_delta", "error", "receive to start is longer than the start is old; receive is unknown"),
     StatSpec(
@@ -305,7 +311,9 @@ STATS = (
         "ascend_aicpu_unmatched", "data_loss", "a dispatch without its execution record: the core's record was lost"
     ),
     StatSpec(
-        "ascend_hole", "data_loss", "dispatches that neither stream has, by the cores' counters; at least so many"
+        "ascend_missing_dispatch",
+        "data_loss",
+        "dispatches that neither stream has, by the cores' counters; at least so many",
     ),
     StatSpec("ascend_row_duplicate", "notice", "a row stands in the file more than once; it counts once"),
     StatSpec("ascend_key_duplicate", "error", "rows that differ share core and counter: none of them is joined"),
@@ -319,49 +327,61 @@ STATS = (
         "tasks that wait for each other in a ring: no order keeps all their dependencies; is it the graph of this run?",
     ),
     StatSpec(
-        "ascend_arrows_bundled", "notice", "an edge joins too many pairs of blocks: it is drawn as one arrow after all"
+        "ascend_flows_merged", "notice", "an edge joins too many pairs of blocks: it is drawn as one arrow after all"
     ),
     StatSpec(
-        "ascend_stamp_order",
+        "ascend_timestamp_order",
         "error",
         "dispatch, receive, start, end, finish of an execution contradict this order by more than 1 us",
     ),
     StatSpec(
-        "ascend_crowded_core",
+        "ascend_core_overcommitted",
         "error",
         "a task was dispatched to a core that held two already: counters and stamps do not belong together",
     ),
     StatSpec("ascend_dispatch_unmatched", "notice", "a dispatch while no phase of its thread ran: phases are missing"),
     StatSpec("ascend_finish_unmatched", "notice", "an end seen while no phase of its thread ran: phases are missing"),
     StatSpec("ascend_submit_duplicate", "notice", "a task was submitted more than once; the first submit holds"),
-    StatSpec("ascend_no_overhead", "notice", "without a task graph nobody knows what was ready: no overhead counters"),
+    StatSpec(
+        "ascend_overhead_unavailable",
+        "notice",
+        "without a task graph nobody knows what was ready: no overhead counters",
+    ),
     StatSpec(
         "ascend_clock_step",
         "notice",
         "the clock of one core stepped: its rows are received before their dispatch, or end after they were seen to",
     ),
     StatSpec("ascend_task_ambiguous", "notice", "a marker names only half of its task id, and not one task fits"),
-    StatSpec("ascend_no_names", "notice", "several name maps lie beside the capture: none is used, say --names"),
-    StatSpec("ascend_bad_neighbour", "error", "a file beside the capture cannot be read; it counts as lost"),
     StatSpec(
-        "ascend_host_apart", "notice", "host and device clocks are not joined: only the order of the two parts is known"
+        "ascend_ambiguous_name_map", "notice", "several name maps lie beside the capture: none is used, say --names"
+    ),
+    StatSpec("ascend_unreadable_sidecar", "error", "a file beside the capture cannot be read; it counts as lost"),
+    StatSpec(
+        "ascend_host_clock_unaligned",
+        "notice",
+        "host and device clocks are not joined: only the order of the two parts is known",
     ),
     StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are no buffer with its entry; they are lost"),
     StatSpec(
         "ascend_generation_assumed", "notice", "a raw dump does not say which generation wrote it: v3c is assumed"
     ),
     StatSpec("ascend_metric_unmatched", "notice", "what a phase counted names no record of its stream; it is not used"),
-    StatSpec("ascend_no_runtime", "notice", "the capture does not name its runtime: task ids may be of another layout"),
     StatSpec(
-        "ascend_edges_left_out",
+        "ascend_unknown_runtime", "notice", "the capture does not name its runtime: task ids may be of another layout"
+    ),
+    StatSpec(
+        "ascend_edges_omitted",
         "data_loss",
         "a capture of many runs would have more dependencies than its size allows: those of the last runs are left out",
     ),
     StatSpec("ascend_dropped", "data_loss", "the producer dropped records, by its own count"),
     StatSpec(
-        "ascend_silent_loss", "data_loss", "records that the producer wrote, did not drop, and that did not arrive"
+        "ascend_unaccounted_records",
+        "data_loss",
+        "records that the producer wrote, did not drop, and that did not arrive",
     ),
-    StatSpec("ascend_surplus", "error", "more records arrived than the producer tried to write"),
+    StatSpec("ascend_extra_records", "error", "more records arrived than the producer tried to write"),
     StatSpec("ascend_host_dropped", "data_loss", "the host's recorder dropped records of submits"),
 )
 
@@ -380,7 +400,7 @@ def raw(layout: Layout) -> TableSpec:
     return TableSpec(f"ascend.{layout.name}", layout.doc, tuple(columns))
 
 
-def column_names(cell: Cell) -> list[str]:
+def column_names(cell: JsonField) -> list[str]:
     """Return the raw columns of a cell: one, or one for each number of a list."""
     if cell.kind == "span":
         return [f"{cell.name}_begin", f"{cell.name}_end"]

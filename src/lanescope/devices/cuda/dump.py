@@ -9,12 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.base import STAGES
-from lanescope.devices.cuda import formats, layout
-from lanescope.devices.cuda.buffer import Buffer
-from lanescope.devices.cuda.content import content_of
-from lanescope.devices.cuda.decode import CudaDecoder
-from lanescope.devices.cuda.layout import FLASHINFER_V2_RECORD, LS2_HEADER, PROTON_HEADER, TIRX_HEADER, TIRX_RECORD
-from lanescope.devices.cuda.strided import StridedBuffer
+from lanescope.devices.cuda.decoder import CudaDecoder
+from lanescope.devices.cuda.formats import layout, layout_detection
+from lanescope.devices.cuda.formats.buffer import Buffer
+from lanescope.devices.cuda.formats.layout import (
+    FLASHINFER_V2_RECORD,
+    LS2_HEADER,
+    PROTON_HEADER,
+    TIRX_HEADER,
+    TIRX_RECORD,
+)
+from lanescope.devices.cuda.formats.strided import StridedBuffer
+from lanescope.devices.cuda.formats.word_source import content_of
 from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
@@ -40,10 +46,10 @@ def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[s
         return
     content = content_of(capture.main.read())
     if stage == "packet":
-        width = 4 if (options["layout"] or formats.layout_of(content)) == layout.PROTON else 8
+        width = 4 if (options["layout"] or layout_detection.layout_of(content)) == layout.PROTON else 8
         yield from _packets(content.words(width), content.before)
         return
-    buffer = formats.read(content, options)
+    buffer = layout_detection.read(content, options)
     if isinstance(buffer, StridedBuffer):
         yield from _strided(buffer, content.before)
     else:
@@ -130,15 +136,15 @@ def _rows(trace: Trace) -> Iterator[str]:
             f"slice {row['id']}  {lane(row['track_id'])}  ts={row['ts']} dur={dur} {row['name']}"
             f"  slots {region['begin_slot']} {end}{_flags(row['flags'])}"
         )
-    for row, mark in zip(trace.instants.rows(), trace.details["cuda_marks"].rows(), strict=True):
+    for row, mark in zip(trace.instants.rows(), trace.details["cuda_instants"].rows(), strict=True):
         yield (
             f"instant {row['id']}  {lane(row['track_id'])}  ts={row['ts']} {row['name']}"
             f"  slot {mark['slot']}{_flags(row['flags'])}"
         )
     for row in trace.flows.rows():
         yield (
-            f"flow {row['id']}  {lane(row['src_track'])} ts={row['src_ts']}"
-            f" -> {lane(row['dst_track'])} ts={row['dst_ts']}"
+            f"flow {row['id']}  {lane(row['src_track_id'])} ts={row['src_ts']}"
+            f" -> {lane(row['dst_track_id'])} ts={row['dst_ts']}"
         )
     for row in trace.counters.rows():
         yield f"counter {row['id']}  {lane(row['track_id'])}  ts={row['ts']} value={row['value']}"

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.base import Decoder, Family, Option, Simulation, mega_hertz, nanoseconds, natural, positive
-from lanescope.devices.cuda.views import VIEWS
+from lanescope.devices.base import (
+    Decoder,
+    Family,
+    Option,
+    Simulation,
+    mega_hertz,
+    nanoseconds,
+    non_negative_int,
+    positive_int,
+)
+from lanescope.devices.cuda.analysis.views import VIEWS
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -18,11 +27,11 @@ _LS2 = b"LSPROBE2"
 
 
 def _threads(text: str) -> tuple[int, ...]:
-    return tuple(positive(part) for part in text.split(","))
+    return tuple(positive_int(part) for part in text.split(","))
 
 
 def _layout(text: str) -> str:
-    from lanescope.devices.cuda.layout import SHORT_NAMES
+    from lanescope.devices.cuda.formats.layout import SHORT_NAMES
 
     if text in SHORT_NAMES.values():
         return text
@@ -32,14 +41,14 @@ def _layout(text: str) -> str:
 
 
 def _anchor(text: str) -> tuple[int, int, int | None]:
-    ticks, unix, *error = (natural(part) for part in text.split(","))
+    ticks, unix, *error = (non_negative_int(part) for part in text.split(","))
     if len(error) > 1:
         raise ValueError("there are more than three numbers")
     return ticks, unix, error[0] if error else None
 
 
 def _frequency(text: str) -> float:
-    from lanescope.devices.cuda.layout import MAX_MHZ
+    from lanescope.devices.cuda.formats.layout import MAX_MHZ
 
     value = mega_hertz(text)
     if not 1 <= value <= MAX_MHZ:
@@ -68,10 +77,10 @@ class Cuda(Family):
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton; found when not given"),
         Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
-        Option("stride", positive, "slots between two records of a lane; found when not given", metavar="SLOTS"),
+        Option("stride", positive_int, "slots between two records of a lane; found when not given", metavar="SLOTS"),
         Option(
             "anchor",
-            natural,
+            non_negative_int,
             "a full 64-bit %globaltimer reading at or before the launch",
             metavar="NS",
             settles="clock",
@@ -93,7 +102,9 @@ class Cuda(Family):
             metavar="MHZ",
             settles="frequency",
         ),
-        Option("cap", positive, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"),
+        Option(
+            "cap", positive_int, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"
+        ),
         Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
         Option(
             "stale",
@@ -112,40 +123,45 @@ class Cuda(Family):
     )
     sim_options = (
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
-        Option("blocks", positive, "blocks of the grid", 132),
-        Option("tiles", positive, "tiles that each block works through", 12),
+        Option("blocks", positive_int, "blocks of the grid", 132),
+        Option("tiles", positive_int, "tiles that each block works through", 12),
         Option(
             "groups",
-            positive,
+            positive_int,
             "groups per block: 1 does all; of several one loads, the last of three or more stores",
             3,
         ),
         Option("threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"),
-        Option("sms", positive, "blocks that run at the same time", 132),
-        Option("tick", positive, "step of the clock in ns", 32),
-        Option("slots", natural, "slots of the buffer; 0: just enough", 0),
-        Option("stride", natural, "slots between two records of a lane; 0: as many as lanes", 0),
+        Option("sms", positive_int, "blocks that run at the same time", 132),
+        Option("tick", positive_int, "step of the clock in ns", 32),
+        Option("slots", non_negative_int, "slots of the buffer; 0: just enough", 0),
+        Option("stride", non_negative_int, "slots between two records of a lane; 0: as many as lanes", 0),
         Option("nested", bool, "an outer region around each tile", default=True),
         Option("instants", bool, "an instant for each tile", default=False),
         Option("wrap", bool, "let the stamps run through zero halfway", default=False),
         Option("overflow", bool, "a buffer too small for what is recorded", default=False),
-        Option("cap", natural, "warpscope: records that a lane may have; 0: no limit", 0),
+        Option("cap", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
         Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
         Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
         Option("payload", bool, "ls2: a payload with each record", default=False),
-        Option("refused", natural, "ls2: blocks at the end of the grid that the buffer has no room for", 0),
-        Option("gpu", natural, "ls2: which of several GPUs, each with a timer of its own", 0),
-        Option("unfinished", natural, "lanes that stop inside a region", 0),
-        Option("no_finalize", natural, "lanes that leave without finalize", 0),
-        Option("two_writers", natural, "lanes that two threads write", 0),
-        Option("clock_step", natural, "lanes whose clock steps back once", 0),
-        Option("holes", natural, "lanes that lose some records in the middle", 0),
-        Option("corrupt", natural, "words that name another lane", 0),
-        Option("crossing", natural, "lanes with a pair of regions that cross", 0),
-        Option("stray_ends", natural, "lanes with an end that nothing began", 0),
-        Option("reruns", natural, "lanes that go on behind their finalize", 0),
-        Option("stale", natural, "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared", 0),
-        Option("apart", positive, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000),
+        Option("refused", non_negative_int, "ls2: blocks at the end of the grid that the buffer has no room for", 0),
+        Option("gpu", non_negative_int, "ls2: which of several GPUs, each with a timer of its own", 0),
+        Option("unfinished", non_negative_int, "lanes that stop inside a region", 0),
+        Option("no_finalize", non_negative_int, "lanes that leave without finalize", 0),
+        Option("two_writers", non_negative_int, "lanes that two threads write", 0),
+        Option("clock_step", non_negative_int, "lanes whose clock steps back once", 0),
+        Option("holes", non_negative_int, "lanes that lose some records in the middle", 0),
+        Option("corrupt", non_negative_int, "words that name another lane", 0),
+        Option("crossing", non_negative_int, "lanes with a pair of regions that cross", 0),
+        Option("stray_ends", non_negative_int, "lanes with an end that nothing began", 0),
+        Option("reruns", non_negative_int, "lanes that go on behind their finalize", 0),
+        Option(
+            "stale",
+            non_negative_int,
+            "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared",
+            0,
+        ),
+        Option("apart", positive_int, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000),
     )
     views = VIEWS
     demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)
@@ -162,13 +178,13 @@ class Cuda(Family):
         words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
         if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
             return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
-        from lanescope.devices.cuda.probe import probe
+        from lanescope.devices.cuda.formats.detect import probe
 
         return probe(head)
 
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder; it takes the names beside the capture when no others are given."""
-        from lanescope.devices.cuda.decode import CudaDecoder
+        from lanescope.devices.cuda.decoder import CudaDecoder
 
         return CudaDecoder(capture, options)
 
@@ -180,7 +196,7 @@ class Cuda(Family):
 
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Simulate an attention kernel whose warp groups load, compute and store at the same time."""
-        from lanescope.devices.cuda.simulate import simulate
+        from lanescope.devices.cuda.simulate.simulator import simulate
 
         return simulate(options, seed)
 
@@ -198,7 +214,7 @@ class Cuda(Family):
 
     def formats(self) -> Iterable[Any]:
         """Declare the wire formats."""
-        from lanescope.devices.cuda.layout import LAYOUTS
+        from lanescope.devices.cuda.formats.layout import LAYOUTS
 
         return [record for records in LAYOUTS.values() for record in records]
 

@@ -42,7 +42,7 @@ REGIONS = TableSpec(
     key="slice_id",
 )
 MARKS = TableSpec(
-    "cuda_marks",
+    "cuda_instants",
     "where an instant comes from",
     (
         ColumnSpec("instant_id", "int64", "the instant", references="instants"),
@@ -85,7 +85,7 @@ LANES = TableSpec(
         ColumnSpec("missing", "int64", "positions between records that hold no readable record"),
         ColumnSpec("unreadable", "int64", "those of them that hold a word of another lane"),
         ColumnSpec("unmatched_ends", "int64", "ends that no begin precedes"),
-        ColumnSpec("open_regions", "int64", "begins that no end follows"),
+        ColumnSpec("unfinished_regions", "int64", "begins that no end follows"),
         ColumnSpec("backward", "int64", "steps back of the clock"),
         ColumnSpec("wraps", "int64", "times the 32-bit stamp ran through zero"),
         ColumnSpec("is_full", "bool", "every position is used and the last record is no finalize: more may be lost"),
@@ -107,19 +107,19 @@ BUFFERS = TableSpec(
         ColumnSpec("launch_id", "uint64", "the host's number of the launch; NULL where none is stored", nullable=True),
         ColumnSpec("ordinal", "int64", "the host's number of the GPU; NULL likewise", nullable=True),
         ColumnSpec(
-            "refused_lanes",
+            "unallocated_lanes",
             "int64",
             "lanes that found no room in the buffer, whose records are in none; NULL: not counted",
             nullable=True,
         ),
         ColumnSpec(
-            "wanted_blocks",
+            "required_blocks",
             "int64",
             "blocks of the grid, where it is known to have more than num_blocks",
             nullable=True,
         ),
         ColumnSpec(
-            "wanted_groups",
+            "required_groups",
             "int64",
             "groups of a block, where there are known to be more than num_groups",
             nullable=True,
@@ -131,7 +131,7 @@ BUFFERS = TableSpec(
     key="input_id",
 )
 LINKS = TableSpec(
-    "cuda_links",
+    "cuda_flows",
     "where a flow comes from: its two records",
     (
         ColumnSpec("flow_id", "int64", "the flow", references="flows"),
@@ -150,19 +150,19 @@ OVERHEAD = TableSpec(
         ColumnSpec("input_id", "int64", "the launch whose stamps were judged", references="inputs"),
         ColumnSpec("kernel", "text", "what the kernel is called"),
         ColumnSpec("rounds", "int64", "how often each of the two was run"),
-        ColumnSpec("on_ns", "float64", "how long it took with its probes, the median", unit="ns"),
-        ColumnSpec("off_ns", "float64", "how long it took without, the median", unit="ns"),
-        ColumnSpec("on_min_ns", "float64", "the shortest with probes", unit="ns"),
-        ColumnSpec("off_min_ns", "float64", "the shortest without", unit="ns"),
-        ColumnSpec("ratio", "float64", "on_ns / off_ns; NULL where that is none", nullable=True),
+        ColumnSpec("instrumented_ns", "float64", "how long it took with its probes, the median", unit="ns"),
+        ColumnSpec("baseline_ns", "float64", "how long it took without, the median", unit="ns"),
+        ColumnSpec("instrumented_min_ns", "float64", "the shortest with probes", unit="ns"),
+        ColumnSpec("baseline_min_ns", "float64", "the shortest without", unit="ns"),
+        ColumnSpec("ratio", "float64", "instrumented_ns / baseline_ns; NULL where that is none", nullable=True),
         ColumnSpec(
-            "min_gap_ticks",
+            "min_delta_ticks",
             "int64",
             "smallest distance of two stamps of one lane",
             nullable=True,
             unit="ticks",
         ),
-        ColumnSpec("tick_step", "int64", "step of the stamps' clock", nullable=True, unit="ticks"),
+        ColumnSpec("resolution_ticks", "int64", "step of the stamps' clock", nullable=True, unit="ticks"),
         ColumnSpec("clock", "text", "clock of the stamps: globaltimer (ns), clock64 (cycles)"),
         ColumnSpec("is_simulated", "bool", "there was no GPU: the times mean nothing for one"),
     ),
@@ -170,50 +170,6 @@ OVERHEAD = TableSpec(
 )
 TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
 
-RECORDS = TableSpec(
-    "cuda_records",
-    "a word of the buffer that is not zero, as it stands there",
-    (
-        ColumnSpec("slot", "int64", "where it stands; 0 is the header"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("word", "uint64", "the word"),
-        ColumnSpec("time", "uint32", "stamp as stored", unit="ns"),
-        ColumnSpec("lane", "uint32", "lane that it names"),
-        ColumnSpec("event_id", "uint32", "event that it names"),
-        ColumnSpec("kind", "text", "begin, end, instant, finalize"),
-        ColumnSpec("is_read", "bool", "whether it is a record of the lane of its slot"),
-    ),
-)
-
-LS2_RECORDS = TableSpec(
-    "cuda_ls2_records",
-    "a word of a lane that is not zero, as it stands in the buffer; payloads stand beside their records",
-    (
-        ColumnSpec("slot", "int64", "where it stands, in words"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("word", "uint64", "the word"),
-        ColumnSpec("lane", "uint32", "the lane that it stands in"),
-        ColumnSpec("time", "uint32", "stamp as stored"),
-        ColumnSpec("event_id", "uint32", "event that it names"),
-        ColumnSpec("kind", "text", "begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, value"),
-        ColumnSpec("token", "uint32", "small number that it carries"),
-        ColumnSpec("payload", "uint64", "its second word; NULL in buffers of one-word records", nullable=True),
-    ),
-)
-PROTON_ENTRIES = TableSpec(
-    "cuda_proton_entries",
-    "an entry of a warp's ring, oldest first",
-    (
-        ColumnSpec("slot", "int64", "where it stands, in 32-bit words"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("lane", "uint32", "the ring that it stands in"),
-        ColumnSpec("time", "uint64", "43 bits of the counter; of a metric its value", unit="ticks"),
-        ColumnSpec("scope", "uint32", "number of the scope"),
-        ColumnSpec("is_end", "bool", "whether it is marked as an end"),
-        ColumnSpec("type", "text", "scope, async, mark, metric, unknown"),
-        ColumnSpec("value_type", "uint32", "type of a metric's value"),
-    ),
-)
 
 STATS = (
     StatSpec("cuda_stride_inferred", "info", "the stride is larger than the number of lanes and was found by search"),
@@ -238,13 +194,13 @@ STATS = (
         "a larger buffer would tell",
     ),
     StatSpec(
-        "cuda_lost_at_least",
+        "cuda_dropped_at_least",
         "data_loss",
         "records dropped behind full lanes, at least: each region that is open there lacks its end",
     ),
-    StatSpec("cuda_open_region", "notice", "regions that were begun and never ended"),
+    StatSpec("cuda_unfinished_region", "notice", "regions that were begun and never ended"),
     StatSpec("cuda_end_unmatched", "notice", "ends that no begin precedes; kept as instants"),
-    StatSpec("cuda_crossing", "info", "regions that overlap another of their lane without nesting"),
+    StatSpec("cuda_partial_overlap", "info", "regions that overlap another of their lane without nesting"),
     StatSpec("cuda_unfinalized_lane", "notice", "lanes without finalize, where others have one: trapped, hung or left"),
     StatSpec(
         "cuda_no_records",
@@ -263,34 +219,44 @@ STATS = (
         "notice",
         "records of an earlier launch, in a buffer that was not cleared before this; left out unless `stale` is keep",
     ),
-    StatSpec("cuda_ignored", "data_loss", "records behind a finalize, left out because the caller asked for it"),
-    StatSpec("cuda_backward", "error", "stamps earlier than the one before in their lane"),
     StatSpec(
-        "cuda_two_writers",
+        "cuda_ignored_after_finalize",
+        "data_loss",
+        "records behind a finalize, left out because the caller asked for it",
+    ),
+    StatSpec("cuda_clock_reversal", "error", "stamps earlier than the one before in their lane"),
+    StatSpec(
+        "cuda_multiple_writers",
         "error",
         "lanes with several steps back or stray ends, in over 1 % of their pairs: perhaps more than one leader thread",
     ),
-    StatSpec("cuda_negative", "error", "regions whose end is stamped before their begin"),
+    StatSpec("cuda_negative_duration", "error", "regions whose end is stamped before their begin"),
     StatSpec("cuda_wrap", "info", "times a lane's 32-bit stamp ran through zero and was unwrapped"),
     StatSpec(
-        "cuda_epoch_ambiguous",
+        "cuda_wrap_ambiguous",
         "error",
         "places where the 32-bit stamps leave open which turn of the counter they belong to",
     ),
-    StatSpec("cuda_wrap_undecidable", "error", "the launch was at least as long as one turn of the counter: 4.29 s"),
-    StatSpec("cuda_launch_disagrees", "error", "the extent of the stamps and the launch's duration differ by over 2 s"),
+    StatSpec("cuda_launch_exceeds_wrap", "error", "the launch was at least as long as one turn of the counter: 4.29 s"),
+    StatSpec(
+        "cuda_launch_duration_mismatch",
+        "error",
+        "the extent of the stamps and the launch's duration differ by over 2 s",
+    ),
     StatSpec("cuda_below_resolution", "info", "regions shorter than two steps of the clock"),
     StatSpec("cuda_unknown_event", "notice", "event numbers that the given names do not cover"),
-    StatSpec("cuda_bad_names", "notice", "the neighbouring file of event names is not readable as such; not used"),
-    StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
-    StatSpec("cuda_lost", "data_loss", "records that had no room, as the probe itself counted them"),
     StatSpec(
-        "cuda_refused_lane",
+        "cuda_unreadable_names", "notice", "the neighbouring file of event names is not readable as such; not used"
+    ),
+    StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
+    StatSpec("cuda_dropped", "data_loss", "records that had no room, as the probe itself counted them"),
+    StatSpec(
+        "cuda_unallocated_lane",
         "data_loss",
         "lanes of blocks or groups that the buffer has no room for, as the probes counted them: none of their records "
         "is there, and how many there were nobody knows",
     ),
-    StatSpec("cuda_tail_missing", "data_loss", "records that a lane counted and that are not at its end"),
+    StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are not at its end"),
     StatSpec("cuda_stale_words", "notice", "words that an earlier launch left behind the records of a lane; left out"),
     StatSpec(
         "cuda_uncounted",
@@ -302,7 +268,9 @@ STATS = (
     StatSpec(
         "cuda_bad_block", "data_loss", "areas of a block without their mark, or whose sizes contradict themselves"
     ),
-    StatSpec("cuda_async_doubtful", "notice", "asynchronous regions whose token was in use twice: ends may be swapped"),
+    StatSpec(
+        "cuda_ambiguous_async_end", "notice", "asynchronous regions whose token was in use twice: ends may be swapped"
+    ),
     StatSpec("cuda_flow_unmatched", "notice", "effects without a cause before them"),
     StatSpec("cuda_flow_unused", "info", "causes without any effect"),
     StatSpec(
@@ -310,17 +278,17 @@ STATS = (
         "notice",
         "instants of a probe that overwrites each instant by the next record: only the last of a lane is left",
     ),
-    StatSpec("cuda_sm_moved", "notice", "lanes whose records name several multiprocessors; theirs is not known"),
+    StatSpec("cuda_multiple_sms", "notice", "lanes whose records name several multiprocessors; theirs is not known"),
     StatSpec("cuda_sm_unknown", "info", "lanes whose multiprocessor is spoilt by a block number beyond 4095"),
     StatSpec(
-        "cuda_wrap_unproven",
+        "cuda_wrap_assumed",
         "notice",
         "wraps that were undone with no proof that each silence was shorter than a turn: give launch_ns",
     ),
-    StatSpec("cuda_clock_contradicts", "error", "lanes whose counter and timer contradict those of their SM"),
+    StatSpec("cuda_clock_mismatch", "error", "lanes whose counter and timer contradict those of their SM"),
     StatSpec("cuda_rate_estimated", "notice", "the rate of the counters was concluded from bounds; say clock_mhz"),
     StatSpec(
-        "cuda_unplaced_sms",
+        "cuda_unaligned_sms",
         "error",
         "the counters of the multiprocessors start anywhere and nothing relates them: compare no times across SMs",
     ),

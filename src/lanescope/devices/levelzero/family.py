@@ -10,15 +10,15 @@ from lanescope.devices.base import (
     Family,
     Option,
     Simulation,
+    fraction,
     microseconds,
     milliseconds,
-    natural,
+    non_negative_int,
     number,
-    positive,
-    share,
+    positive_int,
     whole_hertz,
 )
-from lanescope.devices.levelzero import layout
+from lanescope.devices.levelzero.formats import layout
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Head, Match
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _bits(text: str) -> int:
-    value = natural(text)
+    value = non_negative_int(text)
     if not 8 <= value <= 64:
         raise ValueError("it must be 8 to 64")
     return value
@@ -64,14 +64,14 @@ class LevelZero(Family):
     )
     sim_options = (
         Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
-        Option("ops", natural, "operations that programs append", 2000),
-        Option("processes", positive, "processes", 1),
-        Option("threads", positive, "threads of each process", 2),
-        Option("devices", positive, "devices", 2),
-        Option("subdevices", natural, "sub-devices of the first device", 2),
-        Option("list_ops", positive, "operations of one command list", 60),
-        Option("batch", positive, "operations of an immediate list between two waits", 16),
-        Option("runs", positive, "executions of a regular list", 3),
+        Option("ops", non_negative_int, "operations that programs append", 2000),
+        Option("processes", positive_int, "processes", 1),
+        Option("threads", positive_int, "threads of each process", 2),
+        Option("devices", positive_int, "devices", 2),
+        Option("subdevices", non_negative_int, "sub-devices of the first device", 2),
+        Option("list_ops", positive_int, "operations of one command list", 60),
+        Option("batch", positive_int, "operations of an immediate list between two waits", 16),
+        Option("runs", positive_int, "executions of a regular list", 3),
         Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
         Option("frequency", whole_hertz, "ticks per second of the first device", 12_500_000, "HZ"),
         Option("skew_ppm", number, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
@@ -79,7 +79,7 @@ class LevelZero(Family):
         Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
         Option("wrap_after_ms", milliseconds, "when that counter wraps", 1.0, "MS"),
         Option("pause_us", microseconds, "pause of a thread between two lists", 50.0, "US"),
-        Option("lost", share, "share of results that are lost", 0.0, "SHARE"),
+        Option("lost", fraction, "share of results that are lost", 0.0, "SHARE"),
         Option("fills_only", bool, "append nothing but fills", default=False),
         Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
     )
@@ -116,17 +116,17 @@ class LevelZero(Family):
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return a decoder for the capture."""
         if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
-            from lanescope.devices.levelzero.ctf import RecordingDecoder
+            from lanescope.devices.levelzero.ctf_decoder import RecordingDecoder
 
             return RecordingDecoder(capture, options)
-        from lanescope.devices.levelzero.decode import LevelZeroDecoder
+        from lanescope.devices.levelzero.text_decoder import LevelZeroDecoder
 
         return LevelZeroDecoder(capture, options)
 
     def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
         """Yield a line for each line, record or row."""
         if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
-            from lanescope.devices.levelzero.ctf import dump as dump_recording
+            from lanescope.devices.levelzero.dump import dump_recording
 
             return dump_recording(capture, stage, options)
         from lanescope.devices.levelzero.dump import dump
@@ -135,16 +135,17 @@ class LevelZero(Family):
 
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Simulate programs on several threads and devices."""
-        from lanescope.devices.levelzero.simulate import simulate
+        from lanescope.devices.levelzero.simulate.simulator import simulate
 
         return simulate(options, seed)
 
     def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
         """Return the writer of THAPI's interval records, or of iprof's sums."""
-        from lanescope.devices.levelzero import export_bt_text, tally
+        from lanescope.devices.levelzero.analysis import tally
+        from lanescope.devices.levelzero.export import bt_text
 
         writers: dict[str, Callable[[Trace], Iterable[bytes]]] = {
-            "bt_text_pretty": export_bt_text.blocks,
+            "bt_text_pretty": bt_text.blocks,
             "iprof": tally.iprof_text,
             "iprof_json": tally.iprof_json,
             "iprof_json_each": lambda trace: tally.iprof_json(trace, each=True),
@@ -153,7 +154,7 @@ class LevelZero(Family):
 
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return sums in the manner of iprof, or how copies and kernels shared time."""
-        from lanescope.devices.levelzero import tally
+        from lanescope.devices.levelzero.analysis import tally
 
         if by == "overlap":
             return tally.overlap(trace)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.model_execution import Retired
-from lanescope.devices.aie.model_unit import FlowUnit
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.simulate.ref_mode2 import Retired
+from lanescope.devices.aie.simulate.ref_trace_unit import FlowUnit
 
 SLOTS = 5
 LOOKAHEAD = 6

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lanescope.devices.aie.path.windows import Window
+from lanescope.devices.aie.path.walk.windows import Window
 
 
 def ends_of(elements, registers, truth, begin, *, may_be_cut=False):

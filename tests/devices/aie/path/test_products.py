@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 import lanescope
 from devices.aie.path import fitted, language
 from effort import some
-from lanescope import cli, session
-from lanescope.devices.aie import encode
-from lanescope.devices.aie.encode import Frames
-from lanescope.devices.aie.path import example, products, program, reports, schema, simulate
-from lanescope.devices.aie.path.products import Paths
+from lanescope import cli
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.aie.path import path_tables, reports, schema
+from lanescope.devices.aie.path.path_tables import Paths
+from lanescope.devices.aie.path.program import program
+from lanescope.devices.aie.simulate import program_runs, sample_program
 from lanescope.errors import InputError, UsageError
-from lanescope.exchange import perfetto, sql
+from lanescope.io import duckdb_sql, perfetto
+from lanescope.pipeline import session
 
 LISTING = """
 00000000 <main>:
@@ -72,7 +75,7 @@ LISTING = """
 def here(tmp_path):
     """A folder with a listing and a capture that fit."""
     (tmp_path / "main.lst").write_text(LISTING)
-    known = simulate.run(program.parse(LISTING), seed=5, bundles=3000)
+    known = program_runs.run(program.parse(LISTING), seed=5, bundles=3000)
     (tmp_path / "run.bin").write_bytes(known.data)
     with contextlib.chdir(tmp_path):
         yield known
@@ -148,8 +151,8 @@ def test_certain_rows_are_what_happened_in_that_order(seed, lc_at, tmp_path_fact
 
 def test_sql_sees_the_tables(here):
     trace = lanescope.open("run.bin", listing="main.lst")
-    with sql.connect(trace, session.views(trace).values()) as connection:
-        told = connection.execute("select sum(frames), sum(certain) from aie_path_walks").fetchone()
+    with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
+        told = connection.execute("select sum(frames), sum(certain) from aie_path_stats").fetchone()
         executed = connection.execute("select sum(executed), sum(bundles) from aie_path_functions").fetchone()
     assert told == (len(here.retired), len(here.retired))
     assert executed == (len(set(here.path)), len(program.parse(LISTING).bundles))
@@ -177,14 +180,14 @@ def test_listing_and_elf_are_inputs_with_their_hash(here):
 
 def test_a_trace_outlives_its_listing_but_not_its_paths(here):
     assert cli.main(["convert", "run.bin", "--listing", "main.lst", "-o", "run.parquet"]) == 0
-    assert cli.main(["sql", "run.parquet", "select certain from aie_path_walks"]) == 0
+    assert cli.main(["sql", "run.parquet", "select certain from aie_path_stats"]) == 0
     Path("main.lst").write_text(LISTING.replace("vmul", "vmac"))
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
     with pytest.raises(InputError, match="changed since"):
-        session.views(session.open("run.parquet"))["aie_path_walks"].table  # noqa: B018
+        session.views(session.open("run.parquet"))["aie_path_stats"].table  # noqa: B018
     Path("main.lst").unlink()
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
-    assert cli.main(["sql", "run.parquet", "select certain from aie_path_walks"]) == 2
+    assert cli.main(["sql", "run.parquet", "select certain from aie_path_stats"]) == 2
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -198,7 +201,7 @@ def test_unresolved_rows_say_where_in_the_capture_they_begin(as_text, here, tmp_
     unresolved = [row for row in rows(found, schema.PATH) if row["quality"] == "unresolved"]
     assert len(unresolved) > 20
     assert all(row["offset"] is None for row in rows(found, schema.PATH) if row["quality"] != "unresolved")
-    # Each row of the flow is a frame of the file that is neither filler nor Repeat.
+    # Each row of the flow is a frame of the file that is neither padding nor Repeat.
     frames = trace.records["aie.frame"]
     is_row = np.isin(frames["name"].astype(str), ("start", "new_pc", "taken", "not_taken", "loop", "stop"))
     offsets = frames["offset"][is_row]
@@ -280,7 +283,7 @@ def test_recordings_decide_where_loop_frames_come(tmp_path):
     head, rest = text.split("      78:", 1)
     tail = rest[rest.index("      90:") :]
     text = (head + slots + tail).replace("le, #0x78", "le, #0x8c")
-    known = simulate.run(program.parse(text), seed=3, bundles=2000, taken=0.2)
+    known = program_runs.run(program.parse(text), seed=3, bundles=2000, taken=0.2)
     (tmp_path / "run.bin").write_bytes(known.data)
     paths = Paths(lanescope.open(tmp_path / "run.bin"), program.parse(text))
     assert "last bundle of the body" in " ".join(row["note"] for row in rows(paths, schema.ASSUMPTIONS))
@@ -303,7 +306,7 @@ def test_the_command_shows_each_product(here, capsys):
     assert command("run.bin", "--listing", "main.lst", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "lanescope.path/1"
-    assert document["walks"][0]["certain"] == len(here.retired)
+    assert document["stats"][0]["certain"] == len(here.retired)
     assert {row["quality"] for row in document["path"]} >= {"certain", "loop"}
 
 
@@ -364,13 +367,13 @@ def test_the_example_is_what_its_truth_says(tmp_path, capsys):
     visits = Counter(truth)
     for row in document["bundles"]:
         assert row["least"] <= visits[row["address"]] <= row["most"]
-    assert visits[example.LOOP_BRANCH] == 4
+    assert visits[sample_program.LOOP_BRANCH] == 4
     called = {row["function"]: row["least"] for row in document["calls"] if row["site"] is not None}
     assert called == dict.fromkeys(("acquire_input", "acquire_output", "scale", "release_both"), 4)
 
 
 def test_bounds_without_an_end_are_null():
-    counts = products.Counts()
+    counts = path_tables.Counts()
     counts.most["visit", 4] = 3
     counts.unbounded.add(("visit", 4))
-    assert products.bounds(counts, ("visit", 4)) == (0, None)
+    assert path_tables.bounds(counts, ("visit", 4)) == (0, None)

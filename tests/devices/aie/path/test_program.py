@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.aie.path import assembly, program
+from lanescope.devices.aie.path.program import assembly, program
 from lanescope.errors import InputError
 
 OBJDUMP = """

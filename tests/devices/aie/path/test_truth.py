@@ -15,10 +15,11 @@ import pytest
 import lanescope
 from devices.aie.path import language, matching
 from effort import some
-from lanescope.devices.aie.model_execution import WRAPPED_TRIPS
-from lanescope.devices.aie.path import program, streams
-from lanescope.devices.aie.path.machine import UNKNOWN, Erratum
-from lanescope.devices.aie.path.walker import LOOP, NEW_PC, NOT_TAKEN, TAKEN, Stream, Walker
+from lanescope.devices.aie.formats.layout import WRAPPED_TRIPS
+from lanescope.devices.aie.path import segments
+from lanescope.devices.aie.path.program import program
+from lanescope.devices.aie.path.walk.core_model import UNKNOWN, Erratum
+from lanescope.devices.aie.path.walk.walker import LOOP, NEW_PC, NOT_TAKEN, TAKEN, Stream, Walker
 
 PROGRAMS = int(os.environ.get("LANESCOPE_PROGRAMS") or some(25, 6))
 #: Passes that a loop frame has no room for where counts overflow.
@@ -59,7 +60,7 @@ ADVERSE = Kind("frames are lost", {"computed": 0, "longest": 1500}, KNOWN)
 def stream_of(case, folder):
     path = folder / "run.bin"
     path.write_bytes(case.file())
-    (recording,) = streams.recordings(lanescope.open(path))
+    (recording,) = segments.recordings(lanescope.open(path))
     return recording.stream
 
 

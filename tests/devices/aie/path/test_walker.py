@@ -15,9 +15,11 @@ import lanescope
 from devices.aie.path import fitted, language, matching
 from effort import some
 from lanescope._native import core
-from lanescope.devices.aie.path import automaton, program, streams, walker
-from lanescope.devices.aie.path.machine import ERRATUM_DOCS, KINDS, MOST_CALLS, UNKNOWN, Erratum, settled
-from lanescope.devices.aie.path.walker import (
+from lanescope.devices.aie.path import segments
+from lanescope.devices.aie.path.program import program
+from lanescope.devices.aie.path.walk import state_sets, walker
+from lanescope.devices.aie.path.walk.core_model import ERRATUM_DOCS, KINDS, MOST_CALLS, UNKNOWN, Erratum, settled
+from lanescope.devices.aie.path.walk.walker import (
     LOOP,
     NEW_PC,
     NOT_TAKEN,
@@ -38,7 +40,7 @@ SEEDS = st.integers(0, 1 << 40)
 def stream_of(case, folder):
     path = folder / "trace.bin"
     path.write_bytes(case.file())
-    (recording,) = streams.recordings(lanescope.open(path))
+    (recording,) = segments.recordings(lanescope.open(path))
     return recording.stream
 
 
@@ -162,7 +164,7 @@ def test_a_lost_frame_is_no_crash_and_a_marked_one_no_certainty(seed, at, marked
 
 @pytest.fixture
 def fixture_stream(corpus):
-    (recording,) = streams.recordings(lanescope.open(corpus / "aie" / "mode2_mixed_r0.bin"))
+    (recording,) = segments.recordings(lanescope.open(corpus / "aie" / "mode2_mixed_r0.bin"))
     return recording.stream
 
 
@@ -395,7 +397,7 @@ class Slow:
             symbol, sets, now = walker._symbol(kind[row], value[row]), False, reg
             if kind[row] not in (NEW_PC, TAKEN, NOT_TAKEN, LOOP):
                 return 5, row, taken, state, reg, out
-            if symbol in (automaton.COUNT, automaton.WRAPPED_COUNT):
+            if symbol in (state_sets.COUNT, state_sets.WRAPPED_COUNT):
                 sets, now = True, value[row] & (1 << 28) - 1 | (value[row] & 1 << 28)
             while taken < count[row]:
                 if len(out) == room:
@@ -407,8 +409,8 @@ class Slow:
                     return 3, row, taken, state, reg, out
                 this = now if sets else reg
                 if this < least:
-                    exact = self.known.get((state, automaton.REGISTER_0 + reg))
-                    if sets or not 0 <= reg < automaton.MOST_REGISTER or exact is None:
+                    exact = self.known.get((state, state_sets.REGISTER_0 + reg))
+                    if sets or not 0 <= reg < state_sets.MOST_REGISTER or exact is None:
                         return 4, row, taken, state, reg, out
                     out.append((exact[0], reg))
                     state = exact[1]
@@ -433,14 +435,19 @@ ROWS = st.lists(
 def test_the_native_table_walks_as_the_slow_one(rows, seed, room):
     draw = random.Random(seed)
     fast, slow = core.AieTransitions(), Slow()
-    symbols = [*range(6), automaton.COUNT, automaton.WRAPPED_COUNT, *(automaton.SMALL_COUNT_0 + n for n in (0, 3, 7))]
-    symbols += [automaton.REGISTER_0 + n for n in range(6)]
+    symbols = [
+        *range(6),
+        state_sets.COUNT,
+        state_sets.WRAPPED_COUNT,
+        *(state_sets.SMALL_COUNT_0 + n for n in (0, 3, 7)),
+    ]
+    symbols += [state_sets.REGISTER_0 + n for n in range(6)]
     for entry, (state, symbol) in enumerate((state, symbol) for state in range(3) for symbol in symbols):
         if draw.random() < 0.9:
             row = (entry, draw.choice((0, 1, 2, 2, -1)), draw.choice((0, 0, -1)), draw.choice((0, 0, 3)))
             fast.add(state, symbol, *row)
-            slow.add(state, symbol, *(row if symbol < automaton.REGISTER_0 else (entry, abs(row[1]), 0, 0)))
-            if symbol >= automaton.REGISTER_0:
+            slow.add(state, symbol, *(row if symbol < state_sets.REGISTER_0 else (entry, abs(row[1]), 0, 0)))
+            if symbol >= state_sets.REGISTER_0:
                 fast.add(state, symbol, entry, abs(row[1]), 0, 0)
     columns = [np.array([row[i] for row in rows], dtype) for i, dtype in enumerate((np.uint8, np.int64, np.int64))]
     # A register that only falls ends in a transition that does not hold; exact ones may go round for ever.

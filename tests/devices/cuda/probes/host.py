@@ -12,8 +12,8 @@ from tempfile import mkdtemp
 import numpy as np
 
 from lanescope.cuda import include_dir
-from lanescope.devices.cuda import encode, encode_ls2
-from lanescope.devices.cuda.layout import FINALIZED, RUNNING
+from lanescope.devices.cuda.formats.encode import ls2, strided
+from lanescope.devices.cuda.formats.layout import FINALIZED, RUNNING
 
 SHIM = Path(__file__).parent / "shim"
 #: Verbs by the number that the program's first column has; those before ``finalize`` are kinds of LS2.
@@ -129,11 +129,11 @@ def counter(kind: int, bits: int, width: int) -> tuple[int, int]:
     return 1, int(np.array([value], np.float64).view(np.uint64)[0])
 
 
-def expected_ls2(program: Program, setup: encode_ls2.Ls2Setup) -> np.ndarray:
+def expected_ls2(program: Program, setup: ls2.Ls2Setup) -> np.ndarray:
     """Return the buffer as our own encoder makes it from the same programs, those that have no room counted."""
     width = setup.record_words
     columns: list[tuple[int, ...]] = []
-    heads = encode_ls2.lane_heads(setup.lanes)
+    heads = ls2.lane_heads(setup.lanes)
     begun = []
     threads = int(np.prod(program.block)) // program.groups
     for number, ops in enumerate(program.lanes):
@@ -159,12 +159,12 @@ def expected_ls2(program: Program, setup: encode_ls2.Ls2Setup) -> np.ndarray:
         fields = {"state": state, "begin_ns": start, "begin_cycles": start, "end_ns": ended, "end_cycles": ended}
         warp = (group * threads + program.leader) // 32
         fields |= {"sm": block % SMS, "warp": warp, "cluster_rank": x % 2, "grid_id": GRID_ID}
-        heads[lane] = encode_ls2.lane_heads(1, **fields)[0]
+        heads[lane] = ls2.lane_heads(1, **fields)[0]
     columns_ = list(zip(*columns, strict=True)) if columns else [()] * 6
     arrays = [np.array(column, np.int64) for column in columns_[:5]]
-    found = encode_ls2.Ls2Records(*arrays, np.array(columns_[5], np.uint64))
-    after = encode_ls2.refuse(setup, program.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
-    return encode_ls2.encode(found, after, heads)[0]
+    found = ls2.Ls2Records(*arrays, np.array(columns_[5], np.uint64))
+    after = ls2.refuse(setup, program.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
+    return ls2.encode(found, after, heads)[0]
 
 
 def expected_tirx(program: Program, slots: int) -> np.ndarray:
@@ -174,8 +174,12 @@ def expected_tirx(program: Program, slots: int) -> np.ndarray:
             continue
         for verb, event, _, _, time, _ in ops[1:]:
             is_last = verb == FINALIZE
-            rows.append((lane, 0 if is_last else event & 0x3FF, 3 if is_last else verb, time))
+            fields = (lane, 0 if is_last else event & 0x3FF, 3 if is_last else verb)
+            # A word of zeros would be no record, so the probe stores the next stamp.
+            rows.append((*fields, time + (not any(fields) and not time & 0xFFFFFFFF)))
             if is_last:
                 break
     columns = np.array(rows, np.int64).reshape(-1, 4).T
-    return encode.encode(encode.Records(*columns), num_blocks=program.blocks, num_groups=program.groups, slots=slots)[0]
+    return strided.encode(strided.Records(*columns), num_blocks=program.blocks, num_groups=program.groups, slots=slots)[
+        0
+    ]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.cuda import encode_ls2, layout
-from lanescope.devices.cuda.ls2 import Ls2Buffer, Ls2Header
-from lanescope.devices.cuda.probes.buffer import Events, Plan
-from lanescope.devices.cuda.tirx import TirxBuffer
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.encode import ls2
+from lanescope.devices.cuda.formats.ls2 import Ls2Buffer, Ls2Header
+from lanescope.devices.cuda.formats.tirx import TirxBuffer
+from lanescope.devices.cuda.probes.buffer import BufferPlan, Events
 from lanescope.errors import UsageError
 
 plans = st.fixed_dictionaries(
@@ -30,7 +31,7 @@ plans = st.fixed_dictionaries(
 
 @given(plans, st.integers(0, 2**64 - 1), st.integers(0, 7))
 def test_readers_find_what_the_plan_says(options, launch, ordinal):
-    plan = Plan.of(**options)
+    plan = BufferPlan.of(**options)
     words = plan.new(launch=launch, ordinal=ordinal, anchors=[(5, 6, 7)])
     plan.anchor(words, (8, 9, 10), 1)
     header = Ls2Header.read(words)
@@ -47,13 +48,13 @@ def test_readers_find_what_the_plan_says(options, launch, ordinal):
 @given(plans, st.data())
 def test_a_lane_holds_as_many_records_as_it_says(options, data):
     """The reader sees each of them, under its name, in its lane; and one more is counted as lost."""
-    plan = Plan.of(**options | {"clock": "globaltimer", "ring": False})
+    plan = BufferPlan.of(**options | {"clock": "globaltimer", "ring": False})
     lane, count = data.draw(st.integers(0, plan.lanes - 1)), plan.records_per_lane + 1
     time = 1000 + 32 * np.arange(count)
     rows = [np.full(count, lane), np.ones(count, np.int64), np.full(count, layout.INSTANT), time, np.zeros(count, int)]
-    heads = encode_ls2.lane_heads(plan.lanes, state=3, begin_ns=1000, end_ns=1 << 20)
+    heads = ls2.lane_heads(plan.lanes, state=3, begin_ns=1000, end_ns=1 << 20)
     setup = plan._setup(0, 0, ())
-    words = encode_ls2.encode(encode_ls2.Ls2Records(*rows, np.zeros(count, np.uint64)), setup, heads)[0]
+    words = ls2.encode(ls2.Ls2Records(*rows, np.zeros(count, np.uint64)), setup, heads)[0]
     trace = plan.decode(words)
     assert trace.instants["name"].tolist() == ["compute"] * plan.records_per_lane
     lanes = trace.details["cuda_lanes"]
@@ -63,7 +64,7 @@ def test_a_lane_holds_as_many_records_as_it_says(options, data):
 
 
 def test_tirx_buffers_have_room_for_the_finalize():
-    plan = Plan.of(events=["a"], blocks=3, groups=2, records_per_lane=5, layout="tirx")
+    plan = BufferPlan.of(events=["a"], blocks=3, groups=2, records_per_lane=5, layout="tirx")
     words = plan.new()
     assert len(words) == 1 + 6 * 6
     words[0] = 2 << 32 | 3
@@ -108,4 +109,4 @@ def test_events_are_names_and_numbers():
 )
 def test_what_cannot_be_is_refused(wrong, says):
     with pytest.raises(UsageError, match=says):
-        Plan.of(**{"events": ["a"], "blocks": 1} | wrong)
+        BufferPlan.of(**{"events": ["a"], "blocks": 1} | wrong)

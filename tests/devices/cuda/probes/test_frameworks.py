@@ -74,10 +74,10 @@ def test_a_session_without_any_package_says_what_to_install():
     from importlib.util import find_spec
 
     from lanescope import cuda
-    from lanescope.errors import MissingToolError, UsageError
+    from lanescope.errors import MissingDependencyError, UsageError
 
     if not any(find_spec(name) for name in ("torch", "cupy", "numba")):
-        with pytest.raises(MissingToolError, match="install CuPy, PyTorch or Numba"):
+        with pytest.raises(MissingDependencyError, match="install CuPy, PyTorch or Numba"):
             cuda.session(events=["a"], blocks=1)
     with pytest.raises(UsageError, match="not known"):
         cuda.session(events=["a"], blocks=1, using="abacus")

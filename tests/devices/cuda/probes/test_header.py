@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import lanescope
@@ -19,9 +19,10 @@ from devices.cuda.probes import host
 from devices.cuda.probes.host import FINALIZE, NUMBER, TYPES, Program
 from effort import some
 from lanescope.cuda import include_dir
-from lanescope.devices.cuda import encode_ls2, layout
-from lanescope.devices.cuda.ls2 import Ls2Header
-from lanescope.devices.cuda.probes.buffer import Plan
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.encode import ls2
+from lanescope.devices.cuda.formats.ls2 import Ls2Header
+from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.errors import InputError
 from lanescope.trace import Flag
 
@@ -64,13 +65,13 @@ REFUSED = layout.LS2_HEADER["refused"].lsb // 64
 
 
 def setup_of(program, capacity, **rules):
-    return encode_ls2.Ls2Setup(program.blocks, program.groups, capacity, **rules)
+    return ls2.Ls2Setup(program.blocks, program.groups, capacity, **rules)
 
 
 def new(setup):
     """Return the words that the host prepares."""
     words = np.zeros(layout.LS2_FILE_WORDS + setup.lanes * setup.lane_words, np.uint64)
-    words[: layout.LS2_FILE_WORDS] = encode_ls2.header_words(setup)
+    words[: layout.LS2_FILE_WORDS] = ls2.header_words(setup)
     return words
 
 
@@ -82,7 +83,7 @@ def new(setup):
 def test_any_program_leaves_what_the_encoder_stores(program, capacity, width, ring, clock, blocks, groups):
     """Also where the buffer has room for fewer blocks or groups than the kernel, or for more."""
     room = (blocks or program.blocks, groups or program.groups)
-    setup = encode_ls2.Ls2Setup(*room, capacity, record_words=width, is_ring=ring, clock=clock)
+    setup = ls2.Ls2Setup(*room, capacity, record_words=width, is_ring=ring, clock=clock)
     words = host.run_ls2(program, new(setup), record_words=width, clock=clock)
     assert words.tolist() == host.expected_ls2(program, setup).tolist()
 
@@ -130,7 +131,7 @@ def test_positions_beyond_32_bits(ring, width, at):
 @given(st.data())
 def test_planted_regions_come_back(data):
     """Regions, asynchronous regions, flows, values and instants, planted and found again by name, place and time."""
-    plan = Plan.of(events=["a", "b", "c", "copy", "level", "ready", "mark"], blocks=3, groups=["load", "math"],
+    plan = BufferPlan.of(events=["a", "b", "c", "copy", "level", "ready", "mark"], blocks=3, groups=["load", "math"],
                    records_per_lane=256, payload=data.draw(st.booleans()))  # fmt: skip
     lanes, regions, copies, levels, marks, flows = [], [], [], [], [], []
     for lane in range(plan.lanes):
@@ -182,7 +183,7 @@ def test_planted_regions_come_back(data):
     assert sorted((trace.flows["src_ts"] + origin).tolist()) == sorted(flows)
     lost = [row["lost"] for row in trace.details["cuda_lanes"].rows()]
     assert lost == [0] * plan.lanes
-    assert not any(Flag(flags) & (Flag.OPEN_END | Flag.TRUNCATED) for flags in trace.slices["flags"])
+    assert not any(Flag(flags) & (Flag.UNFINISHED | Flag.TRUNCATED) for flags in trace.slices["flags"])
 
 
 @given(programs(most=8))
@@ -248,14 +249,14 @@ def test_a_host_in_cpp_lays_out_the_same_buffer(blocks, groups, power, ring, wid
     header = np.zeros(16, np.uint64)
     pointer = ctypes.c_void_p(header.ctypes.data)
     words = host.library().lay_out(blocks, groups, ctypes.c_uint64(1 << power), int(ring), width, pointer)
-    plan = Plan.of(events=["a"], blocks=blocks, groups=groups, records_per_lane=1 << power, ring=ring,
+    plan = BufferPlan.of(events=["a"], blocks=blocks, groups=groups, records_per_lane=1 << power, ring=ring,
                    payload=width == 2, clock="clock64" if width == 2 else "globaltimer")  # fmt: skip
     assert words == plan.words
     assert header.tolist() == plan.header(launch=5, ordinal=3).tolist()
 
 
 def test_two_leaders_of_a_lane_are_reported():
-    setup = encode_ls2.Ls2Setup(1, 1, 8)
+    setup = ls2.Ls2Setup(1, 1, 8)
     words = host.guarded(new(setup), host.library().run_two_leaders)
     trace = helpers.decode(words)
     assert helpers.stats(trace)["cuda_bad_lane_header"] == 1
@@ -265,7 +266,7 @@ def test_two_leaders_of_a_lane_are_reported():
 def test_lanes_beyond_the_buffer_are_counted():
     ops = [(0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 2, 0), (1, 0, 0, 0, 3, 0), (FINALIZE, 0, 0, 0, 4, 0)]
     program = Program([ops] * 6, (3, 2, 1))
-    setup = encode_ls2.Ls2Setup(4, 1, 8)
+    setup = ls2.Ls2Setup(4, 1, 8)
     words = host.run_ls2(program, new(setup), record_words=1)
     assert sorted(helpers.lanes(helpers.decode(words))) == [(block, 0) for block in range(4)]
     assert len(helpers.spans(helpers.decode(words))) == 4
@@ -278,23 +279,23 @@ def test_lanes_beyond_the_buffer_are_counted():
 
 def test_blocks_that_are_not_sampled_and_threads_that_do_not_lead_are_not_counted():
     program = Program([[(0, 0, 0, 0, 1, 0)]] * 9, (9, 1, 1), (64, 1, 1), every=3)
-    words = host.run_ls2(program, new(encode_ls2.Ls2Setup(2, 1, 8)), record_words=1)
+    words = host.run_ls2(program, new(ls2.Ls2Setup(2, 1, 8)), record_words=1)
     assert words[REFUSED : REFUSED + 3].tolist() == [2, 9, 0]
 
 
 def test_a_count_of_64_bits_goes_on_beyond_32():
-    words = new(encode_ls2.Ls2Setup(1, 1, 8))
+    words = new(ls2.Ls2Setup(1, 1, 8))
     words[REFUSED] = (1 << 32) - 1
     program = Program([[(0, 0, 0, 0, 1, 0)]] * 3, (3, 1, 1))
     words = host.run_ls2(program, words, record_words=1)
     assert words[REFUSED] == (1 << 32) + 1
-    assert helpers.stats(helpers.decode(words))["cuda_refused_lane"] == (1 << 32) + 1
+    assert helpers.stats(helpers.decode(words))["cuda_unallocated_lane"] == (1 << 32) + 1
 
 
 def test_a_buffer_of_the_first_version_is_left_alone():
     """A kernel that counts may not write into words whose readers know nothing of counts."""
     program = Program([[(0, 0, 0, 0, 1, 0)]] * 3, (3, 1, 1))
-    words = new(encode_ls2.Ls2Setup(2, 1, 8, version=1))
+    words = new(ls2.Ls2Setup(2, 1, 8, version=1))
     assert (host.run_ls2(program, words, record_words=1) == words).all()
 
 
@@ -327,6 +328,7 @@ TIRX_VERBS = ("begin", "end", "instant", "finalize")
 
 @settings(max_examples=some(200))
 @given(programs(verbs=TIRX_VERBS, events=(0, 1, 1023, 1027), is_wild=False), st.integers(0, 60))
+@example(Program([[(0, 0, 0, 0, 6 << 32, 0), (0, 0, 0, 0, 6 << 32, 0)]]), 0)
 def test_tirx_is_what_its_encoder_stores(program, slots):
     slots += 1 + len(program.lanes)
     words = host.run_tirx(program, slots)

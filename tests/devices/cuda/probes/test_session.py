@@ -13,12 +13,13 @@ import pytest
 import lanescope
 from devices.cuda.helpers import accounts, lanes
 from lanescope import cuda
-from lanescope.devices.cuda import encode_ls2, layout
-from lanescope.devices.cuda.ls2 import Ls2Header
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.encode import ls2
+from lanescope.devices.cuda.formats.ls2 import Ls2Header
 from lanescope.devices.cuda.probes.backends import choose
-from lanescope.devices.cuda.probes.buffer import Plan
-from lanescope.devices.cuda.probes.session import PROBES, LostRecordsWarning, Session
-from lanescope.errors import MergeError, MissingToolError, UsageError
+from lanescope.devices.cuda.probes.buffer import BufferPlan
+from lanescope.devices.cuda.probes.session import PROBES, DroppedRecordsWarning, Session
+from lanescope.errors import MergeError, MissingDependencyError, UsageError
 
 EVENTS = ["load", "store"]
 
@@ -31,7 +32,7 @@ class Gpu:
     def __init__(self, ordinal, offset, *, has_timer=True):
         self.ordinal, self.offset, self.has_timer = ordinal, offset, has_timer
 
-    def here(self):
+    def is_available(self):
         return nullcontext()
 
     def allocate(self, words, header):
@@ -45,7 +46,7 @@ class Gpu:
     def timer(self):
         return time.time_ns() + self.offset if self.has_timer else None
 
-    def elapsed(self, run):
+    def elapsed_ns(self, run):
         before = time.perf_counter_ns()
         run()
         return float(time.perf_counter_ns() - before)
@@ -62,16 +63,16 @@ class Gpu:
             lane = np.repeat(np.arange(plan.lanes), records)
             time_ = begin + 100 + np.tile(32 * np.arange(records), plan.lanes)
             kind, zeros = np.tile(np.arange(records) % 2, plan.lanes), np.zeros(count, np.int64)
-            heads = encode_ls2.lane_heads(plan.lanes, state=3, begin_ns=begin, end_ns=begin + 100 + 32 * records)
-            row = encode_ls2.Ls2Records(lane, zeros, kind, time_, zeros, zeros.astype(np.uint64))
+            heads = ls2.lane_heads(plan.lanes, state=3, begin_ns=begin, end_ns=begin + 100 + 32 * records)
+            row = ls2.Ls2Records(lane, zeros, kind, time_, zeros, zeros.astype(np.uint64))
             setup = plan._setup(0, 0, ())
-            words[layout.LS2_FILE_WORDS :] = encode_ls2.encode(row, setup, heads)[0][layout.LS2_FILE_WORDS :]
+            words[layout.LS2_FILE_WORDS :] = ls2.encode(row, setup, heads)[0][layout.LS2_FILE_WORDS :]
 
         return run
 
 
 def pretended(*gpus, **options):
-    plan = Plan.of(**{"events": EVENTS, "blocks": 2, "records_per_lane": 16} | options)
+    plan = BufferPlan.of(**{"events": EVENTS, "blocks": 2, "records_per_lane": 16} | options)
     return Session(plan, gpus), plan
 
 
@@ -146,7 +147,7 @@ def test_losses_of_all_launches_of_a_kernel_are_one_line():
             for records, kernel in ((10, "small"), (20, "large"), (40, "large")):
                 gpu.kernel(records, plan)(s.launch(kernel))
 
-    with pytest.warns(LostRecordsWarning) as warned:
+    with pytest.warns(DroppedRecordsWarning) as warned:
         run()
     text = "4 of 4 lanes were full in 2 launches, 56 records were lost; records_per_lane=64 would have held them"
     assert [str(w.message) for w in warned] == session.advice() == [f"large: {text}"]
@@ -166,15 +167,15 @@ def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
         if records:
             gpu.kernel(records, plan)(words)
         block = np.arange(blocks)
-        after = encode_ls2.refuse(plan._setup(0, 0, ()), blocks, block, 0 * block)
-        words[12:15] = encode_ls2.header_words(after)[12:15]
+        after = ls2.refuse(plan._setup(0, 0, ()), blocks, block, 0 * block)
+        words[12:15] = ls2.header_words(after)[12:15]
 
     def run():
         with session as s:
             for blocks, records, name in ((2, 6, "small"), (5, 6, "large"), (3, 40, "large"), (4, 0, "lost")):
                 kernel(s.launch(name), blocks, records)
 
-    with pytest.warns(LostRecordsWarning) as warned:
+    with pytest.warns(DroppedRecordsWarning) as warned:
         run()
     has = "blocks and the buffer room for 2:"
     assert [str(w.message) for w in warned] == session.advice() == [
@@ -188,7 +189,7 @@ def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
         f"large launch 2: the grid has 3 {has} 1 lane left no record at all; blocks=3 would have held them",
         f"lost launch 3: the grid has 4 {has} 2 lanes left no record at all; blocks=4 would have held them",
     ]
-    assert trace.details["cuda_buffers"]["refused_lanes"].tolist() == [0, 3, 1, 2]
+    assert trace.details["cuda_buffers"]["unallocated_lanes"].tolist() == [0, 3, 1, 2]
     # The launch of which nothing is left but its count stands where the host read the clocks, and moves no other.
     alone = [lanescope.open(path) for path in session.save(tmp_path)]
     assert len(alone[3].slices) == 0
@@ -199,7 +200,7 @@ def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
 @pytest.mark.parametrize("clock", ["globaltimer", "clock64"])
 def test_a_launch_of_which_only_the_count_is_left(clock):
     session, _ = pretended(Gpu(0, 0), clock=clock)
-    with pytest.warns(LostRecordsWarning, match="3 lanes left no record at all"), session as s:
+    with pytest.warns(DroppedRecordsWarning, match="3 lanes left no record at all"), session as s:
         s.launch()[12:14] = 3, 5
     trace = session.trace()
     assert (trace.time.time_unit, len(trace.tracks)) == ("ns", 1)
@@ -235,9 +236,9 @@ def test_overhead_calls_the_kernel_in_turn_and_keeps_the_last_buffer():
         assert s.launches == 1
         with pytest.raises(UsageError, match="no number of rounds"):
             s.overhead(kernel, (7, PROBES), rounds=0)
-    assert found.ratio == found.on_ns / found.off_ns > 1
-    assert found.on_min_ns <= found.on_ns
-    assert (found.min_gap_ticks, found.is_simulated) == (32, False)
+    assert found.ratio == found.instrumented_ns / found.baseline_ns > 1
+    assert found.instrumented_min_ns <= found.instrumented_ns
+    assert (found.min_delta_ticks, found.is_simulated) == (32, False)
     (row,) = s.trace().details["cuda_overhead"].rows()
     assert (row["ratio"], row["kernel"], row["input_id"]) == (found.ratio, "k", 0)
     assert set(s.trace().slices["dur"].tolist()) == {32}
@@ -310,7 +311,9 @@ def test_cupy_allocates():
         for number in (0, 1):
             Gpu(number, 1000 * number).kernel(4, s.plan)(s.launch(gpu=number))
         assert s.device == "pretended 0"
-        assert s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), rounds=1).on_ns > 0
+        assert (
+            s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), rounds=1).instrumented_ns > 0
+        )
     assert [row["sm"] for row in s.trace().details["cuda_lanes"].rows()] == [0] * 6
     assert choose("cupy").ordinal == 1  # the current one
 
@@ -324,6 +327,6 @@ def test_a_package_without_a_gpu_says_so(monkeypatch):
     module.cuda = SimpleNamespace(Device=no_device)
     monkeypatch.setitem(sys.modules, "cupy", module)
     with pytest.raises(
-        MissingToolError, match="cupy finds no GPU: cudaErrorNoDevice: no CUDA-capable device is detected;"
+        MissingDependencyError, match="cupy finds no GPU: cudaErrorNoDevice: no CUDA-capable device is detected;"
     ):
         cuda.session(events=EVENTS, blocks=1, using="cupy")

@@ -12,7 +12,7 @@ import pytest
 
 from devices.cuda.helpers import lanes, spans
 from lanescope.cuda import decode
-from lanescope.devices.cuda.probes.buffer import Plan
+from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.devices.cuda.probes.session import Session
 
 HERE = Path(__file__).parent / "frameworks"
@@ -71,7 +71,7 @@ def buffer(require_tool, tmp_path_factory):
 
 
 def test_its_buffer_decodes_to_what_the_kernel_did(buffer):
-    plan = Plan.of(
+    plan = BufferPlan.of(
         events=["load", "scale"], blocks=BLOCKS, groups=["low", "high"], records_per_lane=4 * TILES, layout="tirx"
     )
     assert plan.words == len(buffer)

@@ -1,4 +1,4 @@
-#include "api.hpp"
+#include "api/api.hpp"
 
 #include <dlfcn.h>
 

@@ -3,10 +3,10 @@
 ``find`` and ``read`` take any form; ``units`` is what they make of it, and the other modules are one form each.
 """
 
-from lanescope.devices.aie.config.defaults import complete
-from lanescope.devices.aie.config.files import find, load, load_mlir, read
-from lanescope.devices.aie.config.units import SLOTS, Config, Place, Unit, config_of
-from lanescope.devices.aie.config.values import ConfigError
+from lanescope.devices.aie.config.defaults import apply_defaults
+from lanescope.devices.aie.config.discovery import find, load, load_mlir, read
+from lanescope.devices.aie.config.model import SLOTS, Config, Place, Unit, config_of
+from lanescope.devices.aie.config.validators import ConfigError
 
 __all__ = [
     "SLOTS",
@@ -14,7 +14,7 @@ __all__ = [
     "ConfigError",
     "Place",
     "Unit",
-    "complete",
+    "apply_defaults",
     "config_of",
     "find",
     "load",

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanescope.devices.aie import events
-from lanescope.devices.aie.config.units import PACKET_TYPES, Config, Unit, with_packet_ids
-from lanescope.devices.aie.config.values import ConfigError
-from lanescope.devices.aie.config.writes import settled
+from lanescope.devices.aie.config.model import PACKET_TYPES, Config, Unit, with_packet_ids
+from lanescope.devices.aie.config.register_writes import settled
+from lanescope.devices.aie.config.validators import ConfigError
+from lanescope.devices.aie.formats import events
 
 #: Broadcast channels that mlir-aie uses.
 _START_CHANNEL, _STOP_CHANNEL = 15, 14
 
 
-def complete(known: Config) -> Config:
+def apply_defaults(known: Config) -> Config:
     """Return a configuration in which all units say everything, as mlir-aie would choose it.
 
     Units start on broadcast 15 and stop on 14 (the trigger's own shim: on the user events behind them), reset their

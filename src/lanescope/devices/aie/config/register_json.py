@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanescope.devices.aie.config.short_json import parse, to_json
-from lanescope.devices.aie.config.units import Config
-from lanescope.devices.aie.config.values import ConfigError, integer
-from lanescope.devices.aie.config.writes import begin_writes, end_writes, from_writes, unread_at, write_at
+from lanescope.devices.aie.config.json_config import parse, to_json
+from lanescope.devices.aie.config.model import Config
+from lanescope.devices.aie.config.register_writes import from_writes, start_writes, stop_writes, unread_at, write_at
+from lanescope.devices.aie.config.validators import ConfigError, integer
 
 SCHEMA = "lanescope.aie-registers/1"
 
@@ -20,7 +20,7 @@ def to_document(known: Config) -> dict[str, Any]:
     content = to_json(known)
     del content["tiles"]
     content.pop("trigger", None)
-    for part, writes in (("begin", begin_writes(known)), ("end", end_writes(known))):
+    for part, writes in (("begin", start_writes(known)), ("end", stop_writes(known))):
         content[part] = [
             {
                 "col": write.col,
@@ -29,7 +29,7 @@ def to_document(known: Config) -> dict[str, Any]:
                 "register": write.register.name,
                 "address": f"{write.register.offset:#x}",
                 "value": f"{write.value:#010x}",
-                "fields": write.said(known.device),
+                "fields": write.description(known.device),
             }
             for write in writes
         ]

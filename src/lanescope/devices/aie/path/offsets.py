@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.aie.layout import FLOW_KINDS, FRAMES, HEADER
-from lanescope.devices.aie.path.streams import Recording
-from lanescope.devices.aie.records import Items, Packets, Words
+from lanescope.devices.aie.formats.layout import FLOW_KINDS, FRAMES, HEADER
+from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
+from lanescope.devices.aie.path.segments import Segment
 from lanescope.errors import InputError
 from lanescope.source import Source
 from lanescope.trace import Trace
@@ -42,7 +42,7 @@ class Dump:
             source.close()
         self._packets = Packets.of(self._words)
 
-    def offsets(self, recording: Recording, rows: Sequence[int]) -> I64:
+    def offsets(self, recording: Segment, rows: Sequence[int]) -> I64:
         """Return the byte offset of the word that holds the frame of each row, int64 [n]; -1: it was not found.
 
         Args:
@@ -75,7 +75,7 @@ class Dump:
         return found
 
 
-def dump_of(trace: Trace) -> Dump | None:
+def dump_for(trace: Trace) -> Dump | None:
     """Return the capture that a trace was decoded from; None if there is none any more, or several."""
     mains = [row for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"]
     if len(mains) != 1 or mains[0]["path"] == "-":

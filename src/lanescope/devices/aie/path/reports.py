@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lanescope.devices.aie.path.products import Paths, bounds
-from lanescope.devices.aie.path.program import CALLS, DELAY_SLOTS, RETURN, Program
-from lanescope.devices.aie.path.walker import Counts, Piece, Walk, Walker
-from lanescope.devices.aie.path.windows import Passes, Window
+from lanescope.devices.aie.path.path_tables import Paths, bounds
+from lanescope.devices.aie.path.program.program import CALLS, DELAY_SLOTS, RETURN, Program
+from lanescope.devices.aie.path.walk.walker import Counts, Section, Walk, Walker
+from lanescope.devices.aie.path.walk.windows import Iterations, Window
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 
 
@@ -125,7 +125,7 @@ def timeline(paths: Paths) -> Trace:
     walker, walks = paths.kept
     for recording, walk in zip(paths.recordings, walks, strict=True):
         group = builder.track(recording.name, kind="group", role="tile")
-        lane = builder.track("calls in order (no time)", kind="lane", role="calls", parent=group, discipline="nested")
+        lane = builder.track("calls in order (no time)", kind="lane", role="calls", parent=group, nesting="nested")
         _Calls(builder, paths.program, walker, lane).add(walk)
     return builder.finish()
 
@@ -160,10 +160,10 @@ class _Calls:
             category=["call"] * len(names),
             quality=["inferred" if flag else "exact" for flag in flags],
             flags=np.array(flags, np.uint32),
-            last_seen_ts=None,
+            last_known_ts=None,
         )
 
-    def _piece(self, piece: Piece) -> None:
+    def _piece(self, piece: Section) -> None:
         begun = self._function(piece.anchor)
         self._now += 1
         self._open = [(begun, self._now, False)]
@@ -188,7 +188,7 @@ class _Calls:
         found = []
         branch, left = path.flight
         for element in whole[:stop]:
-            if isinstance(element, Passes):
+            if isinstance(element, Iterations):
                 continue
             if branch >= 0 and left == 0:
                 found.append(("return" if self._program.at[branch].kind == RETURN else "call", element))
@@ -212,7 +212,7 @@ class _Calls:
 
     def _close(self, *, is_cut: bool = False) -> None:
         name, begun, was_seen = self._open.pop()
-        flags = (0 if was_seen else int(Flag.INFERRED_BEGIN)) | (int(Flag.TRUNCATED) if is_cut else 0)
+        flags = (0 if was_seen else int(Flag.INFERRED_START)) | (int(Flag.TRUNCATED) if is_cut else 0)
         self._rows.append((begun, self._now - begun, name, flags))
 
     def _function(self, address: int) -> str:

@@ -164,7 +164,7 @@ LINES = TableSpec(
     key="track_id",
 )
 WALKS = TableSpec(
-    "aie_path_walks",
+    "aie_path_stats",
     "how far the path of a recording is known",
     (
         _TRACK,
@@ -200,7 +200,7 @@ ASSUMPTIONS = TableSpec(
     key="track_id",
 )
 PC_PLACES = TableSpec(
-    "aie_pc_places",
+    "aie_pc_locations",
     "where in the program an event of event-PC mode happened. Its address was fetched up to four bundles ahead: the "
     "instruction is one of a few, or, if the program had just come there by a branch, one at the end of where it came "
     "from",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.ascend.encode import encode_deps, encode_names, encode_records
-from lanescope.devices.ascend.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
-from lanescope.devices.ascend.records import Records, Section, Stream
+from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, encode_records
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
+from lanescope.devices.ascend.formats.records import Records, Section, Stream
 from lanescope.devices.ascend.simulate import chip, recorder
 from lanescope.devices.ascend.simulate.graph import graph
 from lanescope.devices.ascend.simulate.host import host
@@ -84,7 +84,7 @@ def _content(
         metadata["runtime"] = "tensormap_and_ringbuffer"
         records = Records(key, s.level, metadata, sections, generation="v4", streams=_streams(work))
     if s.is_v1:
-        from lanescope.devices.ascend.v1 import as_v1
+        from lanescope.devices.ascend.formats.v1 import as_v1
 
         records = as_v1(records, key)
     content = encode_records(records)

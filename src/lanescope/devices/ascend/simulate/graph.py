@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.ascend.layout import DEPS_EDGES, DEPS_TASKS, RETAIN, WAIT
-from lanescope.devices.ascend.records import Deps, section
+from lanescope.devices.ascend.formats.layout import DEPS_EDGES, DEPS_TASKS, RETAIN, WAIT
+from lanescope.devices.ascend.formats.records import Deps, section
 from lanescope.devices.ascend.simulate.scenario import Scenario
 from lanescope.devices.ascend.simulate.workload import Tasks
 

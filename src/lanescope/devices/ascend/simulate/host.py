@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.ascend.layout import HOST_SUBMITS, UPLOADS
-from lanescope.devices.ascend.records import Section, section
+from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, UPLOADS
+from lanescope.devices.ascend.formats.records import Section, section
 from lanescope.devices.ascend.simulate.chip import Run
 from lanescope.devices.ascend.simulate.phases import window
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.layout import PHASES
-from lanescope.devices.ascend.records import Section, section
+from lanescope.devices.ascend.formats.layout import PHASES
+from lanescope.devices.ascend.formats.records import Section, section
 from lanescope.devices.ascend.simulate.chip import COMPLETE, DISPATCH, DUMMY, EARLY, LOOP, RELEASE, Run, rank
 from lanescope.devices.ascend.simulate.workload import PREDICATED
 from lanescope.trace.column import Mask

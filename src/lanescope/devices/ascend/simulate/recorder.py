@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.layout import AICORE, AICPU, REG_TASK_IDS, SUBMITS
-from lanescope.devices.ascend.records import Section, section
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS, SUBMITS
+from lanescope.devices.ascend.formats.records import Section, section
 from lanescope.devices.ascend.simulate.chip import Run
 from lanescope.devices.ascend.simulate.scenario import Scenario
 from lanescope.trace.column import Mask

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.layout import AICORE, AICPU, PHASES, SUBMITS
-from lanescope.devices.ascend.names import function_name
-from lanescope.devices.ascend.records import Section
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, SUBMITS
+from lanescope.devices.ascend.formats.records import Section
+from lanescope.devices.ascend.interpret.names import function_name
 from lanescope.devices.ascend.simulate.chip import Run
 from lanescope.devices.ascend.simulate.recorder import Recorded
 from lanescope.devices.ascend.simulate.workload import NAMES

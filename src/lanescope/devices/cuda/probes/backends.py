@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanescope.devices.cuda.probes import simclock
+from lanescope.devices.cuda.probes import sim_clock
 from lanescope.devices.cuda.probes.buffer import Words
-from lanescope.errors import MissingToolError, UsageError
+from lanescope.errors import MissingDependencyError, UsageError
 
 _HINT = "install CuPy, PyTorch or Numba; without a GPU set NUMBA_ENABLE_CUDASIM=1 or TRITON_INTERPRET=1 at the start"
 _MS = 1_000_000
@@ -42,7 +42,7 @@ class Backend(Protocol):
     ordinal: int
     is_simulated: bool
 
-    def here(self) -> AbstractContextManager[Any]:
+    def is_available(self) -> AbstractContextManager[Any]:
         """Return a context in which the package works on this GPU."""
 
     def allocate(self, words: int, header: Words) -> Any:
@@ -54,7 +54,7 @@ class Backend(Protocol):
     def timer(self) -> int | None:
         """Return the GPU's timer now, in ns; None: the package cannot read it."""
 
-    def elapsed(self, run: Callable[[], object]) -> float:
+    def elapsed_ns(self, run: Callable[[], object]) -> float:
         """Run something and return how long the GPU took, in ns."""
 
     def describe(self) -> str:
@@ -68,29 +68,29 @@ class _Cupy:
         self._cupy = import_module("cupy")
         self.ordinal = int(self._cupy.cuda.Device().id if ordinal is None else ordinal)
 
-    def here(self) -> AbstractContextManager[Any]:
+    def is_available(self) -> AbstractContextManager[Any]:
         device: AbstractContextManager[Any] = self._cupy.cuda.Device(self.ordinal)
         return device
 
     def allocate(self, words: int, header: Words) -> Any:
-        with self.here():
+        with self.is_available():
             array = self._cupy.zeros(words, np.uint64)
             array[: len(header)] = self._cupy.asarray(header)
             return array
 
     def fetch(self, array: Any) -> Words:
-        with self.here():
+        with self.is_available():
             self._cupy.cuda.Device().synchronize()
             return np.asarray(array.get(), np.uint64)
 
     def timer(self) -> int:
-        with self.here():
+        with self.is_available():
             out = self._cupy.zeros(1, np.uint64)
             _cupy_timer()((1,), (1,), (out,))
             return int(out.get()[0])
 
-    def elapsed(self, run: Callable[[], object]) -> float:
-        with self.here():
+    def elapsed_ns(self, run: Callable[[], object]) -> float:
+        with self.is_available():
             begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
             begin.record()
             run()
@@ -115,7 +115,7 @@ class _Torch:
         self._torch = import_module("torch")
         self.ordinal = int(self._torch.cuda.current_device() if ordinal is None else ordinal)
 
-    def here(self) -> AbstractContextManager[Any]:
+    def is_available(self) -> AbstractContextManager[Any]:
         device: AbstractContextManager[Any] = self._torch.cuda.device(self.ordinal)
         return device
 
@@ -136,13 +136,13 @@ class _Torch:
             return None
         from lanescope.devices.cuda.probes.triton import read_timer
 
-        with self.here():
+        with self.is_available():
             out = self._torch.zeros(1, dtype=self._torch.int64, device=f"cuda:{self.ordinal}")
             read_timer[(1,)](out, num_warps=1)
             return int(out.cpu()[0])
 
-    def elapsed(self, run: Callable[[], object]) -> float:
-        with self.here():
+    def elapsed_ns(self, run: Callable[[], object]) -> float:
+        with self.is_available():
             begin, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
             run()
@@ -163,7 +163,7 @@ class _Numba:
         current = 0 if self.is_simulated else self._cuda.get_current_device().id
         self.ordinal = int(current if ordinal is None else ordinal)
 
-    def here(self) -> AbstractContextManager[Any]:
+    def is_available(self) -> AbstractContextManager[Any]:
         if self.is_simulated:
             return nullcontext()
         device: AbstractContextManager[Any] = self._cuda.gpus[self.ordinal]
@@ -172,26 +172,26 @@ class _Numba:
     def allocate(self, words: int, header: Words) -> Any:
         whole = np.zeros(words, np.uint64)
         whole[: len(header)] = header
-        with self.here():
+        with self.is_available():
             return self._cuda.to_device(whole)
 
     def fetch(self, array: Any) -> Words:
-        with self.here():
+        with self.is_available():
             self._cuda.synchronize()
             return np.asarray(array.copy_to_host(), np.uint64)
 
     def timer(self) -> int:
         if self.is_simulated:
-            return simclock.now()
-        with self.here():
+            return sim_clock.now()
+        with self.is_available():
             out = self._cuda.to_device(np.zeros(1, np.uint64))
             _numba_timer()[1, 1](out)
             return int(out.copy_to_host()[0])
 
-    def elapsed(self, run: Callable[[], object]) -> float:
+    def elapsed_ns(self, run: Callable[[], object]) -> float:
         if self.is_simulated:
             return _simulated(run)
-        with self.here():
+        with self.is_available():
             begin, end = self._cuda.event(timing=True), self._cuda.event(timing=True)
             begin.record()
             run()
@@ -202,14 +202,14 @@ class _Numba:
     def describe(self) -> str:
         if self.is_simulated:
             return "Numba's simulator"
-        with self.here():
+        with self.is_available():
             name = self._cuda.get_current_device().name
             return name.decode() if isinstance(name, bytes) else str(name)
 
 
 @cache
 def _numba_timer() -> Any:
-    from lanescope.devices.cuda.probes.numba_host import globaltimer
+    from lanescope.devices.cuda.probes.numba_sim import globaltimer
 
     def lanescope_timer(out: Any) -> None:
         out[0] = globaltimer()
@@ -226,14 +226,14 @@ class _Interpreter:
         self.ordinal = ordinal or 0
 
     @contextmanager
-    def here(self) -> Iterator[None]:
-        from lanescope.devices.cuda.probes.triton_host import interpreted
+    def is_available(self) -> Iterator[None]:
+        from lanescope.devices.cuda.probes.triton_interp import interpreted
 
         with interpreted():
             yield
 
     def allocate(self, words: int, header: Words) -> Any:
-        from lanescope.devices.cuda.probes.triton_host import HostArray
+        from lanescope.devices.cuda.probes.triton_interp import HostArray
 
         whole = np.zeros(words, np.uint64)
         whole[: len(header)] = header
@@ -243,9 +243,9 @@ class _Interpreter:
         return np.array(array.values)
 
     def timer(self) -> int:
-        return simclock.now()
+        return sim_clock.now()
 
-    def elapsed(self, run: Callable[[], object]) -> float:
+    def elapsed_ns(self, run: Callable[[], object]) -> float:
         return _simulated(run)
 
     def describe(self) -> str:
@@ -253,9 +253,9 @@ class _Interpreter:
 
 
 def _simulated(run: Callable[[], object]) -> float:
-    begin = simclock.now()
+    begin = sim_clock.now()
     run()
-    return float(simclock.now() - begin)
+    return float(sim_clock.now() - begin)
 
 
 _BACKENDS: dict[str, Callable[[int | None], Backend]] = {
@@ -276,29 +276,29 @@ def choose(using: str | None = None, ordinal: int | None = None) -> Backend:
         ordinal: the number of the GPU; None: the current one.
 
     Raises:
-        MissingToolError: none is there.
+        MissingDependencyError: none is there.
         UsageError: ``using`` is none of these.
     """
     if using is not None:
         if using not in _BACKENDS:
             raise UsageError(f"using: {using!r} is not known", hint=f"there are {', '.join(NAMES)}")
-        return _made(using, ordinal)
+        return _instantiate(using, ordinal)
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" and "numba" in sys.modules:
-        return _made("numba", ordinal)
+        return _instantiate("numba", ordinal)
     if os.environ.get("TRITON_INTERPRET") == "1" and "triton" in sys.modules:
-        return _made("triton", ordinal)
+        return _instantiate("triton", ordinal)
     packages = ("torch", "cupy", "numba")
     for name in (*(n for n in packages if n in sys.modules), *(n for n in packages if find_spec(n) is not None)):
-        return _made(name, ordinal)
-    raise MissingToolError("no package is there that can allocate memory on a GPU", hint=_HINT)
+        return _instantiate(name, ordinal)
+    raise MissingDependencyError("no package is there that can allocate memory on a GPU", hint=_HINT)
 
 
-def _made(name: str, ordinal: int | None) -> Backend:
+def _instantiate(name: str, ordinal: int | None) -> Backend:
     try:
         return _BACKENDS[name](ordinal)
     except ImportError as error:
-        raise MissingToolError(f"{name} cannot be imported: {error}", hint=_HINT) from None
+        raise MissingDependencyError(f"{name} cannot be imported: {error}", hint=_HINT) from None
     except Exception as error:
         # Each package has an exception of its own for a machine without a GPU.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise MissingToolError(f"{name} finds no GPU: {reason}", hint=_HINT) from error
+        raise MissingDependencyError(f"{name} finds no GPU: {reason}", hint=_HINT) from error

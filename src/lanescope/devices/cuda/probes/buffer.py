@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.encode_ls2 import Ls2Setup, header_words
-from lanescope.devices.cuda.names import names_from
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.encode.ls2 import Ls2Setup, header_words
+from lanescope.devices.cuda.interpret.names import load_names
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 
@@ -57,7 +57,7 @@ class Events(Mapping[str, int]):
 
     def __init__(self, given: Any, limit: int = 1 << 16) -> None:
         try:
-            names = names_from(given)
+            names = load_names(given)
         except ValueError as error:
             raise UsageError(f"events: {error}", hint='for example events=["load", "compute"]') from None
         self._numbers = {name: number for number, name in names.items()}
@@ -100,7 +100,7 @@ def count_of(blocks: int | Sequence[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BufferPlan:
     """All that the host decides about the buffers of a kernel; make one by ``of``.
 
     Attributes:
@@ -135,7 +135,7 @@ class Plan:
         payload: bool = False,
         ring: bool = False,
         clock: str = "globaltimer",
-    ) -> Plan:
+    ) -> BufferPlan:
         """Check a plan and complete it.
 
         Args:
@@ -264,6 +264,6 @@ class Plan:
         data = np.ascontiguousarray(words, "<u8").view(np.uint8)
         with MemoryCapture(data, name) as capture:
             decoder = FAMILY.decode(
-                capture, devices.settle(FAMILY.options, {**given, **options}, what=f"family {FAMILY.name}")
+                capture, devices.resolve_options(FAMILY.options, {**given, **options}, what=f"family {FAMILY.name}")
             )
             return Trace.concat([*decoder.feed(memoryview(data.data)), *decoder.finish()])

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from numba import cuda
 
-from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.probes.numba_host import (
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.probes.numba_sim import (
     SIMULATED,
     clock64,
     clock_low,
@@ -60,7 +60,7 @@ __all__ = [
 _MAGIC, _VERSION = layout.LS2_MAGIC, layout.LS2_VERSION
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 _REFUSED, _WANTED_BLOCKS, _WANTED_GROUPS = (
-    layout.LS2_HEADER[name].lsb // 64 for name in ("refused", "wanted_blocks", "wanted_groups")
+    layout.LS2_HEADER[name].lsb // 64 for name in ("refused", "required_blocks", "required_groups")
 )
 _RUNNING, _FINALIZED = layout.RUNNING, layout.FINALIZED
 _BEGIN, _END, _INSTANT, _COUNTER = layout.BEGIN, layout.END, layout.INSTANT, layout.COUNTER

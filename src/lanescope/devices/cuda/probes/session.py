@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.ls2 import Ls2Header
-from lanescope.devices.cuda.probes.advice import Loss, Refusal, losses
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.ls2 import Ls2Header
 from lanescope.devices.cuda.probes.backends import Backend, choose
-from lanescope.devices.cuda.probes.buffer import Anchor, Events, Plan, Words
-from lanescope.devices.cuda.probes.cost import Overhead, smallest_gap, with_overhead
+from lanescope.devices.cuda.probes.buffer import Anchor, BufferPlan, Events, Words
+from lanescope.devices.cuda.probes.overhead import Overhead, smallest_gap, with_overhead
+from lanescope.devices.cuda.probes.sizing import Dropped, Unallocated, dropped
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 from lanescope.trace.merge import merge
@@ -36,7 +36,7 @@ DEVICE_BYTES = 1 << 30
 _READINGS = 5
 
 
-class LostRecordsWarning(UserWarning):
+class DroppedRecordsWarning(UserWarning):
     """A lane was full, or there was none; the text says what was lost and how large the buffer would have had to be."""
 
 
@@ -93,7 +93,7 @@ class Session:
         plan: what the buffers are like.
     """
 
-    def __init__(self, plan: Plan, backends: Sequence[Backend], *, device_bytes: int = DEVICE_BYTES) -> None:
+    def __init__(self, plan: BufferPlan, backends: Sequence[Backend], *, device_bytes: int = DEVICE_BYTES) -> None:
         self.plan = plan
         self._gpus = [_Gpu(backend) for backend in backends]
         self._device_bytes = device_bytes
@@ -121,7 +121,7 @@ class Session:
         """Read the clocks of host and GPUs for the first time."""
         for gpu in self._gpus:
             if gpu.backend.is_simulated:
-                self._stack.enter_context(gpu.backend.here())
+                self._stack.enter_context(gpu.backend.is_available())
             gpu.anchors = _anchor(gpu.backend)
         return self
 
@@ -131,7 +131,7 @@ class Session:
             if kind is None:
                 self._finish()
                 for line in self.advice():
-                    warnings.warn(line, LostRecordsWarning, stacklevel=2)
+                    warnings.warn(line, DroppedRecordsWarning, stacklevel=2)
         finally:
             self._stack.close()
 
@@ -181,7 +181,7 @@ class Session:
             kernel: what the launch is called in the trace.
             gpu: on which of the session's GPUs it ran.
         """
-        from lanescope.devices.cuda.arrays import to_bytes
+        from lanescope.devices.cuda.probes.array_input import to_bytes
 
         data = to_bytes(buffer)
         words = np.frombuffer(data.tobytes(), "<u8", count=len(data) // 8).copy()
@@ -244,15 +244,15 @@ class Session:
         A line for each kernel and each of the three.
         """
         self.fetch()
-        lost: dict[str, Loss] = {}
-        refused: dict[str, Refusal] = {}
+        lost: dict[str, Dropped] = {}
+        refused: dict[str, Unallocated] = {}
         silent: dict[str, int] = {}
         for launch in self._launches:
             refusal = _refusal(launch, self.plan)
             if refusal is not None:
                 refused[launch.kernel] = refused[launch.kernel] + refusal if launch.kernel in refused else refusal
             if _is_used(launch, self.plan):
-                for loss in losses(self._decode(launch)).values():
+                for loss in dropped(self._decode(launch)).values():
                     lost[launch.kernel] = lost[launch.kernel] + loss if launch.kernel in lost else loss
             else:
                 silent[launch.kernel] = silent.get(launch.kernel, 0) + 1
@@ -324,9 +324,9 @@ class Session:
         backend = self._gpus[gpu].backend
         on, off = [], []
         for number in range(rounds + 1):
-            off.append(backend.elapsed(run(None)))
+            off.append(backend.elapsed_ns(run(None)))
             launch = self._new(name, gpu)
-            on.append(backend.elapsed(run(launch.array)))
+            on.append(backend.elapsed_ns(run(launch.array)))
             if number < rounds:
                 self._count -= 1
         launch.words, launch.array = backend.fetch(launch.array), None
@@ -335,12 +335,12 @@ class Session:
         found = Overhead(
             kernel=name,
             rounds=rounds,
-            on_ns=median(on[1:]),
-            off_ns=median(off[1:]),
-            on_min_ns=min(on[1:]),
-            off_min_ns=min(off[1:]),
-            min_gap_ticks=gap,
-            tick_step=step,
+            instrumented_ns=median(on[1:]),
+            baseline_ns=median(off[1:]),
+            instrumented_min_ns=min(on[1:]),
+            baseline_min_ns=min(off[1:]),
+            min_delta_ticks=gap,
+            resolution_ticks=step,
             clock=self.plan.clock,
             is_simulated=backend.is_simulated,
         )
@@ -380,9 +380,9 @@ def session(
 
     Raises:
         UsageError: something is out of range.
-        MissingToolError: no package is there, or no GPU.
+        MissingDependencyError: no package is there, or no GPU.
     """
-    plan = Plan.of(
+    plan = BufferPlan.of(
         events=events,
         blocks=blocks,
         groups=groups,
@@ -401,7 +401,7 @@ def session(
 def _anchor(backend: Backend) -> list[Anchor]:
     """Return a reading of the GPU's timer and the Unix time then, with its bound; [] where it cannot be read."""
     best: Anchor | None = None
-    with backend.here():
+    with backend.is_available():
         backend.timer()  # compiles
         for _ in range(_READINGS):
             before = time.time_ns()
@@ -415,7 +415,7 @@ def _anchor(backend: Backend) -> list[Anchor]:
     return [] if best is None else [best]
 
 
-def _refusal(launch: _Launch, plan: Plan) -> Refusal | None:
+def _refusal(launch: _Launch, plan: BufferPlan) -> Unallocated | None:
     """Return the lanes that found no room in a launch's buffer, as its header counts them; None: none, or unknown."""
     assert launch.words is not None
     if plan.layout != layout.LS2:
@@ -423,10 +423,12 @@ def _refusal(launch: _Launch, plan: Plan) -> Refusal | None:
     header = Ls2Header.read(launch.words)
     if not header.refused:
         return None
-    return Refusal(header.refused, header.num_blocks, header.num_groups, header.wanted_blocks, header.wanted_groups)
+    return Unallocated(
+        header.refused, header.num_blocks, header.num_groups, header.required_blocks, header.required_groups
+    )
 
 
-def _is_used(launch: _Launch, plan: Plan) -> bool:
+def _is_used(launch: _Launch, plan: BufferPlan) -> bool:
     """Tell whether a kernel wrote anything into the buffer of a launch, if only that it found no room."""
     assert launch.words is not None
     if not launch.is_ours:

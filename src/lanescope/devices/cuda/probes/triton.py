@@ -25,8 +25,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lanescope.devices.cuda import layout
-from lanescope.devices.cuda.probes.triton_host import HostArray, interpreted
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.probes.triton_interp import HostArray, interpreted
 
 __all__ = [
     "HostArray",
@@ -49,8 +49,8 @@ _VERSION = tl.constexpr(layout.LS2_VERSION)
 _FILE = tl.constexpr(layout.LS2_FILE_WORDS)
 _LANE = tl.constexpr(layout.LS2_LANE_WORDS)
 _REFUSED = tl.constexpr(layout.LS2_HEADER["refused"].lsb // 64)
-_WANTED_BLOCKS = tl.constexpr(layout.LS2_HEADER["wanted_blocks"].lsb // 64)
-_WANTED_GROUPS = tl.constexpr(layout.LS2_HEADER["wanted_groups"].lsb // 64)
+_WANTED_BLOCKS = tl.constexpr(layout.LS2_HEADER["required_blocks"].lsb // 64)
+_WANTED_GROUPS = tl.constexpr(layout.LS2_HEADER["required_groups"].lsb // 64)
 _RUNNING = tl.constexpr(layout.RUNNING)
 _FINALIZED = tl.constexpr(layout.FINALIZED)
 _BEGIN = tl.constexpr(layout.BEGIN)

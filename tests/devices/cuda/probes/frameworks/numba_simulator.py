@@ -15,9 +15,9 @@ from devices.cuda.helpers import lanes, spans, stats
 from devices.cuda.probes.frameworks.played import programs
 from effort import some
 from lanescope import cuda as ls_cuda
-from lanescope.cuda import PROBES, LostRecordsWarning, session
+from lanescope.cuda import PROBES, DroppedRecordsWarning, session
 from lanescope.cuda import numba_probes as ls
-from lanescope.devices.cuda.probes import simclock
+from lanescope.devices.cuda.probes import sim_clock
 
 #: Threads of a group; the second one leads.
 WIDTH = 2
@@ -74,7 +74,7 @@ class LaneClocks:
 def test_a_kernel_writes_what_the_encoder_writes(program):
     words = program.plan.new()
     values = program.ops[:, :, 3].copy().view(np.float64)
-    with simclock.using(LaneClocks(program)):
+    with sim_clock.using(LaneClocks(program)):
         play[program.blocks, WIDTH * program.groups](
             program.ops, values, program.counts, program.finished, words, program.every, program.fence
         )
@@ -99,8 +99,8 @@ def test_nothing_is_written_beyond_what_the_header_says(program):
     assert (words[plan.words :] == guard).all()
     sampled = -(-kernel_blocks // program.every)
     inside = -(-plan.blocks // program.every)
-    wanted_blocks = kernel_blocks if sampled > inside else 0
-    assert words[12:16].tolist() == [sampled * 6 - inside * 2, wanted_blocks, 6, 0]
+    required_blocks = kernel_blocks if sampled > inside else 0
+    assert words[12:16].tolist() == [sampled * 6 - inside * 2, required_blocks, 6, 0]
     used = words[16 : plan.words].reshape(plan.lanes, -1)[:, 0] > 0
     blocks = np.arange(plan.lanes) // 2
     assert used.tolist() == (blocks % program.every == 0).tolist()
@@ -143,7 +143,9 @@ def test_the_first_thread_leads_when_nobody_is_named():
     with session(events=["a"], blocks=2) as s:
         one_region[2, (3, 2, 2)](0, s.launch())
     found = lanes(s.trace())
-    assert [(lane["records"], lane["open_regions"], lane["backward"]) for lane in found.values()] == [(2, 0, 0)] * 2
+    assert [(lane["records"], lane["unfinished_regions"], lane["backward"]) for lane in found.values()] == [
+        (2, 0, 0)
+    ] * 2
 
 
 EVENTS = ["load", "compute", "wait", "copy", "tile", "depth"]
@@ -202,7 +204,7 @@ def test_a_pipeline_decodes_to_what_was_planted(payload):
     _times.clear()
     x, out = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
     options = {"groups": ["producer", "consumer"], "records_per_lane": 64, "payload": payload}
-    with simclock.using(own_time), session(events=EVENTS, blocks=3, **options) as s:
+    with sim_clock.using(own_time), session(events=EVENTS, blocks=3, **options) as s:
         pipeline[3, 4](x, out, 3, s.launch("pipeline"))
     assert (out == 2 * x).all()
     trace = s.trace()
@@ -228,7 +230,7 @@ def test_without_probes_nothing_is_read_or_written():
         raise AssertionError("the timer was read")
 
     x, out = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
-    with simclock.using(fail):
+    with sim_clock.using(fail):
         pipeline[1, 4](x, out, 3, None)
     assert (out == 2 * x).all()
 
@@ -251,7 +253,7 @@ def test_a_session_counts_launches_and_says_what_was_lost(tmp_path):
                 burst[4, 1](n, s.launch("burst"))
             s.launch("unused")
 
-    with pytest.warns(LostRecordsWarning) as warned:
+    with pytest.warns(DroppedRecordsWarning) as warned:
         run()
     assert [str(w.message) for w in warned] == s.advice()
     assert s.advice() == [
@@ -292,14 +294,14 @@ def test_a_session_says_when_the_grid_or_the_block_was_larger():
             brief[(4, 2), 3](s.launch("brief"))
             brief[(2, 2), 2](s.launch("fits"))
 
-    with pytest.warns(LostRecordsWarning) as warned:
+    with pytest.warns(DroppedRecordsWarning) as warned:
         run()
     assert [str(w.message) for w in warned] == [
         # Four blocks of three lanes, and one lane of each of the four blocks that are there.
         "brief: the grid has 8 blocks and the buffer room for 4; the kernel has 3 groups and the buffer room for 2: "
         "16 lanes left no record at all; blocks=8, groups=3 would have held them"
     ]
-    assert stats(s.trace())["cuda_refused_lane"] == 16
+    assert stats(s.trace())["cuda_unallocated_lane"] == 16
     assert len(s.trace().instants) == 2 * 4 * 2
 
 
@@ -327,9 +329,9 @@ def test_overhead_is_measured_and_kept():
         found = s.overhead(burst[4, 1], (10, PROBES), name="burst", rounds=3)
         burst[4, 1](1, s.launch("burst"))
     # Two of four blocks read the clock 2 + 20 + 2 times; without probes only the host reads it.
-    tick = simclock.TICK_NS
-    assert (found.on_ns, found.off_ns, found.ratio) == ((2 * 24 + 1) * tick, tick, 49.0)
-    assert (found.min_gap_ticks, found.tick_step, found.is_simulated) == (tick, tick, True)
+    tick = sim_clock.TICK_NS
+    assert (found.instrumented_ns, found.baseline_ns, found.ratio) == ((2 * 24 + 1) * tick, tick, 49.0)
+    assert (found.min_delta_ticks, found.resolution_ticks, found.is_simulated) == (tick, tick, True)
     assert "x 49.0000" in str(found)
     assert "simulated" in str(found)
     trace = s.trace()

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
-from lanescope.devices.cuda import encode_ls2, layout
-from lanescope.devices.cuda.probes import simclock
-from lanescope.devices.cuda.probes.buffer import Plan
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.encode import ls2
+from lanescope.devices.cuda.probes import sim_clock
+from lanescope.devices.cuda.probes.buffer import BufferPlan
 
 #: What an operation of a program is: kind, event, token, payload or value, the time it happens.
 BEGIN, END, INSTANT, COUNTER, ASYNC_BEGIN, ASYNC_END, FLOW_OUT, FLOW_IN = range(8)
@@ -39,10 +40,10 @@ class Program:
     every: int
     fence: bool
     groups: int
-    plan: Plan = field(init=False)
+    plan: BufferPlan = field(init=False)
 
     def __post_init__(self):
-        self.plan = Plan.of(events=NUMBERS, **self.options)
+        self.plan = BufferPlan.of(events=NUMBERS, **self.options)
 
     @property
     def blocks(self):
@@ -69,27 +70,27 @@ class Program:
             lane = block * len(plan.groups) + group
             start, *_, end = self.readings(number)
             done = bool(self.finished[number])
-            heads[lane] = encode_ls2.lane_heads(
+            heads[lane] = ls2.lane_heads(
                 1,
                 state=3 if done else 1,
                 begin_ns=start,
-                begin_cycles=start * simclock.CYCLES_PER_NS,
+                begin_cycles=start * sim_clock.CYCLES_PER_NS,
                 end_ns=end if done else 0,
-                end_cycles=end * simclock.CYCLES_PER_NS if done else 0,
+                end_cycles=end * sim_clock.CYCLES_PER_NS if done else 0,
                 sm=block % sms,
                 warp=warp(group),
                 grid_id=1,
             )[0]
-            rate = simclock.CYCLES_PER_NS if plan.clock == "clock64" else 1
+            rate = sim_clock.CYCLES_PER_NS if plan.clock == "clock64" else 1
             for kind, event, token, payload, time in self.ops[number, : self.counts[number]].tolist():
                 if kind in (COUNTER, FLOAT):
                     rows.append((lane, event, COUNTER, time * rate, int(kind == FLOAT), payload))
                 else:
                     rows.append((lane, event, kind, time * rate, token, payload))
         columns = list(np.array(rows, np.int64).reshape(-1, 6).T)
-        records = encode_ls2.Ls2Records(*columns[:5], columns[5].view(np.uint64))
-        setup = encode_ls2.refuse(plan._setup(0, 0, ()), self.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
-        return encode_ls2.encode(records, setup, heads)[0]
+        records = ls2.Ls2Records(*columns[:5], columns[5].view(np.uint64))
+        setup = ls2.refuse(plan._setup(0, 0, ()), self.blocks, *np.array(begun, np.int64).reshape(-1, 2).T)
+        return ls2.encode(records, setup, heads)[0]
 
 
 @st.composite

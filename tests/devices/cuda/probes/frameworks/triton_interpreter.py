@@ -13,11 +13,11 @@ from triton.runtime import interpreter
 from devices.cuda.helpers import lanes, spans
 from devices.cuda.probes.frameworks.played import programs
 from effort import some
-from lanescope.cuda import PROBES, LostRecordsWarning, session
+from lanescope.cuda import PROBES, DroppedRecordsWarning, session
 from lanescope.cuda import triton_probes as ls
-from lanescope.devices.cuda.probes import simclock
-from lanescope.devices.cuda.probes.triton_host import HostArray
-from lanescope.errors import MissingToolError
+from lanescope.devices.cuda.probes import sim_clock
+from lanescope.devices.cuda.probes.triton_interp import HostArray
+from lanescope.errors import MissingDependencyError
 
 
 @triton.jit
@@ -58,7 +58,7 @@ def run(program, words, *, leader=True, clock=None):
         readings += times if program.finished[lane] else times[:-2]
     values = program.ops[:, :, 3].copy().view(np.float64)
     arrays = [HostArray(a) for a in (program.ops, values, program.counts, program.finished, words)]
-    with ls.interpreted(), simclock.using(clock or iter(readings).__next__):
+    with ls.interpreted(), sim_clock.using(clock or iter(readings).__next__):
         fence = "cta" if program.fence else "none"
         play[(program.blocks,)](*arrays, n, program.every, leader, FENCE=fence)
 
@@ -157,7 +157,7 @@ def test_a_kernel_decodes_to_what_was_planted(payload):
     trace = s.trace()
     assert "Triton's interpreter" in s.device
     # The clock goes on by a tick with every reading.
-    tick = simclock.TICK_NS
+    tick = sim_clock.TICK_NS
     found = sorted((block, name, dur // tick) for block, _, _, name, _, _, dur, _ in spans(trace))
     # What a program does, begins and ends by the first letter of what they mark, samples as a point.
     order = ["t0", "c0", "l", "l", "m", "m", ".", ".", "t0", "t1", "c1", "l", "l", "c0", "m", "m", ".", ".", "t1", "c1"]
@@ -180,7 +180,7 @@ def test_without_probes_nothing_is_read():
         raise AssertionError("the timer was read")
 
     x, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
-    with simclock.using(fail):  # and without the interpreter's assembly
+    with sim_clock.using(fail):  # and without the interpreter's assembly
         scale[(1,)](HostArray(x), HostArray(out), None, TILES=2, BLOCK=16)
     assert (out == 2 * x).all()
 
@@ -194,11 +194,11 @@ def test_overhead_and_losses():
         with s:
             return s.overhead(scale[(3,)], (HostArray(x), HostArray(out)), kwargs, name="scale", rounds=2)
 
-    with pytest.warns(LostRecordsWarning, match="records_per_lane=32 would"):
+    with pytest.warns(DroppedRecordsWarning, match="records_per_lane=32 would"):
         found = measured()
     # 4 + 20 readings a program, and one of the host
-    assert found.on_ns / simclock.TICK_NS == 3 * 24 + 1
-    assert found.off_ns == simclock.TICK_NS
+    assert found.instrumented_ns / sim_clock.TICK_NS == 3 * 24 + 1
+    assert found.baseline_ns == sim_clock.TICK_NS
     assert s.trace().details["cuda_overhead"]["is_simulated"].tolist() == [True]
 
 
@@ -223,7 +223,7 @@ def test_the_matrix_product_of_make_gpu():
         return found, [name for name, (holds, _) in checks.items() if not holds]
 
     every = "triton: every program has every region"
-    medians = dict.fromkeys(("median_load_ns", "median_dot_ns", "median_store_ns"), simclock.TICK_NS)
+    medians = dict.fromkeys(("median_load_ns", "median_dot_ns", "median_store_ns"), sim_clock.TICK_NS)
     assert examined(6, 4) == (medians, [])
     assert examined(6, 5)[1] == examined(7, 4)[1] == [every]
     assert s.advice() == []
@@ -231,5 +231,5 @@ def test_the_matrix_product_of_make_gpu():
 
 def test_an_interpreter_without_the_hook_says_so(monkeypatch):
     monkeypatch.delattr(interpreter.InterpreterBuilder, "create_inline_asm")
-    with pytest.raises(MissingToolError, match="no place for a clock"), ls.interpreted():
+    with pytest.raises(MissingDependencyError, match="no place for a clock"), ls.interpreted():
         pass

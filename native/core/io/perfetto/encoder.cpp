@@ -1,0 +1,570 @@
+#include "core/io/perfetto/encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/io/perfetto/wire.hpp"
+
+namespace lanescope::perfetto {
+namespace {
+
+using layout::kForever;
+
+// Trace
+constexpr uint32_t kPacket = 1;
+// TracePacket
+constexpr uint32_t kTimestamp = 8;
+constexpr uint32_t kSequenceId = 10;
+constexpr uint32_t kTrackEvent = 11;
+constexpr uint32_t kInternedData = 12;
+constexpr uint32_t kSequenceFlags = 13;
+constexpr uint32_t kDefaults = 59;
+// TracePacketDefaults
+constexpr uint32_t kDefaultEvent = 11;
+constexpr uint32_t kDefaultClock = 58;
+// InternedData, and the messages in it
+constexpr uint32_t kCategories = 1;
+constexpr uint32_t kNames = 2;
+constexpr uint32_t kArgumentNames = 3;
+constexpr uint32_t kArgumentTexts = 29;
+constexpr uint32_t kIid = 1;
+constexpr uint32_t kText = 2;
+// TrackEvent
+constexpr uint32_t kCategoryIid = 3;
+constexpr uint32_t kArgument = 4;
+constexpr uint32_t kType = 9;
+constexpr uint32_t kNameIid = 10;
+constexpr uint32_t kTrackUuid = 11;
+constexpr uint32_t kCounterInteger = 30;
+constexpr uint32_t kCounterDouble = 44;
+constexpr uint32_t kFlow = 47;
+constexpr uint32_t kTerminatingFlow = 48;
+constexpr uint8_t kSliceBegin = 1;
+constexpr uint8_t kSliceEnd = 2;
+constexpr uint8_t kInstant = 3;
+constexpr uint8_t kCounter = 4;
+// DebugAnnotation
+constexpr uint32_t kArgumentNameIid = 1;
+constexpr uint32_t kBool = 2;
+constexpr uint32_t kUnsigned = 3;
+constexpr uint32_t kSigned = 4;
+constexpr uint32_t kDouble = 5;
+constexpr uint32_t kString = 6;
+constexpr uint32_t kArray = 12;
+constexpr uint32_t kStringIid = 17;
+
+// Readers copy what is interned for every lane that shares it, and get it anew for every turn: few lanes take a turn each,
+// more take about so many between them.
+constexpr size_t kTurns = 126;
+constexpr size_t kMostLanesATurn = 64;
+
+// Behind the timestamp of every END packet that carries nothing.
+static_assert(Encoder::kSequence < 128);
+constexpr size_t kEndTailSize = 6;
+constexpr uint8_t kEndTail[8] = {tag(kSequenceId, Wire::varint), Encoder::kSequence, tag(kTrackEvent, Wire::bytes), 2,
+                                 tag(kType, Wire::varint),       kSliceEnd};
+
+constexpr uint8_t kPacketTag = tag(kPacket, Wire::bytes);
+constexpr uint8_t kTimestampTag = tag(kTimestamp, Wire::varint);
+
+// One slice that begins ends at most all that are open.
+constexpr size_t kMaxPlainPacket = 64;
+constexpr size_t kSlack = (layout::kMaxDepth + 2) * kMaxPlainPacket;
+
+// Instants of one moment stack in the viewer; a crowd would pass its limit of depth, so the rest lies side by side.
+constexpr int64_t kMaxStackedInstants = 16;
+
+// More tails than this would leave the processor's caches, and a text beyond that many is a rare one.
+constexpr size_t kMaxTails = size_t{1} << 14;
+constexpr size_t kMaxWords = 31;
+
+// What a slice carries, if it is more than nothing or a known word.
+constexpr size_t kMore = ~size_t{0};
+
+// What a slice holds beside its times is fetched this far ahead: the slices of a lane lie scattered over the table.
+constexpr int64_t kAhead = 24;
+
+bool outside(int64_t index, size_t size) { return static_cast<uint64_t>(index) >= size; }
+
+bool valid_range(int64_t from, int64_t to, size_t size) {
+    return from >= 0 && from <= to && static_cast<uint64_t>(to) <= size;
+}
+
+// A plain packet: time since the last one, then a tail that is known already. Touches kMaxPlainPacket bytes.
+template <size_t kTailRoom>
+uint8_t* put_plain(uint8_t* p, uint64_t delta, const uint8_t* tail, size_t tail_size) {
+    uint8_t* const behind_time = put_varint(p + 3, delta);
+    p[0] = kPacketTag;
+    p[1] = static_cast<uint8_t>(static_cast<size_t>(behind_time - p) - 2 + tail_size);
+    p[2] = kTimestampTag;
+    std::memcpy(behind_time, tail, kTailRoom);
+    return behind_time + tail_size;
+}
+
+}  // namespace
+
+Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories,
+                 std::vector<Lane> lanes, int64_t origin, bool is_part)
+    : slices_(std::move(slices)),
+      instants_(std::move(instants)),
+      samples_(samples),
+      names_(names),
+      categories_(categories),
+      lanes_(std::move(lanes)),
+      open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
+      last_ts_(origin),
+      origin_(origin),
+      is_part_(is_part),
+      interned_names_(names.size()),
+      interned_categories_(categories.size()) {
+    for (const Events* events : {&slices_, &instants_}) {
+        for (const Argument& argument : events->arguments) {
+            interned_arguments_.emplace_back();
+            interned_values_.emplace_back(argument.type == ValueType::text ? argument.texts.size() : 0);
+        }
+    }
+    for (const Lane& lane : lanes_) {
+        if (!valid_range(lane.slices_from, lane.slices_to, slices_.order.size()) ||
+            !valid_range(lane.instants_from, lane.instants_to, instants_.order.size()) ||
+            !valid_range(lane.samples_from, lane.samples_to, samples_.order.size())) {
+            fail(Status::bad_index);
+        }
+    }
+    find_word();
+    tails_.resize(names.size() * tails_a_name_);
+    const size_t shared = is_part ? kMostLanesATurn : (lanes_.size() + kTurns - 1) / kTurns;
+    lanes_a_turn_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kMostLanesATurn));
+}
+
+std::span<const uint8_t> Encoder::fill(size_t target) {
+    if (out_.size() < target + kSlack) out_.resize(target + kSlack);
+    at_ = out_.data();
+    while (status_ == Status::ok && lane_ < lanes_.size() && used() < target) {
+        const Lane& lane = lanes_[lane_];
+        if (!std::exchange(inside_, true)) start_lane(lane);
+        if (!run_lane(lane, target) || !run_samples(lane, target)) break;
+        ++lane_;
+        inside_ = false;
+    }
+    if (status_ != Status::ok) return {};
+    if (is_part_ && lane_ == lanes_.size() && last_ts_ != origin_) move_clock(origin_, {});
+    return {out_.data(), used()};
+}
+
+void Encoder::ensure(size_t bytes) {
+    const size_t have = used();
+    if (out_.size() - have < bytes + kSlack) {
+        out_.resize(have + bytes + kSlack);
+        at_ = out_.data() + have;
+    }
+}
+
+// The packet in front of a lane: its track becomes the default of the sequence, and the clock goes to its first time.
+void Encoder::start_lane(const Lane& lane) {
+    next_slice_ = lane.slices_from;
+    next_instant_ = lane.instants_from;
+    next_sample_ = lane.samples_from;
+    depth_ = 0;
+    last_instant_ts_ = -1;
+    instants_at_once_ = 0;
+
+    int64_t start = kForever;
+    if (lane.slices_from < lane.slices_to) start = std::min(start, slices_.begin[static_cast<size_t>(lane.slices_from)]);
+    if (lane.instants_from < lane.instants_to) start = std::min(start, instants_.begin[static_cast<size_t>(lane.instants_from)]);
+    if (lane.samples_from < lane.samples_to) start = std::min(start, samples_.ts[static_cast<size_t>(lane.samples_from)]);
+    if (start < 0) fail(Status::bad_time);
+    if (status_ != Status::ok) return;
+
+    Bytes& rest = event_;
+    rest.clear();
+    if (lane_ % lanes_a_turn_ == 0) {
+        ++turn_;
+        std::fill(std::begin(next_iid_), std::end(next_iid_), 0);
+        add_varint_field(rest, kSequenceFlags, 1);  // nothing interned before is needed to read on from here
+    }
+    Bytes& message = argument_;
+    Bytes& part = element_;
+    part.clear();
+    add_varint_field(part, kTrackUuid, lane.uuid);
+    message.clear();
+    add_varint_field(message, kDefaultClock, kClock);
+    add_bytes_field(message, kDefaultEvent, part);
+    add_bytes_field(rest, kDefaults, message);
+    move_clock(start, rest);
+}
+
+// A packet without an event that moves the clock, back too: readers add up what 64 bits hold, with a sign.
+void Encoder::move_clock(int64_t ts, std::span<const uint8_t> rest) {
+    const auto delta = static_cast<uint64_t>(ts) - static_cast<uint64_t>(last_ts_);
+    last_ts_ = ts;
+    const size_t size = 1 + varint_size(delta) + 2 + rest.size();
+    ensure(size + kMaxPlainPacket);
+    *at_++ = kPacketTag;
+    at_ = put_varint(at_, size);
+    *at_++ = kTimestampTag;
+    at_ = put_varint(at_, delta);
+    *at_++ = tag(kSequenceId, Wire::varint);
+    *at_++ = kSequence;
+    at_ = std::copy(rest.begin(), rest.end(), at_);
+}
+
+bool Encoder::run_lane(const Lane& lane, size_t target) {
+    while (status_ == Status::ok && next_slice_ < lane.slices_to) {
+        if (used() >= target) return false;
+        if (slices_.category.empty() && slices_.arguments.empty() && slices_.flow_first.empty() &&
+            next_instant_ == lane.instants_to) {
+            run_plain<true>(lane, target);
+        } else {
+            run_plain<false>(lane, target);
+        }
+        if (status_ != Status::ok || next_slice_ == lane.slices_to || used() >= target) continue;
+        // What stopped it: an instant, arguments or flows, or a text that this sequence has not seen yet.
+        const int64_t ts = slices_.begin[static_cast<size_t>(next_slice_)];
+        while (open_[depth_].end <= ts) end_slice(lane);
+        instants_before(lane, ts);
+        begin_slice();
+        ++next_slice_;
+    }
+    while (status_ == Status::ok && open_[depth_].end != kForever) {
+        if (used() >= target) return false;
+        end_slice(lane);
+    }
+    while (status_ == Status::ok && next_instant_ < lane.instants_to) {
+        if (used() >= target) return false;
+        instants_before(lane, instants_.begin[static_cast<size_t>(next_instant_)] + 1);
+    }
+    return status_ == Status::ok;
+}
+
+// Slices that carry nothing but a name and a category, with all state in registers; stops at the first that is not so.
+// `kBare`: nothing in sight can stop it but a new name, which saves looking.
+template <bool kBare>
+void Encoder::run_plain(const Lane& lane, size_t target) {
+    const int64_t* const order = slices_.order.data();
+    const int64_t* const begins = slices_.begin.data();
+    const int64_t* const ends = slices_.end.data();
+    const int32_t* const names = slices_.name.data();
+    const int32_t* const categories = slices_.category.empty() ? nullptr : slices_.category.data();
+    const bool may_carry = !slices_.arguments.empty() || !slices_.flow_first.empty();
+    const Tail* const tails = tails_.data();
+    const size_t count = slices_.name.size();
+    const size_t name_count = names_.size();
+    const size_t tails_a_name = tails_a_name_;
+    const uint8_t* const stop = out_.data() + target;
+    const int64_t last_slice = lane.slices_to - 1;
+    const uint32_t turn = turn_;
+    const int64_t instant =
+        next_instant_ < lane.instants_to ? instants_.begin[static_cast<size_t>(next_instant_)] : kForever;
+
+    Open* const open = open_.data();  // open[0] is a floor that never ends
+    size_t depth = depth_;
+    Open top = open[depth];
+    int64_t last = last_ts_;
+    int64_t k = next_slice_;
+    uint8_t* p = at_;
+    for (; k <= last_slice && p < stop; ++k) {
+        const int64_t ahead = order[std::min(k + kAhead, last_slice)];
+        __builtin_prefetch(names + ahead);
+        const int64_t ts = begins[k];
+        const int64_t end = ends[k];
+        bool blocked = false;
+        while (top.end <= ts) {
+            if constexpr (!kBare) {
+                blocked = top.end > instant || (may_carry && has_flows(top.index));
+                if (blocked) break;
+            }
+            p = put_plain<sizeof kEndTail>(p, static_cast<uint64_t>(top.end - last), kEndTail, kEndTailSize);
+            last = top.end;
+            top = open[--depth];
+        }
+        if constexpr (!kBare) {
+            if (blocked || ts > instant) break;
+        }
+        const int64_t index = order[k];
+        if (outside(index, count)) [[unlikely]] {
+            fail(Status::bad_index);
+            break;
+        }
+        const auto name = static_cast<uint32_t>(names[index]);
+        const bool crosses = (ts < last) | (end < ts) | (end > top.end) | (depth >= static_cast<size_t>(layout::kMaxDepth));
+        if (crosses | (name >= name_count)) [[unlikely]] {
+            fail(crosses ? Status::bad_nesting : Status::bad_index);
+            break;
+        }
+        size_t slot = name * tails_a_name;
+        if constexpr (!kBare) {
+            if (may_carry) {
+                const size_t word = carried(index);
+                if (word == kMore) break;
+                slot += word;
+            }
+        }
+        const Tail& tail = tails[slot];
+        if (tail.owner != turn) break;
+        if constexpr (!kBare) {
+            if (categories != nullptr && tail.category != categories[index]) break;
+        }
+        p = put_plain<sizeof tail.bytes>(p, static_cast<uint64_t>(ts - last), tail.bytes, tail.size);
+        last = ts;
+        top = {end, index};
+        open[++depth] = top;
+    }
+    at_ = p;
+    last_ts_ = last;
+    depth_ = depth;
+    next_slice_ = k;
+}
+
+bool Encoder::run_samples(const Lane& lane, size_t target) {
+    for (; next_sample_ < lane.samples_to && status_ == Status::ok; ++next_sample_) {
+        if (used() >= target) return false;
+        const int64_t index = samples_.order[static_cast<size_t>(next_sample_)];
+        if (outside(index, samples_.value.size())) {
+            fail(Status::bad_index);
+            break;
+        }
+        event_.clear();
+        interned_.clear();
+        add_varint_field(event_, kType, kCounter);
+        const double value = samples_.value[static_cast<size_t>(index)];
+        // An integer is shorter as a varint, and reads back as the same double below 2^53.
+        if (std::fabs(value) < 0x1p53 && value == std::trunc(value) && !(value == 0 && std::signbit(value))) {
+            add_varint_field(event_, kCounterInteger, static_cast<uint64_t>(static_cast<int64_t>(value)));
+        } else {
+            add_fixed64_field(event_, kCounterDouble, std::bit_cast<uint64_t>(value));
+        }
+        packet(samples_.ts[static_cast<size_t>(next_sample_)], event_);
+    }
+    return status_ == Status::ok;
+}
+
+void Encoder::begin_slice() {
+    const auto k = static_cast<size_t>(next_slice_);
+    const int64_t end = slices_.end[k];
+    if (end < slices_.begin[k] || end > open_[depth_].end || depth_ >= static_cast<size_t>(layout::kMaxDepth)) {
+        return fail(Status::bad_nesting);
+    }
+    event(slices_, next_slice_, kSliceBegin);
+    open_[++depth_] = {end, slices_.order[k]};
+}
+
+void Encoder::end_slice(const Lane& lane) {
+    const Open top = open_[depth_--];
+    instants_before(lane, top.end);
+    interned_.clear();
+    event_.clear();
+    add_varint_field(event_, kType, kSliceEnd);
+    add_flows(slices_, top.index, true);
+    packet(top.end, event_);
+}
+
+void Encoder::instants_before(const Lane& lane, int64_t ts) {
+    for (; next_instant_ < lane.instants_to && status_ == Status::ok; ++next_instant_) {
+        const int64_t at = instants_.begin[static_cast<size_t>(next_instant_)];
+        if (at >= ts) return;
+        instants_at_once_ = at == std::exchange(last_instant_ts_, at) ? instants_at_once_ + 1 : 0;
+        if (instants_at_once_ < kMaxStackedInstants) {
+            event(instants_, next_instant_, kInstant);
+            continue;
+        }
+        event(instants_, next_instant_, kSliceBegin);
+        interned_.clear();
+        event_.clear();
+        add_varint_field(event_, kType, kSliceEnd);
+        packet(at, event_);
+    }
+}
+
+// Choose the argument whose texts get tails: one with few texts, that has a value for every slice it may concern.
+void Encoder::find_word() {
+    for (const Argument& argument : slices_.arguments) {
+        const size_t tails = argument.texts.size() + 1;
+        const bool is_direct = argument.type == ValueType::text && argument.first.empty() && argument.row.empty();
+        if (!is_direct || argument.texts.size() > kMaxWords || names_.size() * tails > kMaxTails) continue;
+        word_ = &argument;
+        tails_a_name_ = tails;
+        return;
+    }
+}
+
+// Return what a slice carries: 0 for nothing, 1 + its code for nothing but a word, else kMore.
+size_t Encoder::carried(int64_t slice) const {
+    if (has_flows(slice)) return kMore;
+    size_t found = 0;
+    for (const Argument& argument : slices_.arguments) {
+        const int64_t k = slice - argument.base;
+        if (k < 0 || k >= argument.count) continue;
+        const auto at = static_cast<size_t>(k);
+        if (argument.first.empty() ? !argument.known.empty() && argument.known[at] == 0
+                                   : argument.first[at] == argument.first[at + 1]) {
+            continue;
+        }
+        if (&argument != word_ || at >= argument.rows) return kMore;
+        const auto code = static_cast<size_t>(static_cast<const int32_t*>(argument.values)[at]);
+        if (code >= argument.texts.size()) return kMore;
+        found = 1 + code;
+    }
+    return found;
+}
+
+// A BEGIN or INSTANT packet with all that belongs to it.
+void Encoder::event(const Events& events, int64_t position, uint8_t type) {
+    const int64_t index = events.order[static_cast<size_t>(position)];
+    if (outside(index, events.name.size())) return fail(Status::bad_index);
+    const auto i = static_cast<size_t>(index);
+    const auto name = static_cast<size_t>(events.name[i]);
+    if (name >= names_.size()) return fail(Status::bad_index);
+    const bool is_slice = &events == &slices_;
+    interned_.clear();
+    event_.clear();
+    add_varint_field(event_, kType, type);
+    add_varint_field(event_, kNameIid, intern(interned_names_[name], kNames, names_[name]));
+    int32_t category = -1;
+    if (!events.category.empty()) {
+        category = events.category[i];
+        const auto code = static_cast<size_t>(category);
+        if (code >= categories_.size()) return fail(Status::bad_index);
+        if (const auto text = categories_[code]; !text.empty()) {
+            add_varint_field(event_, kCategoryIid, intern(interned_categories_[code], kCategories, text));
+        }
+    }
+    const size_t slot = name * tails_a_name_;
+    if (is_slice) remember_tail(slot, category, event_);
+    const size_t first = is_slice ? 0 : slices_.arguments.size();
+    for (size_t a = 0; a < events.arguments.size(); ++a) {
+        add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
+    }
+    if (is_slice && word_ != nullptr) {
+        if (const size_t word = carried(index); word != 0 && word != kMore) remember_tail(slot + word, category, event_);
+    }
+    add_flows(events, index, false);
+    packet(events.begin[static_cast<size_t>(position)], event_);
+}
+
+void Encoder::remember_tail(size_t slot, int32_t category, std::span<const uint8_t> event) {
+    Tail& tail = tails_[slot];
+    if (event.size() > sizeof tail.bytes - kVarintRoom) return;
+    uint8_t* p = tail.bytes;
+    *p++ = tag(kSequenceId, Wire::varint);
+    *p++ = kSequence;
+    *p++ = tag(kTrackEvent, Wire::bytes);
+    *p++ = static_cast<uint8_t>(event.size());
+    p = std::copy(event.begin(), event.end(), p);
+    tail.size = static_cast<uint32_t>(p - tail.bytes);
+    tail.owner = turn_;
+    tail.category = category;
+}
+
+void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
+    if (ts < last_ts_) return fail(Status::bad_nesting);
+    const auto delta = static_cast<uint64_t>(ts - last_ts_);
+    last_ts_ = ts;
+    size_t size = 1 + varint_size(delta) + 2 + 1 + varint_size(event.size()) + event.size();
+    if (!interned_.empty()) size += 1 + varint_size(interned_.size()) + interned_.size();
+    ensure(size + kMaxPlainPacket);
+    uint8_t* p = at_;
+    *p++ = kPacketTag;
+    p = put_varint(p, size);
+    *p++ = kTimestampTag;
+    p = put_varint(p, delta);
+    *p++ = tag(kSequenceId, Wire::varint);
+    *p++ = kSequence;
+    if (!interned_.empty()) {
+        *p++ = tag(kInternedData, Wire::bytes);
+        p = put_varint(p, interned_.size());
+        p = std::copy(interned_.begin(), interned_.end(), p);
+    }
+    *p++ = tag(kTrackEvent, Wire::bytes);
+    p = put_varint(p, event.size());
+    at_ = std::copy(event.begin(), event.end(), p);
+}
+
+void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
+    if (events.flow_first.empty()) return;
+    const auto i = static_cast<size_t>(index);
+    const int64_t from = events.flow_first[i];
+    const int64_t to = events.flow_first[i + 1];
+    if (!valid_range(from, to, events.flow_id.size())) return fail(Status::bad_index);
+    for (auto f = static_cast<size_t>(from); f < static_cast<size_t>(to); ++f) {
+        const auto role = static_cast<FlowEnd>(events.flow_end[f]);
+        if ((role == FlowEnd::enters_end) != at_end) continue;
+        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow, events.flow_id[f]);
+    }
+}
+
+void Encoder::add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index) {
+    const int64_t k = index - argument.base;
+    if (k < 0 || k >= argument.count) return;
+    int64_t from = k;
+    int64_t to = k + 1;
+    if (!argument.first.empty()) {
+        from = argument.first[static_cast<size_t>(k)];
+        to = argument.first[static_cast<size_t>(k) + 1];
+        if (!valid_range(from, to, argument.row.empty() ? argument.rows : argument.row.size())) return fail(Status::bad_index);
+    }
+    argument_.clear();
+    if (to - from == 1) {
+        if (!add_value(argument, texts, from, argument_)) return;
+    } else {  // readers keep one value a name, so several rows of a table become an array
+        for (int64_t position = from; position < to; ++position) {
+            element_.clear();
+            if (add_value(argument, texts, position, element_)) add_bytes_field(argument_, kArray, element_);
+        }
+        if (argument_.empty()) return;
+    }
+    element_.clear();
+    add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
+    add_varint(event_, tag(kArgument, Wire::bytes));
+    add_varint(event_, element_.size() + argument_.size());
+    event_.insert(event_.end(), element_.begin(), element_.end());
+    event_.insert(event_.end(), argument_.begin(), argument_.end());
+}
+
+bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out) {
+    const int64_t row = argument.row.empty() ? position : argument.row[static_cast<size_t>(position)];
+    if (outside(row, argument.rows)) {
+        fail(Status::bad_index);
+        return false;
+    }
+    const auto i = static_cast<size_t>(row);
+    if (!argument.known.empty() && argument.known[i] == 0) return false;
+    const auto read = [&]<class T>(T) { return static_cast<const T*>(argument.values)[i]; };
+    const auto as_signed = [&](int64_t value) { add_varint_field(out, kSigned, static_cast<uint64_t>(value)); };
+    const auto as_unsigned = [&](uint64_t value) { add_varint_field(out, kUnsigned, value); };
+    switch (argument.type) {
+        case ValueType::i64: as_signed(read(int64_t{})); break;
+        case ValueType::i32: as_signed(read(int32_t{})); break;
+        case ValueType::u64: as_unsigned(read(uint64_t{})); break;
+        case ValueType::u32: as_unsigned(read(uint32_t{})); break;
+        case ValueType::u16: as_unsigned(read(uint16_t{})); break;
+        case ValueType::u8: as_unsigned(read(uint8_t{})); break;
+        case ValueType::f64: add_fixed64_field(out, kDouble, std::bit_cast<uint64_t>(read(double{}))); break;
+        case ValueType::boolean: add_varint_field(out, kBool, read(uint8_t{}) != 0 ? 1 : 0); break;
+        case ValueType::text: {
+            const auto code = static_cast<size_t>(read(int32_t{}));
+            if (code >= argument.texts.size()) {
+                fail(Status::bad_index);
+                return false;
+            }
+            add_varint_field(out, kStringIid, intern(texts[code], kArgumentTexts, argument.texts[code]));
+            break;
+        }
+        case ValueType::utf8: add_bytes_field(out, kString, argument.texts[i]); break;
+    }
+    return true;
+}
+
+// Return the id of a text in this turn; the first time it goes out with the packet that uses it.
+uint32_t Encoder::intern(Interned& entry, uint32_t field, std::span<const uint8_t> text) {
+    if (entry.owner == turn_) return entry.iid;
+    uint32_t& next = next_iid_[field == kArgumentTexts ? 0 : field];
+    entry = {turn_, ++next};
+    entry_.clear();
+    add_varint_field(entry_, kIid, entry.iid);
+    add_bytes_field(entry_, kText, text);
+    add_bytes_field(interned_, field, entry_);
+    return entry.iid;
+}
+
+}  // namespace lanescope::perfetto

@@ -1,0 +1,153 @@
+// What happens around a call: its entry and exit are written, and what the timeline needs besides.
+#pragma once
+
+#include "stream/events.hpp"
+
+namespace lanescope::levelzero {
+
+// Which of the ways a call came, and so where it goes on.
+enum class Way : u8 { layer, extension };
+inline constexpr size_t way_count = 2;
+
+// Where calls go on; null until it is known.
+extern std::atomic<void*> targets[way_count][function_count];
+
+template <class T>
+struct PointerOf;
+template <class... A>
+struct PointerOf<Result(A...)> {
+    using Type = Result (*)(A...);
+};
+template <Function F>
+using Pointer = typename PointerOf<typename Signature<F>::Type>::Type;
+
+template <Function F>
+Pointer<F> target(Way way) {
+    return reinterpret_cast<Pointer<F>>(targets[static_cast<size_t>(way)][index(F)].load(std::memory_order_relaxed));
+}
+
+// One call under way.
+struct Call {
+    Way way;
+    u64 begin = 0;  // when it came, 0 when nobody asked
+    u64 end = 0;    // when it returned, 0 until somebody asks
+    bool is_told = false;  // whether its exit is to be written
+
+    u64 now() { return end != 0 ? end : end = host_ns(); }
+    void start() {
+        if (begin == 0) begin = host_ns();
+    }
+
+    // A function of the driver, or null where this driver has none.
+    template <Function F>
+    Pointer<F> driver() const {
+        return target<F>(Way::layer);
+    }
+};
+
+// What a function needs besides its entry and exit, whether those are told or not. A specialisation may have one of
+//   static void after(Call&, parameters)              called when the driver has succeeded
+//   static Result call(Call&, next, parameters)       called in its place
+template <Function F>
+struct Hook {};
+
+template <Function F, Way W, class T = typename Signature<F>::Type>
+struct Entry;
+
+template <Function F, Way W, class... A>
+struct Entry<F, W, Result(A...)> {
+    static Result call(A... a) {
+        const auto next = target<F>(W);
+        if (told[index(F)].load(std::memory_order_relaxed)) return tell(next, a...);
+        if constexpr (!is_followed) {
+            return next(a...);
+        } else {
+            Call call{W};
+            return follow(call, next, a...);
+        }
+    }
+
+    static constexpr bool is_replaced = requires(Call& call, Pointer<F> next, A... a) { Hook<F>::call(call, next, a...); };
+    static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
+    static constexpr bool is_followed = is_replaced || is_observed;
+
+private:
+    static Result follow(Call& call, Pointer<F> next, A... a) {
+        if constexpr (is_replaced) {
+            return Hook<F>::call(call, next, a...);
+        } else {
+            const Result result = next(a...);
+            if constexpr (is_observed) {
+                if (result == success) Hook<F>::after(call, a...);
+            }
+            return result;
+        }
+    }
+
+    static usize size_in_entry(const auto& value) {
+        if constexpr (is_told<std::remove_cvref_t<decltype(value)>>) return size_of(value);
+        return 0;
+    }
+
+    static u8* put_in_entry(u8* at, const auto& value) {
+        if constexpr (is_told<std::remove_cvref_t<decltype(value)>>) return put(at, value);
+        return at;
+    }
+
+    static u8* put_in_exit(u8* at, Result result, const auto& value) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Created*>) {
+            return put(at, result == success && value != nullptr ? static_cast<Address>(value->value) : nullptr);
+        }
+        return at;
+    }
+
+    static void tell_entry(u64 now, A... a) {
+        Stream* stream = this_stream();
+        if (stream == nullptr) return;
+        if constexpr (is_append(F)) {
+            write(*stream, entry_id(F), now);
+        } else {
+            const usize size = (event_header + ... + size_in_entry(a));
+            if (u8* at = stream->reserve(entry_id(F), now, size)) {
+                ((at = put_in_entry(at, a)), ...);
+                stream->commit(now, size);
+            }
+        }
+    }
+
+    static void tell_exit(u64 now, Result result, A... a) {
+        constexpr usize size = ((event_header + sizeof result) + ... + (std::is_same_v<A, Created*> ? sizeof(Address) : 0));
+        Stream* stream = this_stream();
+        if (stream == nullptr) return;
+        if (u8* at = stream->reserve(exit_id(F), now, size)) {
+            at = put(at, result);
+            ((at = put_in_exit(at, result, a)), ...);
+            stream->commit(now, size);
+        }
+    }
+
+    static Result tell(Pointer<F> next, A... a) {
+        Call call{W, host_ns(), 0, true};
+        tell_entry(call.begin, a...);
+        const Result result = follow(call, next, a...);
+        if (call.is_told) tell_exit(call.now(), result, a...);
+        return result;
+    }
+};
+
+// AFTER(function, parameters) { ... }: what is done once the driver has succeeded.
+#define AFTER(F, ...)                               \
+    template <>                                     \
+    struct Hook<Function::F> {                      \
+        static void after(Call& call, __VA_ARGS__); \
+    };                                              \
+    inline void Hook<Function::F>::after([[maybe_unused]] Call& call, __VA_ARGS__)
+// INSTEAD(function, parameters) { ... }: what is done in place of the driver's function, which is `next`.
+#define INSTEAD(F, ...)                                                         \
+    template <>                                                                 \
+    struct Hook<Function::F> {                                                  \
+        static Result call(Call& call, Pointer<Function::F> next, __VA_ARGS__); \
+    };                                                                          \
+    inline Result Hook<Function::F>::call([[maybe_unused]] Call& call, Pointer<Function::F> next, __VA_ARGS__)
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "api/api.hpp"
+
+namespace lanescope::levelzero {
+
+struct TraceEnv {
+    std::string host, program, boot;
+    u32 pid = 0;
+    u64 epoch = 0;  // Unix time at which the clock of the trace stood at 0, ns
+    u8 uuid[16] = {};
+};
+
+// The description of the trace in the language of CTF 1.8.
+std::string metadata(const TraceEnv& facts);
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,315 @@
+// Appends: our event in the place of the program's, and the command behind that reads its ticks and hands the signal on.
+#include <new>
+
+#include "stream/events.hpp"
+#include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+namespace {
+
+// The program's event as it lives now; null: there is no memory for it.
+UserEvent* user_event(State& all, Context* context, Handle handle) {
+    if (UserEvent* found = all.events.find(handle)) return found;
+    UserEvent* made = all.free_events;
+    if (made != nullptr) {
+        all.free_events = made->next;
+    } else {
+        made = new (std::nothrow) UserEvent;
+        if (made == nullptr) return nullptr;
+    }
+    if (!all.events.add(handle, made)) {
+        made->next = all.free_events;
+        all.free_events = made;
+        return nullptr;
+    }
+    *made = UserEvent{};
+    made->id = ++all.last_event;
+    made->handle = handle;
+    made->context = context;
+    return made;
+}
+
+void set_untimed(State& all, Handle event) {
+    if (event == nullptr) return;
+    if (UserEvent* known = all.events.find(event)) known->untimed_last = true;
+}
+
+Reason why_untimed(const List* list) {
+    if (list == nullptr) return Reason::unknown_list;
+    if (list->untimed != Reason::none) return list->untimed;
+    return list->capturing ? Reason::capturing : Reason::none;
+}
+
+// Gives back what was taken for an operation that the driver refused: it is the last of its list.
+void roll_back(List& list, TimedOp& slot) {
+    OpChunk& chunk = chunk_of(slot);
+    if (slot.live) mark_done(list, slot);
+    slot.run = 0;  // its event was never signalled
+    release(slot);
+    --chunk.used;
+    if (list.cursor == &chunk && list.cursor_index > chunk.used) list.cursor_index = chunk.used;
+}
+
+// An Append that signals nothing of the program's, to an immediate list that its thread has used last and whose results are
+// awaited anyway, changes nothing that other lists share: it goes without M. False: it takes the long way.
+bool begin_quickly(const State& all, Append& append) {
+    if (append.user != nullptr || all.options.host_read || local.list != append.list ||
+        local.generation != list_generation.load(std::memory_order_acquire)) {
+        return false;
+    }
+    List& list = *static_cast<List*>(local.list_data);
+    if (!list.immediate || !list.computes || list.owner != &local || why_untimed(&list) != Reason::none) return false;
+    if (!list.slots.try_lock()) return false;
+    TimedOp* slot = nullptr;
+    if (!all.has_ended && list.live.load(std::memory_order_relaxed) != 0 && list.events != nullptr) {
+        slot = reserve_quickly(list);
+    }
+    if (slot != nullptr) {
+        slot->injected = acquire_event(list);
+        slot->op_id = append.op_id;
+        slot->how = How::inline_query;
+        slot->run = 1;
+        mark_pending_fast(list, *slot);
+        append.data = &list;
+        append.list_id = list.id;
+        append.reason = Reason::none;
+        append.slot = slot;
+        append.signal = slot->injected->event;
+        append.how = slot->how;
+    }
+    list.slots.unlock();
+    return slot != nullptr;
+}
+
+}  // namespace
+
+void begin(Append& append) {
+    State& all = state();
+    append.is_told = false;
+    if (!recording.load(std::memory_order_relaxed)) {
+        // Outside of regions those of immediate lists are left out, as they run at once.
+        const u64 generation = list_generation.load(std::memory_order_acquire);
+        bool is_immediate = false;
+        if (local.list == append.list && local.generation == generation) {
+            is_immediate = static_cast<List*>(local.list_data)->immediate;
+        } else if (!local.holds) {
+            StateLock hold;
+            const List* list = find_list(all, append.list);
+            is_immediate = list == nullptr || list->immediate;
+        }
+        if (is_immediate) {
+            if (append.user != nullptr && all.options.timing) signalled_untimed(append.user);
+            return;
+        }
+    }
+    Stream* stream = this_stream();
+    if (stream == nullptr || local.holds) return;
+    append.is_told = true;
+    append.op_id = stream->next_operation();
+    if (begin_quickly(all, append)) return;
+    ResultBatch batch;
+    {
+        StateLock hold;
+        List* list = find_list(all, append.list);
+        append.data = list;
+        append.list_id = list == nullptr ? 0 : list->id;
+        append.reason = why_untimed(list);
+        if (all.has_ended && append.reason == Reason::none) append.reason = Reason::not_timed;
+        if (append.reason == Reason::none) {
+            append.reason = Reason::no_memory;
+            Context& context = *list->context;
+            list->owner = &local;
+            const bool is_inline = list->computes && !all.options.host_read;
+            const bool is_chained = !is_inline && append.user != nullptr;
+            UserEvent* user = append.user == nullptr ? nullptr : user_event(all, &context, append.user);
+            if ((append.user == nullptr || user != nullptr) && (!is_chained || ensure_signal_constant(context))) {
+                if (InjectedEvent* event = acquire_event(*list)) {
+                    TimedOp* slot = reserve(*list, batch);
+                    if (slot == nullptr) {
+                        recycle_event(*event, false, list);
+                    } else {
+                        append.reason = Reason::none;
+                        append.slot = slot;
+                        append.signal = event->event;
+                        slot->injected = event;
+                        slot->op_id = append.op_id;
+                        append.how = is_inline ? How::inline_query : is_chained ? How::chained : How::bare;
+                        slot->how = append.how;
+                        if (user != nullptr) {
+                            slot->user = user;
+                            slot->user_id = user->id;
+                            user->newest = slot;
+                            user->untimed_last = false;
+                        }
+                        // It is awaited from here on: another thread may see it end before the driver returns to us.
+                        if (list->immediate) {
+                            slot->run = 1;
+                            mark_pending(*list, *slot);
+                        }
+                    }
+                }
+            }
+        }
+        if (append.slot == nullptr) {
+            if (list != nullptr) count_untimed(*list, append.reason);
+            set_untimed(all, append.user);
+        }
+    }
+    batch.write();
+}
+
+void begin_untimed(Append& append) {
+    State& all = state();
+    append.reason = Reason::not_timed;
+    append.is_told = false;
+    if (local.holds) return;
+    StateLock hold;
+    const List* list = find_list(all, append.list);
+    set_untimed(all, append.user);
+    if (!recording.load(std::memory_order_relaxed) && (list == nullptr || list->immediate)) return;
+    append.list_id = list == nullptr ? 0 : list->id;
+    hold.unlock();
+    Stream* stream = this_stream();
+    if (stream == nullptr) return;
+    append.is_told = true;
+    append.op_id = stream->next_operation();
+}
+
+void translate(Append& append, u32 count, const Handle* events) {
+    if (append.slot == nullptr || events == nullptr || count == 0) return;
+    State& all = state();
+    append.events = append.events_here;
+    if (count > sizeof append.events_here / sizeof *append.events_here) {
+        append.made = static_cast<Handle*>(std::malloc(count * sizeof(Handle)));
+        if (append.made == nullptr) {
+            append.events = nullptr;
+            return;
+        }
+        append.events = append.made;
+    }
+    StateLock hold;
+    for (u32 i = 0; i < count; ++i) {
+        append.events[i] = events[i];
+        const UserEvent* event = all.events.find(events[i]);
+        if (event == nullptr) continue;  // nothing of ours signals it
+        TimedOp* slot = event->newest;
+        auto* pin = slot == nullptr || slot == append.slot || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;
+        if (pin == nullptr) {
+            // The ticks will be those of the command that handed its signal on.
+            if (!event->untimed_last) count_untimed(*append.data, Reason::user_query_untranslated);
+            continue;
+        }
+        *pin = {slot->injected, append.slot->pins};
+        append.slot->pins = pin;
+        ++slot->injected->pins;
+        append.events[i] = slot->injected->event;
+    }
+}
+
+Result finish(Append& append, Result result) {
+    TimedOp* slot = append.slot;
+    if (slot == nullptr) return result;
+    State& all = state();
+    if (result != success) {
+        StateLock hold;
+        roll_back(*append.data, *slot);
+        return result;
+    }
+    // Where nothing of ours follows, another thread may have collected the slot by now.
+    if (append.how == How::bare) return success;
+    Handle own = append.signal;
+    Result code = success;
+    if (append.how == How::inline_query) {
+        const usize offset = 0;
+        code = driver().zeCommandListAppendQueryKernelTimestamps(append.list, 1, &own, &cell_of(*slot), &offset,
+                                                                 append.user, 1, &own);
+        if (code == success) return success;
+        StateLock hold;
+        count_untimed(*append.data, Reason::query_refused, code);
+        if (append.user == nullptr || !ensure_signal_constant(*append.data->context)) {
+            slot->how = append.how = How::bare;
+            if (append.user == nullptr) return success;
+        } else {
+            slot->how = append.how = How::chained;
+        }
+    }
+    if (append.data->context->signal_constant != nullptr) {
+        code = driver().zeCommandListAppendMemoryCopy(append.list, &cell_of(*slot), append.data->context->signal_constant, 8,
+                                                      append.user, 1, &own);
+        if (code == success) return success;
+    }
+    {
+        StateLock hold;
+        count_untimed(*append.data, Reason::copy_refused, code);
+        slot->how = append.how = How::bare;
+        slot->keep = true;  // the barrier may not have run when our event has been seen
+    }
+    code = driver().zeCommandListAppendBarrier(append.list, append.user, 1, &own);
+    if (code == success) return success;
+    StateLock hold;
+    count_untimed(*append.data, Reason::chain_failed, code);
+    append.data->untimed = Reason::chain_failed;
+    report_failure(all, Reason::chain_failed, "zeCommandListAppendBarrier", code);
+    return code;
+}
+
+void collect_if_synchronous(const Append& append) {
+    if (append.slot == nullptr || !append.data->synchronous) return;
+    State& all = state();
+    StateLock hold;
+    if (!all.has_ended) harvest_and_write(all, hold, false, append.data);
+}
+
+void signalled_untimed(Handle event) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return;
+    StateLock hold;
+    set_untimed(all, event);
+}
+
+// --- records ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Events that an operation waits for, as many as are kept.
+Waits kept(Call& call, const Append& append, u32 count, const Handle* waits) {
+    if (waits == nullptr) count = 0;
+    if (count > most_waits) {
+        emit<Record::degraded>(call.now(), Scope::op, u64{append.op_id}, Reason::too_many_waits, u32{0}, u32{count});
+        count = most_waits;
+    }
+    return {waits, static_cast<u16>(count)};
+}
+
+template <Record R, class... T>
+void tell(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, T... values) {
+    if (!append.is_told) return;
+    const Waits told = kept(call, append, wait_count, waits);
+    // The record says that the call has succeeded: it stands for the exit of the call, too.
+    const bool ends = call.is_told;
+    const bool is_written =
+        emit<R>(call.now(), u64{append.op_id}, u32{append.list_id}, static_cast<Api>(api), How{append.how},
+                Reason{append.reason}, static_cast<u8>(ends), number(append.user), values..., told);
+    if (is_written) call.is_told = false;
+}
+
+}  // namespace
+
+void tell_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits) {
+    tell<Record::op>(call, append, api, wait_count, waits);
+}
+
+void tell_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
+                 Groups groups) {
+    tell<Record::op_kernel>(call, append, api, wait_count, waits, number(kernel), groups.x, groups.y, groups.z);
+}
+
+void tell_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
+                 Address dst, Address src) {
+    tell<Record::op_memory>(call, append, api, wait_count, waits, u64{size}, reinterpret_cast<u64>(dst),
+                            reinterpret_cast<u64>(src));
+}
+
+}  // namespace lanescope::levelzero::tracer

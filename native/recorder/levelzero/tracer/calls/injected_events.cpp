@@ -1,0 +1,163 @@
+// Events of ours: taken, given back, and whether a reset un-signals them.
+#include <new>
+
+#include "tracer/state/internal.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+namespace {
+
+// An event with timestamps in a pool of its own; null where the driver refuses.
+InjectedEvent* make_event(Handle context) {
+    auto* made = new (std::nothrow) InjectedEvent;
+    if (made == nullptr) return nullptr;
+    const PoolDesc pool = {stype_pool_desc, nullptr, pool_host_visible | pool_timestamps, 1};
+    const EventDesc desc = {stype_event_desc, nullptr, 0, scope_host, scope_host};
+    if (driver().zeEventPoolCreate(context, &pool, 0, nullptr, &made->pool) == success) {
+        if (driver().zeEventCreate(made->pool, &desc, &made->event) == success) return made;
+        driver().zeEventPoolDestroy(made->pool);
+    }
+    delete made;
+    return nullptr;
+}
+
+void destroy(InjectedEvent& event) {
+    driver().zeEventDestroy(event.event);
+    driver().zeEventPoolDestroy(event.pool);
+    delete &event;
+}
+
+}  // namespace
+
+InjectedEvent* acquire_event(List& list) {
+    Context& context = *list.context;
+    if (InjectedEvent* event = list.events) {
+        list.events = event->next;
+        return event;
+    }
+    if (InjectedEvent* event = context.events) {
+        context.events = event->next;
+        return event;
+    }
+    InjectedEvent* made = make_event(context.handle);
+    if (made == nullptr) return nullptr;
+    made->context = &context;
+    ++context.made_events;
+    return made;
+}
+
+void recycle_event(InjectedEvent& event, bool was_used, List* list) {
+    if (event.pins != 0) {
+        event.is_recycled = true;
+        return;
+    }
+    Context& context = *event.context;
+    bool is_free = !was_used;
+    if (was_used) {
+        const Resets resets = reset_support(context, nullptr);
+        is_free = resets != Resets::fail && driver().zeEventHostReset(event.event) == success;
+        // Under some drivers an event with timestamps stays signalled; the next operation would seem to have ended.
+        if (is_free && resets != Resets::work) is_free = driver().zeEventQueryStatus(event.event) == not_ready;
+    }
+    if (is_free) {
+        event.is_recycled = false;
+        InjectedEvent*& free = list != nullptr ? list->events : context.events;
+        event.next = free;
+        free = &event;
+    } else {
+        --context.made_events;
+        destroy(event);
+    }
+}
+
+void unpin(TimedOp& slot) {
+    while (QueryRef* pin = slot.pins) {
+        slot.pins = pin->next;
+        if (--pin->event->pins == 0 && pin->event->is_recycled) recycle_event(*pin->event, true);
+        delete pin;
+    }
+}
+
+bool ensure_signal_constant(Context& context) {
+    if (context.signal_constant != nullptr) return true;
+    const HostMemoryDesc desc = {stype_host_memory_desc, nullptr, 0};
+    void* memory = nullptr;
+    if (driver().zeMemAllocHost(context.handle, &desc, 8, 8, &memory) != success || memory == nullptr) return false;
+    *static_cast<u64*>(memory) = 1;
+    context.signal_constant = memory;
+    return true;
+}
+
+Context* find_or_add_context(Handle handle) {
+    State& all = state();
+    if (Context* found = all.contexts.find(handle)) return found;
+    auto* made = new (std::nothrow) Context;
+    if (made == nullptr) return nullptr;
+    made->handle = handle;
+    if (all.contexts.add(handle, made)) return made;
+    delete made;
+    return nullptr;
+}
+
+// Of one device; of all devices of the context (null): what all have in common.
+Resets reset_support(const Context& context, const Device* device) {
+    Resets common = Resets::unknown;
+    for (const Probe* probe = context.probes; probe != nullptr; probe = probe->next) {
+        if (device != nullptr && probe->device == device) return probe->resets;
+        if (device != nullptr) continue;
+        if (common != Resets::unknown && common != probe->resets) return Resets::undecided;
+        common = probe->resets;
+    }
+    return common;
+}
+
+namespace {
+
+constexpr u64 longest_probe_ns = 200'000'000;
+
+// Signals an event, resets it, and asks for its status. Where anything fails, what was made for it is left.
+Resets try_reset(Handle context, Handle device, u32 ordinal) {
+    const QueueDesc desc = {stype_queue_desc, nullptr, ordinal, 0, 0, queue_mode_asynchronous, 0};
+    Handle list = nullptr;
+    if (driver().zeCommandListCreateImmediate(context, device, &desc, &list) != success) return Resets::undecided;
+    InjectedEvent* event = make_event(context);
+    if (event == nullptr) {
+        driver().zeCommandListDestroy(list);
+        return Resets::undecided;
+    }
+    if (driver().zeCommandListAppendBarrier(list, event->event, 0, nullptr) != success ||
+        driver().zeEventHostSynchronize(event->event, longest_probe_ns) != success ||
+        driver().zeEventHostReset(event->event) != success) {
+        return Resets::undecided;
+    }
+    const Resets found = driver().zeEventQueryStatus(event->event) == not_ready ? Resets::work : Resets::fail;
+    driver().zeCommandListDestroy(list);
+    destroy(*event);
+    return found;
+}
+
+}  // namespace
+
+void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
+    State& all = state();
+    StateLock hold;
+    Context* context = find_or_add_context(context_handle);
+    if (context == nullptr) return;
+    Probe* found = context->probes;
+    while (found != nullptr && found->device != &device) found = found->next;
+    if (found == nullptr) {
+        found = new (std::nothrow) Probe{&device, Resets::unknown, context->probes};
+        if (found == nullptr) return;
+        context->probes = found;
+    }
+    while (found->resets == Resets::probing) hold.wait();
+    if (found->resets != Resets::unknown) return;
+    found->resets = Resets::probing;
+    hold.unlock();
+    const Resets resets = try_reset(context_handle, device.handle, ordinal);
+    hold.lock();
+    found->resets = resets;
+    all.changed.notify_all();
+}
+
+}  // namespace lanescope::levelzero::tracer

@@ -1,0 +1,69 @@
+// The program's own events: their ends, and their timestamps, which are those of our command that signalled them.
+#include "stream/events.hpp"
+#include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+void event_destroyed(Call& call, Handle handle) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return;
+    {
+        StateLock hold;
+        UserEvent* event = all.events.remove(handle);
+        if (event == nullptr) return;
+        // Slots that await it keep its number, and find another one here.
+        event->id = 0;
+        event->next = all.free_events;
+        all.free_events = event;
+    }
+    emit<Record::event_end>(call.now(), number(handle));
+}
+
+bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return false;
+    bool is_ours = false;
+    {
+        StateLock hold;
+        const UserEvent* event = all.events.find(handle);
+        if (event == nullptr) return false;
+        // Of the list that signals it everything, however much that is. While it is written another thread may end the
+        // list, so what is known of the event is looked up again.
+        for (bool is_done = all.has_ended || event->newest == nullptr; !is_done;) {
+            ResultBatch batch;
+            is_done = harvest(all, batch, true, chunk_of(*event->newest).list);
+            hold.unlock();
+            batch.write();
+            hold.lock();
+            event = all.events.find(handle);
+            if (event == nullptr) return false;
+            is_done = is_done || all.has_ended || event->newest == nullptr;
+        }
+        if (!all.has_ended) {
+            // Of the others what costs little.
+            harvest_and_write(all, hold, false);
+            event = all.events.find(handle);
+            if (event == nullptr) return false;
+        }
+        is_ours = event->seen != 0 && !event->untimed_last;
+        if (is_ours) {
+            if (shift_ns != nullptr) {
+                const Device* device = all.first_device.load();
+                const u32 bits = device != nullptr ? device->kernel_bits : 64;
+                const auto shift = [&](u64 theirs, u64 ours) {
+                    const i64 later = static_cast<i64>((theirs - ours) << (64 - bits)) >> (64 - bits);
+                    if (device == nullptr || device->ticks_num == 0) return i64{0};
+                    return static_cast<i64>(static_cast<double>(later) * 1e9 * static_cast<double>(device->ticks_den) /
+                                            static_cast<double>(device->ticks_num));
+                };
+                (*shift_ns)[0] = shift(ticks.start, event->result.start);
+                (*shift_ns)[1] = shift(ticks.end, event->result.end);
+            }
+            ticks = event->result;
+        }
+    }
+    return is_ours;
+}
+
+}  // namespace lanescope::levelzero::tracer

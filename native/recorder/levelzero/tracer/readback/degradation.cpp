@@ -1,0 +1,44 @@
+// What is not timed, and what fails: counted, told in the trace, and said once.
+#include <cstdio>
+#include <cstdlib>
+
+#include "stream/events.hpp"
+#include "tracer/state/internal.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+void count_untimed(List& list, Reason reason, Result code) {
+    ++list.untimed_count[static_cast<size_t>(reason)];
+    if (code != 0) list.reason_code[static_cast<size_t>(reason)] = code;
+}
+
+Degradations degradations_of(const List& list) {
+    Degradations found;
+    found.list = list.id;
+    for (size_t i = 0; i < reason_count; ++i) {
+        found.count[i] = list.untimed_count[i];
+        found.code[i] = list.reason_code[i];
+    }
+    return found;
+}
+
+void Degradations::write() const {
+    for (size_t i = 0; i < reason_count; ++i) {
+        if (count[i] == 0) continue;
+        emit<Record::degraded>(host_ns(), Scope::list, u64{list}, static_cast<Reason>(i), u32{code[i]}, u32{count[i]});
+    }
+}
+
+void report_failure(State& all, Reason reason, const char* what, Result code) {
+    if (all.options.abort) {
+        std::fprintf(stderr, "lanescope: %s: 0x%x (%s)\n", what, code, reason_names[static_cast<size_t>(reason)]);
+        std::fflush(stderr);
+        std::abort();
+    }
+    if (all.has_reported[static_cast<size_t>(reason)]) return;
+    all.has_reported[static_cast<size_t>(reason)] = true;
+    std::fprintf(stderr, "lanescope: %s: 0x%x; the program goes on, operations of that command list are no longer timed\n",
+                 what, code);
+}
+
+}  // namespace lanescope::levelzero::tracer

@@ -1,0 +1,265 @@
+// Collecting results: whatever is there, without waiting; and the one wait for the results of one list.
+#include <time.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "stream/events.hpp"
+#include "tracer/state/internal.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+void ResultBatch::write() {
+    if (count_ == 0) return;
+    const u64 now = host_ns();
+    for (const One* one = results_; one != results_ + count_; ++one) {
+        const Ticks& ticks = one->ticks;
+        if (one->lost != Reason::none) {
+            emit<Record::lost>(now, one->op_id, one->run, one->lost);
+        } else if (one->run == 1 && ((ticks.start | ticks.end | ticks.context_start | ticks.context_end) >> 32) == 0) {
+            emit<Record::result_short>(now, one->op_id, static_cast<u32>(ticks.start), static_cast<u32>(ticks.end),
+                                       static_cast<u32>(ticks.context_start), static_cast<u32>(ticks.context_end));
+        } else {
+            emit<Record::result>(now, one->op_id, one->run, ticks.start, ticks.end, ticks.context_start,
+                                 ticks.context_end);
+        }
+    }
+    count_ = 0;
+}
+
+namespace {
+
+enum class PollResult : u8 { nothing, result, failure };
+
+u64 word(const u64& at) { return std::atomic_ref(const_cast<u64&>(at)).load(std::memory_order_acquire); }
+
+// How long a list that another thread uses is left to it. That thread collects its results itself, or somebody will; two
+// threads that take turns at one list's memory cost more than all the rest.
+constexpr i64 fresh_ns = 1'000'000;
+
+u64 place_of(TimedOp& slot) { return chunk_of(slot).number * chunk_slots + slot.index + 1; }
+
+// Whether the result of a slot is there. Never waits.
+PollResult poll(TimedOp& slot, u32& poll_budget, Ticks& ticks) {
+    const Ticks& cell = cell_of(slot);
+    switch (slot.how) {
+        case How::inline_query:
+            ticks = {word(cell.start), word(cell.end), word(cell.context_start), word(cell.context_end)};
+            // A cell that is half written is not ready.
+            return ticks.start != unwritten && ticks.end != unwritten && ticks.context_start != unwritten &&
+                           ticks.context_end != unwritten
+                       ? PollResult::result
+                       : PollResult::nothing;
+        case How::chained: {
+            // Our event alone would not do: the copy that hands the signal on must have seen it, too.
+            if (word(cell.start) == unwritten) return PollResult::nothing;
+            const Result result = driver().zeEventQueryKernelTimestamp(slot.injected->event, &ticks);
+            return result == success ? PollResult::result : result == not_ready ? PollResult::nothing : PollResult::failure;
+        }
+        default: {
+            --poll_budget;
+            if (driver().zeEventQueryStatus(slot.injected->event) != success) return PollResult::nothing;
+            if (driver().zeEventQueryKernelTimestamp(slot.injected->event, &ticks) != success) return PollResult::nothing;
+            // Where resets do not un-signal, these may be the ticks of the run before.
+            return slot.has_last_end && ticks.end == slot.last_end ? PollResult::nothing : PollResult::result;
+        }
+    }
+}
+
+// Keeps the ticks for the program's own questions; of several signallers the one that ends last counts.
+void keep_for_user(State& all, TimedOp& slot, const Ticks& ticks) {
+    UserEvent* event = slot.user;
+    if (event == nullptr || event->id != slot.user_id) return;
+    const u32 bits = chunk_of(slot).list->device == nullptr ? 64 : chunk_of(slot).list->device->kernel_bits;
+    const u64 ahead = (ticks.end - event->result.end) << (64 - bits);
+    // What was submitted after the other result was seen ended later, however far the clock has run meanwhile.
+    if (event->seen == 0 || slot.submitted > event->seen || static_cast<i64>(ahead) >= 0) {
+        event->result = ticks;
+        event->seen = all.moment;
+    }
+}
+
+void collect(State& all, List& list, TimedOp& slot, const Ticks& ticks, ResultBatch& batch) {
+    mark_done(list, slot);
+    if (!slot.quiet) batch.add(slot.op_id, slot.run, ticks);
+    slot.last_end = ticks.end;
+    slot.has_last_end = true;
+    keep_for_user(all, slot, ticks);
+    ++all.moment;
+    if (list.immediate && !slot.keep) release(slot);
+}
+
+void move_to_front(State& all, List& list) {
+    if (all.active == &list) return;
+    list.previous->next = list.next;
+    if (list.next != nullptr) list.next->previous = list.previous;
+    list.previous = nullptr;
+    list.next = all.active;
+    all.active->previous = &list;
+    all.active = &list;
+}
+
+enum class ListVisitor : u8 { done, full, poor };
+
+// Looks at the live slots of a list; `from`: those asked before are left out.
+ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_budget, u64 from, bool& has_skipped) {
+    ListVisitor end = ListVisitor::done;
+    bool is_prefix = true;
+    u32 index = list.cursor_index;
+    for (OpChunk *chunk = list.cursor, *next = nullptr; chunk != nullptr; chunk = next, index = 0) {
+        for (; index < chunk->used; ++index) {
+            TimedOp& slot = chunk->slots[index];
+            if (slot.live) {
+                if (batch.is_full()) return ListVisitor::full;
+                Ticks ticks;
+                PollResult found = PollResult::nothing;
+                if (slot.how != How::bare) {
+                    found = poll(slot, poll_budget, ticks);
+                } else if (place_of(slot) <= from) {
+                    has_skipped = true;
+                } else if (poll_budget == 0) {
+                    end = ListVisitor::poor;
+                    if (list.in_order) return end;
+                } else {
+                    list.asked = place_of(slot);
+                    found = poll(slot, poll_budget, ticks);
+                }
+                if (found == PollResult::result) {
+                    collect(all, list, slot, ticks, batch);
+                } else if (found == PollResult::failure) {
+                    batch.add(slot.op_id, slot.run, {}, Reason::device_error);
+                    slot.keep = true;
+                    mark_done(list, slot);
+                } else {
+                    if (list.in_order) return end;
+                    is_prefix = false;
+                }
+            }
+            if (is_prefix) {
+                list.cursor = chunk;
+                list.cursor_index = index + 1;
+            }
+        }
+        next = chunk->next;
+        // Only here, so that no chunk goes while somebody walks over it.
+        if (list.immediate && chunk->held == 0 && next != nullptr) free_chunk(list, *chunk);
+        if (list.live == 0) break;
+    }
+    return end;
+}
+
+ListVisitor harvest_list(State& all, List& list, ResultBatch& batch, u32& poll_budget) {
+    const std::scoped_lock slots(list.slots);
+    bool has_skipped = false;
+    const u64 from = list.in_order ? 0 : list.asked;
+    ListVisitor end = visit_lists(all, list, batch, poll_budget, from, has_skipped);
+    if (end == ListVisitor::done && has_skipped && poll_budget != 0) {
+        // Those before the one that was asked last have their turn.
+        list.asked = 0;
+        end = visit_lists(all, list, batch, poll_budget, 0, has_skipped);
+    }
+    if (end == ListVisitor::done) list.asked = 0;
+    return end;
+}
+
+}  // namespace
+
+bool harvest(State& all, ResultBatch& batch, bool full, List* only, u64 now) {
+    u32 poll_budget = full ? ~u32{0} : all.options.poll_budget;
+    if (only != nullptr) return only->live == 0 || harvest_list(all, *only, batch, poll_budget) != ListVisitor::full;
+    for (List *list = all.active, *next = nullptr; list != nullptr; list = next) {
+        next = list->next;
+        if (now != 0 && list->owner != &local && static_cast<i64>(now - list->looked) < fresh_ns) continue;
+        switch (harvest_list(all, *list, batch, poll_budget)) {
+            case ListVisitor::full: return false;
+            case ListVisitor::poor:
+                // It is the first one to be asked next time; lists behind it may have cells that are written.
+                if (list->live != 0) move_to_front(all, *list);
+                break;
+            case ListVisitor::done: break;
+        }
+        if (now != 0) list->looked = now;
+    }
+    return true;
+}
+
+void harvest_and_write(State& all, StateLock& hold, bool full, List* only, u64 now) {
+    ResultBatch batch;
+    for (bool is_done = false; !is_done;) {
+        is_done = harvest(all, batch, full, only, now);
+        hold.unlock();
+        batch.write();
+        hold.lock();
+    }
+}
+
+void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, bool is_gone) {
+    const std::scoped_lock slots(list.slots);
+    for (OpChunk* chunk = list.first; chunk != nullptr && list.live != 0; chunk = chunk->next) {
+        for (u32 i = 0; i < chunk->used; ++i) {
+            TimedOp& slot = chunk->slots[i];
+            if (!slot.live) continue;
+            if (batch.is_full()) return;
+            if (!slot.quiet) batch.add(slot.op_id, slot.run, {}, reason);
+            mark_done(list, slot);
+            if (!is_gone) continue;
+            // The device may still signal it: it is never used again.
+            slot.released = true;
+            --chunk->held;
+            ++list.context->lost_events;
+        }
+    }
+}
+
+namespace {
+
+// There is one.
+TimedOp* oldest_live(List& list) {
+    for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
+        for (u32 i = 0; i < chunk->used; ++i) {
+            if (chunk->slots[i].live) return &chunk->slots[i];
+        }
+    }
+    std::abort();
+}
+
+}  // namespace
+
+void wait_for_results(State& all, StateLock& hold, List& list) {
+    constexpr u64 ms = 1'000'000;
+    u64 pause = 1000, next_question = 0, complaint = 0;
+    while (true) {
+        harvest_and_write(all, hold, true, &list);
+        if (list.live == 0) return;
+        const u64 now = host_ns();
+        if (complaint == 0) complaint = now + 10'000 * ms;
+        if (now >= complaint) {
+            std::fprintf(stderr, "lanescope: waiting for a command list that was given to the device again while it ran\n");
+            complaint = ~u64{0};
+        }
+        if (now >= next_question) {
+            next_question = now + ms;
+            // With M: else another thread may collect it meanwhile, and destroy the event.
+            const Result status = driver().zeEventQueryStatus(oldest_live(list)->injected->event);
+            if (status != success && status != not_ready) {
+                while (list.live != 0) {
+                    ResultBatch batch;
+                    abandon_results(all, list, batch, Reason::device_error, true);
+                    hold.unlock();
+                    batch.write();
+                    hold.lock();
+                }
+                list.untimed = Reason::device_error;
+                report_failure(all, Reason::device_error, "zeEventQueryStatus", status);
+                return;
+            }
+        }
+        hold.unlock();
+        const timespec time = {0, static_cast<long>(pause)};
+        nanosleep(&time, nullptr);
+        pause = pause >= ms ? ms : 2 * pause;
+        hold.lock();
+    }
+}
+
+}  // namespace lanescope::levelzero::tracer

@@ -1,0 +1,118 @@
+// The ends of contexts and of the process.
+#include "stream/events.hpp"
+#include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+namespace {
+
+// A list of a context, if there is one left.
+List* list_of(State& all, const Context* context) {
+    List* found = nullptr;
+    all.lists.each([&](Handle, List* list) {
+        if (list->context == context) found = list;
+    });
+    return found;
+}
+
+void forget_events(State& all, const Context* context) {
+    while (true) {
+        UserEvent* gone = nullptr;
+        all.events.each([&](Handle, UserEvent* event) {
+            if (event->context == context) gone = event;
+        });
+        if (gone == nullptr) return;
+        all.events.remove(gone->handle);
+        gone->id = 0;
+        gone->next = all.free_events;
+        all.free_events = gone;
+    }
+}
+
+}  // namespace
+
+// The context still lives. Commands of lists that the program destroys later hold events of ours: they are left to the
+// driver then. Calls of those lists pass through.
+void before_context_destroy(Handle handle) {
+    State& all = state();
+    if (local.holds) return;
+    DeferredFree left{};
+    bool had_lists = false;
+    while (true) {
+        ResultBatch batch;
+        Degradations degradations;
+        {
+            StateLock hold;
+            Context* context = all.contexts.find(handle);
+            if (context == nullptr) return;
+            List* list = list_of(all, context);
+            if (list == nullptr) {
+                all.contexts.remove(handle);
+                forget_events(all, context);
+                if (!had_lists && !all.has_ended) {
+                    left.context = handle;
+                    left.signal_constant = context->signal_constant;
+                    left.chunks = context->chunks;
+                    for (InjectedEvent *event = context->events, *next = nullptr; event != nullptr; event = next) {
+                        next = event->next;
+                        driver().zeEventDestroy(event->event);
+                        driver().zeEventPoolDestroy(event->pool);
+                        delete event;
+                    }
+                }
+                for (Probe *probe = context->probes, *next = nullptr; probe != nullptr; probe = next) {
+                    next = probe->next;
+                    delete probe;
+                }
+                delete context;
+                break;
+            }
+            had_lists = true;
+            if (list->live != 0 && !all.has_ended) harvest_and_write(all, hold, true, list);
+            abandon_results(all, *list, batch, Reason::not_drained, false);
+            if (list->live == 0) {
+                degradations = degradations_of(*list);
+                all.lists.remove(list->handle);
+                list_generation.fetch_add(1, std::memory_order_release);
+                // Its slots and chunks are a few kilobytes, and other threads may be at its last words: they stay.
+            }
+        }
+        batch.write();
+        degradations.write();
+    }
+    free_memory(left);
+}
+
+// Whoever holds M then will not let it go any more if it is blocked in a driver that is being taken down.
+void end() {
+    State& all = state();
+    if (local.holds) return;
+    while (true) {
+        ResultBatch batch;
+        Degradations degradations;
+        bool is_done = true;
+        {
+            StateLock hold;
+            all.has_ended = true;
+            all.lists.each([&](Handle, List* list) {
+                if (!is_done) return;
+                if (list->live != 0) {
+                    abandon_results(all, *list, batch, Reason::not_drained, false);
+                    is_done = false;
+                    return;
+                }
+                degradations = degradations_of(*list);
+                for (size_t i = 0; i < reason_count; ++i) {
+                    if (list->untimed_count[i] != 0) is_done = false;
+                    list->untimed_count[i] = 0;
+                }
+            });
+        }
+        batch.write();
+        degradations.write();
+        if (is_done) return;
+    }
+}
+
+}  // namespace lanescope::levelzero::tracer

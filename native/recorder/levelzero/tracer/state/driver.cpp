@@ -1,0 +1,55 @@
+#include "tracer/state/driver.hpp"
+
+#include "intercept/hooks.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+namespace {
+
+// Tables are handed to us before the program can make a list, all of them.
+Driver look_up() {
+    Driver found{};
+    const auto find = [](auto& to, Function function) {
+        void* address = targets[static_cast<size_t>(Way::layer)][index(function)].load();
+        to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(address);
+    };
+#define FIND(function) find(found.function, Function::function)
+    FIND(zeEventPoolCreate);
+    FIND(zeEventPoolDestroy);
+    FIND(zeEventCreate);
+    FIND(zeEventDestroy);
+    FIND(zeEventHostReset);
+    FIND(zeEventQueryStatus);
+    FIND(zeEventHostSynchronize);
+    FIND(zeEventQueryKernelTimestamp);
+    FIND(zeMemAllocHost);
+    FIND(zeMemFree);
+    FIND(zeCommandListCreateImmediate);
+    FIND(zeCommandListDestroy);
+    FIND(zeCommandListAppendBarrier);
+    FIND(zeCommandListAppendMemoryCopy);
+    FIND(zeCommandListAppendQueryKernelTimestamps);
+    FIND(zeDeviceGetCommandQueueGroupProperties);
+    FIND(zeDeviceGetProperties);
+    FIND(zeDeviceGetGlobalTimestamps);
+#undef FIND
+    return found;
+}
+
+}  // namespace
+
+bool Driver::is_whole() const {
+    return zeEventPoolCreate != nullptr && zeEventPoolDestroy != nullptr && zeEventCreate != nullptr &&
+           zeEventDestroy != nullptr && zeEventHostReset != nullptr && zeEventQueryStatus != nullptr &&
+           zeEventHostSynchronize != nullptr && zeEventQueryKernelTimestamp != nullptr && zeMemAllocHost != nullptr &&
+           zeMemFree != nullptr && zeCommandListCreateImmediate != nullptr && zeCommandListDestroy != nullptr &&
+           zeCommandListAppendBarrier != nullptr && zeCommandListAppendMemoryCopy != nullptr &&
+           zeCommandListAppendQueryKernelTimestamps != nullptr;
+}
+
+const Driver& driver() {
+    static const Driver found = look_up();
+    return found;
+}
+
+}  // namespace lanescope::levelzero::tracer

@@ -1,0 +1,53 @@
+#include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+std::atomic<u64> list_generation = 1;
+
+// Never destroyed: calls come until the very end.
+State& state() {
+    static State* made = new State;
+    return *made;
+}
+
+void StateLock::lock() {
+    state().mutex.lock();
+    is_held_ = local.holds = true;
+}
+
+void StateLock::unlock() {
+    is_held_ = local.holds = false;
+    state().mutex.unlock();
+}
+
+void StateLock::wait() {
+    is_held_ = local.holds = false;
+    state().changed.wait(state().mutex);
+    is_held_ = local.holds = true;
+}
+
+void start(const Options& options) { state().options = options; }
+
+u64 lock_waits() { return state().mutex.waits(); }
+
+void before_fork() { state().mutex.lock(); }
+void after_fork_in_parent() { state().mutex.unlock(); }
+
+// Nothing of the device is there in a child: what was known is left alone.
+void after_fork_in_child() {
+    State& all = state();
+    all.lists.forget();
+    all.contexts.forget();
+    all.devices.forget();
+    all.queues.forget();
+    all.events.forget();
+    all.active = nullptr;
+    all.free_events = nullptr;
+    all.live.store(0);
+    all.first_device.store(nullptr);
+    list_generation.fetch_add(1);
+    all.mutex.unlock();
+}
+
+}  // namespace lanescope::levelzero::tracer

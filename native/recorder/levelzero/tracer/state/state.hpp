@@ -1,0 +1,240 @@
+// What the tracer knows. One mutex guards all of it, but for the slots of a list whose owner appends (`ListLock`); only
+// memory that the device writes is read and armed by atomics.
+//
+// Each timed Append signals an event of ours instead of the program's. Its ticks come by a query in the same list into a
+// cell of host memory, or are asked of our event by the host. A result counts only when it is there; every call of the
+// program that tells it that something has ended collects what is there.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+
+#include "stream/process.hpp"
+#include "tracer/state/driver.hpp"
+#include "tracer/state/handle_map.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+struct OpChunk;
+struct Context;
+struct List;
+struct TimedOp;
+
+inline constexpr u32 chunk_slots = 64;
+inline constexpr u64 unwritten = ~u64{0};
+
+// An event of ours, alone in its pool.
+struct InjectedEvent {
+    Handle event = nullptr, pool = nullptr;
+    Context* context = nullptr;
+    InjectedEvent* next = nullptr;  // free ones
+    u32 pins = 0;              // queries of the program that will read it
+    bool is_recycled = false;       // given back while pinned
+};
+
+// An event of the program, from the first Append that signals it on. The memory is used again, numbers are not.
+struct UserEvent {
+    u64 id = 0;
+    Handle handle = nullptr;
+    Context* context = nullptr;
+    Ticks result{};
+    u64 seen = 0;               // when the result was collected, 0: none was
+    TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its event of ours is there
+    bool untimed_last = false;  // it was last signalled by something that is not timed
+    UserEvent* next = nullptr;  // free ones
+};
+
+// An event of ours that a query of the program reads.
+struct QueryRef {
+    InjectedEvent* event;
+    QueryRef* next;
+};
+
+// One timed operation of a list.
+struct TimedOp {
+    InjectedEvent* injected;
+    u64 op_id;
+    UserEvent* user;   // null: none
+    u64 user_id;
+    u64 last_end;      // of the run before
+    u64 submitted;     // moment of this run's submission
+    QueryRef* pins;
+    u32 run;
+    How how;
+    u8 index;
+    bool live;         // this run's result is awaited
+    bool quiet;        // ... and will not be written
+    bool has_last_end;
+    bool released;     // its event was given back
+    bool keep;         // its event must stay until the list is emptied
+};
+
+// 64 slots that never move, with a cell of host memory each.
+struct OpChunk {
+    TimedOp slots[chunk_slots];
+    Ticks* cells;
+    Context* context;
+    List* list;
+    OpChunk *next, *previous;
+    u64 number;  // counts up within a list
+    u32 used, held;
+};
+
+inline constexpr size_t reason_count = static_cast<size_t>(Reason::count);
+
+// Guards the slots of an immediate list between the thread that appends to it and those that collect its results. Under M,
+// or with nothing else; never is M asked for under it, nor the driver called for long.
+class ListLock {
+public:
+    bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
+    void lock() {
+        for (int tries = 1; !try_lock(); ++tries) {
+            if (tries % 64 == 0) sched_yield();  // its holder may be off the processor
+        }
+    }
+    void unlock() { held_.store(false, std::memory_order_release); }
+
+private:
+    std::atomic<bool> held_ = false;
+};
+
+// As what a command list was made.
+struct ListKind {
+    struct Device* device = nullptr;
+    u32 ordinal = 0, index = 0;
+    bool immediate = false, in_order = false, synchronous = false, computes = false;
+};
+
+// A command list.
+struct List : ListKind {
+    explicit List(const ListKind& kind) : ListKind(kind) {}
+
+    Handle handle = nullptr;
+    u32 id = 0;  // never used again; a new one after each reset
+    Context* context = nullptr;
+    bool capturing = false, claimed = false;
+    Reason untimed = Reason::none;
+    u32 run = 0;                     // executions so far
+    OpChunk *first = nullptr, *last = nullptr;
+    OpChunk* cursor = nullptr;         // the first slot that may be live
+    u32 cursor_index = 0;
+    u64 chunks = 0;                  // ever
+    u64 asked = 0;                   // place of the slot whose status was asked for last when there was no more poll_budget
+    ListLock slots;                  // see there; all but the owner take it besides M
+    std::atomic<u64> live = 0;       // changed under M, or by the owner under the lock of its slots
+    const void* owner = nullptr;     // the thread that used it last
+    u64 looked = 0;                  // when its results were collected last, host ns
+    InjectedEvent* events = nullptr;      // free ones that this list used before: they stay with its thread
+    OpChunk* spare = nullptr;          // such chunks
+    u32 spares = 0;
+    List *next = nullptr, *previous = nullptr;  // lists with live slots
+    u32 untimed_count[reason_count] = {};
+    u32 reason_code[reason_count] = {};
+};
+
+enum class Resets : u8 { unknown, probing, work, fail, undecided };
+
+// Whether a host reset un-signals events with timestamps there.
+struct Probe {
+    struct Device* device = nullptr;
+    Resets resets = Resets::unknown;
+    Probe* next = nullptr;
+};
+
+struct Context {
+    Handle handle = nullptr;
+    InjectedEvent* events = nullptr;  // free ones
+    OpChunk* chunks = nullptr;     // free ones
+    u32 free_chunks = 0;
+    u64 made_events = 0, lost_events = 0;
+    void* signal_constant = nullptr;       // 8 bytes of host memory that hold a 1
+    Probe* probes = nullptr;
+    u32 lists = 0;
+};
+
+struct Device {
+    Handle handle = nullptr;
+    u32 groups = 0;                // known ones
+    u32 group_flags[32] = {};
+    u32 kernel_bits = 64;
+    u64 ticks_num = 0, ticks_den = 1;  // per second; 0: unknown
+    std::atomic<u64> next_pair = 0;    // when its clock is to be read again, host ns
+    u64 quarter_ns = ~u64{0};
+    Device* next = nullptr;
+};
+
+struct Queue {
+    bool synchronous = false;
+};
+
+struct Options {
+    bool timing = true;      // whether operations are timed at all
+    bool host_read = false;  // option H: no queries in lists, the host asks for all ticks
+    bool abort = false;      // what to do when something that the program needs fails: end it, or go on without
+    bool eager_probe = true; // whether all lists probe, not only those that must
+    u32 poll_budget = 64;         // status calls of one collection
+};
+
+// M, which guards what follows; the hold of a thread.
+class StateLock {
+public:
+    StateLock() { lock(); }
+    ~StateLock() {
+        if (is_held_) unlock();
+    }
+    StateLock(const StateLock&) = delete;
+
+    void lock();
+    void unlock();
+    // Waits until another thread has changed whose list is claimed, or what a probe found.
+    void wait();
+
+private:
+    bool is_held_ = false;
+};
+
+struct State {
+    Options options;
+    // What every operation changes lies together.
+    alignas(64) Mutex mutex;
+    std::atomic<u64> live = 0;         // lists with live slots
+    u64 moment = 1;
+    List* active = nullptr;            // lists with live slots
+    alignas(64) std::condition_variable_any changed;
+    HandleMap<List> lists;
+    HandleMap<Context> contexts;
+    HandleMap<Device> devices;
+    HandleMap<Queue> queues;
+    HandleMap<UserEvent> events;
+    UserEvent* free_events = nullptr;
+    u32 last_list = 0;
+    u64 last_event = 0;
+    std::atomic<bool> has_ended = false;
+    bool has_reported[reason_count] = {};
+    std::atomic<Device*> first_device = nullptr;
+};
+
+// Lives as long as the process.
+State& state();
+
+// Changes whenever a list comes or goes; see `find_list`.
+extern std::atomic<u64> list_generation;
+
+// A list by its handle; M is held. Without a search if this thread has used it last.
+inline List* find_list(State& all, Handle handle) {
+    const u64 generation = list_generation.load(std::memory_order_relaxed);
+    if (local.list == handle && local.generation == generation) return static_cast<List*>(local.list_data);
+    List* found = all.lists.find(handle);
+    if (found != nullptr) {
+        local.list = handle;
+        local.list_data = found;
+        local.generation = generation;
+    }
+    return found;
+}
+
+inline u64 number(Handle handle) { return reinterpret_cast<u64>(handle); }
+
+}  // namespace lanescope::levelzero::tracer

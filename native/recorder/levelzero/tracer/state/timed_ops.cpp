@@ -1,0 +1,190 @@
+// Slots and the chunks that hold them.
+#include <cstring>
+#include <new>
+
+#include "tracer/state/internal.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+namespace {
+
+// Chunks without a list that a context keeps.
+constexpr u32 most_free_chunks = 16;
+
+// ... and a list.
+constexpr u32 most_spares = 2;
+
+OpChunk* take_chunk(List& list) {
+    Context& context = *list.context;
+    if (OpChunk* chunk = list.spare) {
+        list.spare = chunk->next;
+        --list.spares;
+        return chunk;
+    }
+    if (OpChunk* chunk = context.chunks) {
+        context.chunks = chunk->next;
+        --context.free_chunks;
+        return chunk;
+    }
+    auto* made = static_cast<OpChunk*>(std::malloc(sizeof(OpChunk)));
+    if (made == nullptr) return nullptr;
+    const HostMemoryDesc desc = {stype_host_memory_desc, nullptr, 0};
+    void* cells = nullptr;
+    if (driver().zeMemAllocHost(context.handle, &desc, chunk_slots * sizeof(Ticks), 64, &cells) != success ||
+        cells == nullptr) {
+        std::free(made);
+        return nullptr;
+    }
+    made->cells = static_cast<Ticks*>(cells);
+    made->context = &context;
+    return made;
+}
+
+TimedOp& next_slot(OpChunk& tail) {
+    TimedOp& slot = tail.slots[tail.used];
+    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
+    slot.index = static_cast<u8>(tail.used++);
+    ++tail.held;
+    reset_cell(slot);
+    return slot;
+}
+
+// One more or one less; only who may change it asks.
+u64 change(std::atomic<u64>& count, i64 by) {
+    const u64 changed = count.load(std::memory_order_relaxed) + static_cast<u64>(by);
+    count.store(changed, std::memory_order_relaxed);
+    return changed;
+}
+
+}  // namespace
+
+void reset_cell(TimedOp& slot) {
+    Ticks& cell = cell_of(slot);
+    for (u64* word : {&cell.start, &cell.end, &cell.context_start, &cell.context_end}) {
+        std::atomic_ref(*word).store(unwritten, std::memory_order_release);
+    }
+}
+
+TimedOp* reserve(List& list, ResultBatch& batch) {
+    OpChunk* tail = list.last;
+    if (tail == nullptr || tail->used == chunk_slots) {
+        // Memory stays bounded even where nobody ever synchronises.
+        if (list.immediate && list.live != 0) harvest(state(), batch, false, &list);
+        OpChunk* made = take_chunk(list);
+        if (made == nullptr) return nullptr;
+        made->list = &list;
+        made->number = list.chunks++;
+        made->used = made->held = 0;
+        made->next = nullptr;
+        made->previous = tail;
+        (tail != nullptr ? tail->next : list.first) = made;
+        list.last = made;
+        if (list.cursor == nullptr) {
+            list.cursor = made;
+            list.cursor_index = 0;
+        }
+        if (tail != nullptr && list.immediate && tail->held == 0) free_chunk(list, *tail);
+        tail = made;
+    }
+    return &next_slot(*tail);
+}
+
+TimedOp* reserve_quickly(List& list) {
+    OpChunk* tail = list.last;
+    return tail == nullptr || tail->used == chunk_slots ? nullptr : &next_slot(*tail);
+}
+
+void mark_pending(List& list, TimedOp& slot) {
+    State& all = state();
+    slot.live = true;
+    slot.submitted = all.moment;
+    if (change(list.live, 1) != 1) return;
+    change(all.live, 1);
+    list.previous = nullptr;
+    list.next = all.active;
+    if (all.active != nullptr) all.active->previous = &list;
+    all.active = &list;
+}
+
+void mark_pending_fast(List& list, TimedOp& slot) {
+    slot.live = true;
+    change(list.live, 1);
+}
+
+void mark_done(List& list, TimedOp& slot) {
+    State& all = state();
+    slot.live = false;
+    if (change(list.live, -1) != 0) return;
+    change(all.live, -1);
+    (list.previous != nullptr ? list.previous->next : all.active) = list.next;
+    if (list.next != nullptr) list.next->previous = list.previous;
+    list.next = list.previous = nullptr;
+}
+
+void release(TimedOp& slot) {
+    slot.released = true;
+    --chunk_of(slot).held;
+    if (slot.user != nullptr && slot.user->id == slot.user_id && slot.user->newest == &slot) slot.user->newest = nullptr;
+    unpin(slot);
+    List& list = *chunk_of(slot).list;
+    recycle_event(*slot.injected, slot.run != 0, list.immediate ? &list : nullptr);
+}
+
+void free_chunk(List& list, OpChunk& chunk) {
+    if (list.cursor == &chunk) {
+        list.cursor = chunk.next;
+        list.cursor_index = 0;
+    }
+    (chunk.previous != nullptr ? chunk.previous->next : list.first) = chunk.next;
+    (chunk.next != nullptr ? chunk.next->previous : list.last) = chunk.previous;
+    const bool stays = list.immediate && list.spares < most_spares;
+    OpChunk*& free = stays ? list.spare : chunk.context->chunks;
+    chunk.next = free;
+    free = &chunk;
+    ++(stays ? list.spares : chunk.context->free_chunks);
+}
+
+void clear_list(List& list, DeferredFree& left) {
+    Context& context = *list.context;
+    left.context = context.handle;
+    for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
+        for (u32 i = 0; i < chunk->used; ++i) {
+            if (!chunk->slots[i].released) release(chunk->slots[i]);
+        }
+    }
+    while (list.first != nullptr) free_chunk(list, *list.first);
+    while (OpChunk* chunk = list.spare) {
+        list.spare = chunk->next;
+        chunk->next = context.chunks;
+        context.chunks = chunk;
+        ++context.free_chunks;
+    }
+    list.spares = 0;
+    while (InjectedEvent* event = list.events) {
+        list.events = event->next;
+        event->next = context.events;
+        context.events = event;
+    }
+    list.cursor = nullptr;
+    list.cursor_index = 0;
+    list.asked = 0;
+    while (context.free_chunks > most_free_chunks) {
+        OpChunk* chunk = context.chunks;
+        context.chunks = chunk->next;
+        --context.free_chunks;
+        chunk->next = left.chunks;
+        left.chunks = chunk;
+    }
+}
+
+void free_memory(const DeferredFree& left) {
+    for (OpChunk* chunk = left.chunks; chunk != nullptr;) {
+        OpChunk* next = chunk->next;
+        driver().zeMemFree(left.context, chunk->cells);
+        std::free(chunk);
+        chunk = next;
+    }
+    if (left.signal_constant != nullptr) driver().zeMemFree(left.context, left.signal_constant);
+}
+
+}  // namespace lanescope::levelzero::tracer

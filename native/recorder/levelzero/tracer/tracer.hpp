@@ -1,0 +1,103 @@
+// What hooks ask of the tracer. Nothing of it is called with M held, nor holds M when it returns.
+#pragma once
+
+#include "intercept/hooks.hpp"
+#include "tracer/state/state.hpp"
+
+namespace lanescope::levelzero::tracer {
+
+// --- lists --------------------------------------------------------------------------------------------------------
+
+// Before a list is made: what has to be known of its device.
+void prepare(Handle context, Handle device, u32 ordinal, bool immediate, bool in_order);
+void list_made(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc);
+void list_made(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc);
+void list_cloned(Call& call, Handle list, Handle clone);
+void set_capturing(Handle list, bool on);
+// Around the driver's own call.
+void before_reset(Handle list);
+void after_reset(Call& call, Handle list);
+List* before_destroy(Handle list);
+void after_destroy(Call& call, List* list, bool is_gone);
+
+void queue_made(Call& call, Handle queue, Handle device, const QueueDesc& desc);
+void queue_destroyed(Handle queue);
+
+// --- operations ---------------------------------------------------------------------------------------------------
+
+// One Append under way.
+struct Append {
+    Handle list, user;         // user: the event that the program wants signalled
+    TimedOp* slot = nullptr;      // null: not timed
+    List* data = nullptr;
+    u64 op_id = 0;
+    u32 list_id = 0;
+    How how = How::untimed;
+    Reason reason = Reason::none;
+    bool is_told = true;       // false: nothing is written of it
+    Handle signal;             // what the driver is to signal
+    Handle events_here[16];
+    Handle* events = nullptr;  // of a query of the program, in the place of its own
+    Handle* made = nullptr;    // ... where there are many
+
+    Append(Handle list_, Handle user_) : list(list_), user(user_), signal(user_) {}
+    ~Append() { std::free(made); }
+    Append(const Append&) = delete;
+};
+
+void begin(Append& append);
+// For an Append that is never timed.
+void begin_untimed(Append& append);
+// For a query of the program: reads our events where it names its own.
+void translate(Append& append, u32 count, const Handle* events);
+// After the driver; returns what the program gets.
+Result finish(Append& append, Result result);
+// A synchronous list may never be synchronised.
+void collect_if_synchronous(const Append& append);
+// An Append that is never timed signals an event.
+void signalled_untimed(Handle event);
+
+// Records of operations that were appended.
+void tell_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits);
+void tell_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
+                 Groups groups);
+void tell_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
+                 Address dst, Address src);
+
+// --- executions ---------------------------------------------------------------------------------------------------
+
+struct Execution {
+    static constexpr u32 most_here = 16;
+    List* here[most_here];
+    List** lists = here;
+    u32 count = 0;
+    bool quiet = false;
+
+    ~Execution() {
+        if (lists != here) std::free(lists);
+    }
+};
+void before_execute(Execution& execution, u32 count, const Handle* lists);
+void after_execute(Call& call, Execution& execution, Handle queue, Result result);
+
+// --- the program's own events, and the ends of things -------------------------------------------------------------
+
+// Something was seen to have ended; `full`: more than one event.
+void synced(Call& call, bool full);
+void event_destroyed(Call& call, Handle event);
+// Puts the ticks of the operation that signalled an event in the place of those of our command that handed it on; false:
+// they are those of the operation. `shift_ns`: how much earlier they are on the device's clock, begin and end.
+bool own_ticks(Handle event, Ticks& ticks, i64 (*shift_ns)[2] = nullptr);
+void before_context_destroy(Handle context);
+
+// --- the process --------------------------------------------------------------------------------------------------
+
+void start(const Options& options);
+void before_fork();
+void after_fork_in_parent();
+void after_fork_in_child();
+// The last words of the process; the driver is not touched any more.
+void end();
+u64 lock_waits();
+
+}  // namespace lanescope::levelzero::tracer

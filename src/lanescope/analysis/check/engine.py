@@ -1,0 +1,106 @@
+"""All rules, and what they make of a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity
+from lanescope.analysis.check import rules_lane as lane
+from lanescope.analysis.check.model import SEVERITIES, CheckContext, Evidence, Finding, Location, Rule, Violation
+from lanescope.common.intervals import Intervals, Ints, union
+from lanescope.errors import UsageError
+
+#: All rules, by code.
+RULES: tuple[Rule, ...] = (
+    *rules_accounting.RULES,
+    *lane.RULES,
+    *rules_flow.RULES,
+    *rules_clock.RULES,
+    *rules_identity.RULES,
+)
+
+
+def rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """Return the rules that codes, or beginnings of codes (``LS1``), choose.
+
+    Args:
+        select: what to take; empty: all.
+        ignore: what to leave out of that.
+
+    Raises:
+        UsageError: a choice fits no rule.
+    """
+    wanted, unwanted = tuple(select), tuple(ignore)
+    for choice in (*wanted, *unwanted):
+        if not any(rule.code.startswith(choice) for rule in RULES):
+            known = ", ".join(rule.code for rule in RULES)
+            raise UsageError(f"there is no rule {choice!r}", hint=f"there are {known}, and beginnings such as LS1")
+    return tuple(
+        rule
+        for rule in RULES
+        if (not wanted or rule.code.startswith(wanted)) and not (unwanted and rule.code.startswith(unwanted))
+    )
+
+
+def evaluate(subject: CheckContext, chosen: Sequence[Rule]) -> list[Finding]:
+    """Return what the chosen rules find, the worst first, then by code, lane and time."""
+    found = [finding for rule in chosen for finding in _examine(subject, rule)]
+    return sorted(found, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.code))
+
+
+def _examine(subject: CheckContext, rule: Rule) -> list[Finding]:
+    hits = list(rule.function(subject))
+    inputs = subject.trace.inputs.values("path")
+    times, times_of_lane = _affected(subject, hits)
+    lanes = subject.covered
+    total = int(lanes.sum())
+    found = []
+    for hit, time, time_here in zip(hits, times.tolist(), times_of_lane.tolist(), strict=True):
+        is_time = hit.table == "slices"
+        lane_time = int(lanes[hit.track_id]) if hit.track_id is not None and 0 <= hit.track_id < len(lanes) else 0
+        affected_lane_fraction = time_here / lane_time if is_time and lane_time else None
+        found.append(
+            Finding(
+                code=rule.code,
+                severity=hit.severity or rule.severity,
+                title=rule.title,
+                detail=hit.detail,
+                place=Location(
+                    track_id=hit.track_id,
+                    track="" if hit.track_id is None else subject.tree.path(hit.track_id),
+                    ts=hit.ts,
+                    input_id=hit.input_id,
+                    input=str(inputs[hit.input_id]) if hit.input_id is not None and hit.input_id < len(inputs) else "",
+                    offset=hit.offset,
+                ),
+                count=len(hit.rows) if hit.count is None else hit.count,
+                affected_fraction=time / total if is_time and total else None,
+                affected_lane_fraction=affected_lane_fraction,
+                evidence=Evidence(hit.table, hit.rows),
+                help=rule.help,
+            )
+        )
+    return found
+
+
+def _affected(subject: CheckContext, hits: Sequence[Violation]) -> tuple[Ints, Ints]:
+    """Return the time that each hit's slices cover, lane by lane, and that on the hit's own lane; int64 [hits].
+
+    0 without slices.
+    """
+    times, times_of_lane = np.zeros((2, len(hits)), np.int64)
+    mine = [(number, hit.rows) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
+    if mine:
+        lane, begin, end = subject.extents.take(np.concatenate([rows for _, rows in mine]))
+        number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
+        first = int(lane.min())
+        lanes = int(lane.max()) - first + 1
+        both, begin, end = union(Intervals(number * lanes + (lane - first), begin, end))
+        number, lane = both // lanes, both % lanes + first
+        own = np.array([-1 if hit.track_id is None else hit.track_id for hit in hits])
+        np.add.at(times, number, end - begin)
+        is_own = lane == own[number]
+        np.add.at(times_of_lane, number[is_own], (end - begin)[is_own])
+    return times, times_of_lane

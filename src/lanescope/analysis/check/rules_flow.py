@@ -1,0 +1,87 @@
+"""LS2xx: causes and effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.common.intervals import Ints, bounds, order
+from lanescope.trace import Flag, Table
+from lanescope.trace.column import Mask
+
+
+def _effect_first(subject: CheckContext) -> Iterator[Violation]:
+    """Flows whose effect comes before their cause, by the lane of the effect."""
+    flows = subject.trace.flows
+    rows = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
+    if not len(rows):
+        return
+    early = flows.values("src_ts")[rows] - flows.values("dst_ts")[rows]
+    # Flows between slices that another rule calls suspect only say the same again.
+    reason = np.where(_suspect(subject, flows.take(rows)), 2, 0)
+    reason[_excused(subject, flows.take(rows), early)] = 1
+    lanes = flows.values("dst_track_id")[rows]
+    unit = subject.trace.time.time_unit
+    for number, words in enumerate(_REASONS):
+        mine = np.flatnonzero(reason == number)
+        mine = mine[order(lanes[mine], flows.values("dst_ts")[rows[mine]])]
+        for first, last in pairwise(bounds(lanes[mine])):
+            some = mine[first:last]
+            worst = int(early[some].max())
+            yield Violation(
+                detail=f"by up to {worst} {unit}{words}",
+                table="flows",
+                rows=rows[some],
+                severity="notice" if words else None,
+                track_id=int(lanes[some[0]]),
+                ts=int(flows.values("dst_ts")[rows[some[0]]]),
+            )
+
+
+#: Why a flow that runs backwards may be no fault of its own.
+_REASONS = ("", ", within the stated error of their clocks", ", which follows from a suspect clock")
+
+
+def _suspect(subject: CheckContext, flows: Table) -> Mask:
+    """Return which flows begin or end at a slice whose clock is suspect, bool [n]."""
+    found = np.zeros(len(flows), np.bool_)
+    suspect = subject.rows_with_flag("slices", Flag.CLOCK_SUSPECT)
+    if len(suspect):
+        for end in ("src_slice_id", "dst_slice_id"):
+            found |= flows.valid(end) & np.isin(flows.values(end), suspect)
+    return found
+
+
+def _excused(subject: CheckContext, flows: Table, early: Ints) -> Mask:
+    """Return which flows join two clocks whose stated errors together allow for ``early``, bool [n]."""
+    trace = subject.trace
+    error = np.zeros(len(trace.clocks) + 1, np.int64)
+    anchors = trace.anchors
+    known = (
+        anchors.valid("error_ns") & (anchors.values("clock_id") >= 0) & (anchors.values("clock_id") < len(trace.clocks))
+    )
+    np.maximum.at(error, anchors.values("clock_id")[known], anchors.values("error_ns")[known])
+    no_clock = len(trace.clocks)
+    tracks = trace.tracks
+    clock = np.append(np.where(tracks.valid("clock_id"), tracks.values("clock_id"), no_clock), no_clock)
+    src, dst = (clock[np.clip(flows.values(end), -1, len(tracks))] for end in ("src_track_id", "dst_track_id"))
+    found: Mask = (src != dst) & (early <= error[src] + error[dst])
+    return found
+
+
+RULES = (
+    Rule(
+        "LS201",
+        "effects before their causes",
+        "warning",
+        "A flow ends before it begins: work ran before it was dispatched, a wait ended before its signal. One of the "
+        "two times is wrong, most often because two clocks are not aligned. A notice where the two lanes have "
+        "different clocks whose anchors state an error as large as that, and where the clock of one end is suspect.",
+        "Do not compare times across these lanes more finely than that. Align their clocks, or record anchors closer "
+        "to the run.",
+        _effect_first,
+    ),
+)

@@ -1,0 +1,199 @@
+"""LS1xx: what a single lane promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.lane_time import end_or_last_known
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.intervals import INT64_MAX, Ints, bounds, order, overlapping, partially_overlapping
+from lanescope.trace import Flag, Table
+
+
+def _discipline(subject: CheckContext) -> Iterator[Violation]:
+    """Slices that share time on a disjoint lane, or cross on a nested one."""
+    extents = subject.extents.take(subject.order)
+    group = extents.group
+    filled = (extents.end > extents.begin) & (group >= 0) & (group < len(subject.tree))
+    for nesting, find in (("disjoint", overlapping), ("nested", partially_overlapping)):
+        mine = filled.copy()
+        mine[filled] = subject.disciplines[nesting][group[filled]]
+        rows = np.flatnonzero(mine)
+        if len(rows):
+            found = subject.order[rows[find(extents.take(rows))]]
+            yield from subject.violations("slices", found, partial(_describe_overlap, subject, nesting))
+
+
+def _describe_overlap(subject: CheckContext, nesting: str, ids: Ints) -> str:
+    """Word how the lane's first slice in evidence and the first that it clashes with stand to each other."""
+    _, begin, end = subject.extents.take(ids)
+    clashes = begin < end[0]
+    if nesting == "nested":
+        clashes &= (begin > begin[0]) & (end > end[0])
+    clashes[0] = False
+    other = int(np.argmax(clashes))
+    early = int(end[0] - begin[other])
+    first, second = subject.name(int(ids[0])), subject.name(int(ids[other]))
+    return f"{second} begins {early} {subject.trace.time.time_unit} before {first} ends"
+
+
+def _durations(subject: CheckContext) -> Iterator[Violation]:
+    """Lengths that no slice, gap or coverage can have."""
+    slices = subject.trace.slices
+    ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
+    negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices.values("dur_ticks") < 0))
+    beyond = closed & (dur > INT64_MAX - np.maximum(ts, 0))
+    unseen = ~closed & slices.valid("last_known_ts") & (slices.values("last_known_ts") < ts)
+    longer = closed & (dur > _recorded(subject))
+    words = {
+        "shorter than nothing": negative,
+        "ends beyond 63 bits": beyond,
+        "last seen before it began": unseen,
+        "longer than the recording of its lane": longer & ~beyond,
+    }
+
+    def detail(ids: Ints) -> str:
+        found = {word: int(np.count_nonzero(mask[ids])) for word, mask in words.items()}
+        return ", ".join(f"{count} {word}" for word, count in found.items() if count)
+
+    yield from subject.violations("slices", np.flatnonzero(negative | beyond | unseen | longer), detail)
+    for table in ("gaps", "coverage"):
+        rows = subject.trace.tables()[table]
+        wrong = np.flatnonzero(rows.valid("dur") & (rows.values("dur") < 0))
+        yield from subject.violations(table, wrong, lambda ids: f"{len(ids)} shorter than nothing")
+
+
+def _recorded(subject: CheckContext) -> Ints:
+    """Return for each slice how long its lane was recorded at most, int64 [n]; the largest number if nobody says."""
+    slices, coverage = subject.trace.slices, subject.trace.coverage
+    if not len(coverage):
+        return np.broadcast_to(np.int64(INT64_MAX), (len(slices),))
+    group = slices.values("track_id")
+    tracks = len(subject.tree)
+    length = np.append(recorded(subject.tree, coverage), INT64_MAX)
+    longest: Ints = length[np.where((group >= 0) & (group < tracks), group, tracks)]
+    return longest
+
+
+def recorded(tree: Tree, coverage: Table) -> Ints:
+    """Return how long each track was recorded at most, int64 [tracks]; the largest number if nobody says."""
+    rows, tracks = tree.spread(coverage.values("track_id"))
+    first = np.full(len(tree), INT64_MAX, np.int64)
+    last = np.full(len(tree), -INT64_MAX, np.int64)
+    np.minimum.at(first, tracks, coverage.values("ts")[rows])
+    np.maximum.at(last, tracks, end_or_last_known(coverage)[rows])
+    return np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
+
+
+def _unfinished(subject: CheckContext) -> Iterator[Violation]:
+    """Slices that never ended, or were cut."""
+    slices = subject.trace.slices
+    flags = slices.values("flags")
+    negative = (flags & np.uint32(Flag.NEGATIVE_DURATION)) != 0
+    never = (~slices.valid("dur") & ~negative) | ((flags & np.uint32(Flag.UNFINISHED)) != 0)
+    cut = ~never & ((flags & np.uint32(Flag.TRUNCATED)) != 0)
+
+    def detail(ids: Ints) -> str:
+        counts = {"never ended": int(np.count_nonzero(never[ids])), "cut": int(np.count_nonzero(cut[ids]))}
+        return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+    yield from subject.violations("slices", np.flatnonzero(never | cut), detail)
+
+
+def _after_gap(subject: CheckContext) -> Iterator[Violation]:
+    """Rows that are the first known thing after a gap: flagged so, or the first to begin once a gap has ended."""
+    gaps = subject.trace.gaps
+    rows, tracks = subject.tree.spread(gaps.values("track_id"))
+    of_lane: dict[int, Ints] = {}
+    if len(rows):
+        sort = order(tracks, gaps.values("ts")[rows])
+        lanes = tracks[sort]
+        of_lane = {int(lanes[first]): rows[sort[first:last]] for first, last in pairwise(bounds(lanes))}
+    for table in ("slices", "instants"):
+        found, after = subject.rows_with_flag(table, Flag.AFTER_GAP), _first_after(subject, table)
+        if len(after):
+            found = np.union1d(found, after)
+        for hit in subject.violations(table, found):
+            mine = of_lane.get(hit.track_id if hit.track_id is not None else -1)
+            yield hit if mine is None else _with_gaps(hit, gaps.take(mine))
+
+
+def _first_after(subject: CheckContext, table: str) -> Ints:
+    """Return the ids of the first row of each lane to begin at or after the end of each of its gaps."""
+    rows = subject.trace.tables()[table]
+    ended = subject.gaps.take(subject.gaps.end < subject.window[1])
+    if not len(ended.group) or not len(rows):
+        return np.empty(0, np.int64)
+    sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
+    lane, ts = rows.values("track_id")[sort], rows.values("ts")[sort]
+    found = []
+    for first, last in pairwise(bounds(ended.group)):
+        begin, end = np.searchsorted(lane, [ended.group[first], ended.group[first] + 1]).tolist()
+        after = begin + np.searchsorted(ts[begin:end], ended.end[first:last])
+        found.append(sort[np.unique(after[after < end])])
+    return np.concatenate(found)
+
+
+def _with_gaps(hit: Violation, gaps: Table) -> Violation:
+    """Return the hit with what is known of its lane's gaps (by time)."""
+    causes = ", ".join(dict.fromkeys(gaps.values("cause").tolist()))
+    lost = int(gaps.values("lost_count").sum())
+    detail = f"after {len(gaps)} {'gap' if len(gaps) == 1 else 'gaps'} ({causes})"
+    placed = np.flatnonzero(gaps.valid("input_id"))
+    if not len(placed):
+        return replace(hit, detail=detail + (f", {lost} records known to be lost" if lost else ""))
+    row = next(gaps.take(placed[:1]).rows())
+    return replace(
+        hit,
+        detail=detail + (f", {lost} records known to be lost" if lost else ""),
+        input_id=row["input_id"],
+        offset=row["first_offset"],
+    )
+
+
+RULES = (
+    Rule(
+        "LS101",
+        "slices of a serial lane share time",
+        "warning",
+        "Two slices of a disjoint lane share time, or two slices of a nested lane cross. The lane stands for hardware "
+        "that does one thing at a time, so at least one of their times, or their lane, is wrong. An open slice counts "
+        "up to where it was last seen.",
+        "Compare totals with and without these slices before you use them. Look for a wrapped or stepped clock, for "
+        "records of another lane, and for an end that was taken for another slice's.",
+        _discipline,
+    ),
+    Rule(
+        "LS102",
+        "impossible duration",
+        "error",
+        "A slice, gap or stretch of coverage is shorter than nothing, ends beyond 63 bits, is longer than its lane was "
+        "recorded, or was last seen before it began.",
+        "Leave these rows out of totals. It is a fault of the producer or of the decoder: report it with the input.",
+        _durations,
+    ),
+    Rule(
+        "LS103",
+        "unfinished slices",
+        "notice",
+        "The end of a slice was never recorded, or it was cut by a gap or by the end of the capture. Its true length "
+        "is not known; sums leave open slices out.",
+        "Expect some at the end of a capture. Elsewhere look for lost records, or for work that hangs.",
+        _unfinished,
+    ),
+    Rule(
+        "LS104",
+        "first rows after a gap",
+        "notice",
+        "What a lane did during a gap is unknown, and the first row after it is where the decoder found its way again: "
+        "its time or its identity may rest on less than usual.",
+        "Read no idle time into the gap. If it matters, record again with a larger buffer.",
+        _after_gap,
+    ),
+)

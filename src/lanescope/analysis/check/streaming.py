@@ -1,0 +1,420 @@
+"""The findings of a trace that passes batch by batch and is never there as a whole.
+
+Rules look at tables. Most rows of large tables cannot be the fault of anything, and a native sweep tells which while a
+batch is at hand. The others are kept; rules see a trace of them, with sums in place of the rest:
+
+* A rule that judges rows one by one (flags, lengths) finds the same rows, as all that it could find are kept.
+* A rule that judges pairs finds the same pairs, as both rows of every pair that clashes are kept, and a pair clashes or
+  not whatever else is on its lane. The sweep knows the pairs if the rows of the lane come in order of begin: a row that
+  has ended by b clashes with nothing that begins at b or later, so what has ended can be forgotten.
+* The first row after a gap is kept when the gap comes before the row does.
+* Shares need the time that slices cover, and gaps need the first and the last time of the trace: those are summed.
+
+Where a lane is out of order, its ticks fall, or too much is open on it, it is looked at as a whole: all of its rows are
+kept, in a second pass over the batches. A gap that comes late, and coverage that turns out shorter than a slice, take a
+second pass too, but one that keeps no more than the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.analysis.check.engine import evaluate, rules
+from lanescope.analysis.check.model import CheckContext, Evidence, Finding
+from lanescope.analysis.check.rules_lane import recorded
+from lanescope.analysis.lane_time import end_or_last_known
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.intervals import INT64_MAX, Ints, total_length
+from lanescope.errors import InputError
+from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace
+from lanescope.trace.column import Mask
+from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
+from lanescope.trace.trace import SHARED
+
+#: Flags for which some rule may report a row: of both tables, and of slices only.
+_OF_ALL = Flag.AFTER_GAP | Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS
+_OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE_DURATION | Flag.UNFINISHED | Flag.TRUNCATED
+
+#: Tables that are small, or that rules read as a whole.
+_SMALL = ("gaps", "coverage", "stats", "accounting")
+
+#: From so many slices of the first batch it is judged whether lanes come in order.
+_TRIAL = 1 << 16
+
+_NO_INTS = np.empty(0, np.int64)
+_NO_FLAGS = np.empty(0, np.uint32)
+_NOTHING = _NO_INTS, np.empty(0, np.uint8)
+
+
+def _narrow(spec: TableSpec, *names: str) -> TableSpec:
+    """Return the declaration with the columns that rules read: a rule that reads another one fails at once."""
+    return replace(spec, columns=tuple(spec.column(name) for name in names))
+
+
+_SWEPT = (
+    _narrow(SLICES, "track_id", "ts", "dur", "ts_ticks", "dur_ticks", "name", "flags", "last_known_ts"),
+    _narrow(INSTANTS, "track_id", "ts", "ts_ticks", "flags"),
+)
+_FLOWS = _narrow(FLOWS, "src_track_id", "src_ts", "dst_track_id", "dst_ts", "src_slice_id", "dst_slice_id")
+
+
+class StreamingChecker:
+    """Looks at the batches of one decode as they pass; in memory grows what is suspicious, not what is sound.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder, watch = TraceBuilder(TimeBase()), Watch()
+        >>> lane = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=lane, ts=[0, 10, 20], dur=[10, 10, 30], name=["load", "mma", "store"])
+        >>> watch.add(builder.batch())
+        >>> _ = builder.append("slices", track_id=lane, ts=40, dur=10, name="load")
+        >>> watch.add(builder.finish())
+        >>> for finding in watch.findings(lambda: []):
+        ...     print(finding.code, finding.detail, finding.evidence.ids, finding.affected_fraction)
+        LS101 load begins 10 ns before store ends [2 3] 0.6
+    """
+
+    def __init__(self) -> None:
+        self._time = TimeBase()
+        self._shared: dict[str, Table] = {}
+        self._small: dict[str, list[Table]] = {name: [] for name in _SMALL}
+        self._swept = {spec.name: _SweepState(spec) for spec in _SWEPT}
+        self._flows = _Rows(_FLOWS)
+        self._flows_seen = 0
+        self._counters: list[int] = []
+        self._gaps: list[tuple[Ints, Ints]] = []
+        self._tree: Tree | None = None
+        self._batches = 0
+        self._held: Trace | None = None  # the first: should it be the only one, passing over it gains nothing
+
+    def add(self, batch: Trace) -> None:
+        """Look at the next batch; nothing refers to it once the one after it has come."""
+        self._batches += 1
+        if self._batches == 1 and _is_disordered(batch):
+            self._held = batch
+            return
+        if self._held is not None:
+            self._take(self._held)
+            self._held = None
+        self._take(batch)
+
+    def _take(self, batch: Trace) -> None:
+        self._add_lanes(batch.tracks)
+        self._time = batch.time
+        self._shared = {name: getattr(batch, name) for name in SHARED}
+        for name, parts in self._small.items():
+            if len(table := batch.tables()[name]):
+                parts.append(table)
+        self._add_gaps(batch.gaps)
+        for name, swept in self._swept.items():
+            swept.add(batch.tables()[name])
+        flows = batch.flows
+        if len(flows):
+            backward = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
+            self._flows.add(self._flows_seen + backward, flows, backward)
+            self._flows_seen += len(flows)
+        if len(batch.counters):
+            ts = batch.counters.values("ts")
+            self._counters += [int(ts.min()), int(ts.max())]
+            self._counters = [min(self._counters), max(self._counters)]
+
+    def findings(
+        self, again: Callable[[], Iterable[Trace]], *, select: Iterable[str] = (), ignore: Iterable[str] = ()
+    ) -> list[Finding]:
+        """Return what ``run`` finds in the batches joined, once the last one has passed.
+
+        Args:
+            again: returns the same rows again, in batches of any size; called only if once was not enough.
+            select: codes, or beginnings of codes, of the rules to apply; empty: all.
+            ignore: codes to leave out.
+
+        Raises:
+            UsageError: a choice fits no rule.
+            InputError: there were other rows the second time.
+        """
+        chosen = rules(select, ignore)
+        if self._held is not None:
+            return evaluate(CheckContext(self._held), chosen)
+        tree = Tree(self._shared["tracks"])
+        small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
+        slices, instants = self._swept.values()
+        longest = recorded(tree, small["coverage"]) if "coverage" in small else np.full(len(tree), INT64_MAX, np.int64)
+        if slices.settle(longest) | instants.settle(longest):
+            if self._batches == 1:
+                return evaluate(CheckContext(Trace.concat(again())), chosen)
+            self._second_pass(again(), longest)
+        kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
+        kept["flows"] = self._flows.joined()
+        rows = {name: positions for name, (positions, _) in kept.items()}
+        tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
+        tables["flows"] = _renumbered(tables["flows"], rows["slices"])
+        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
+        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
+        return [_placed(finding, rows) for finding in evaluate(subject, chosen)]
+
+    def _add_lanes(self, tracks: Table) -> None:
+        """Make new tracks known, and the gaps so far that concern them."""
+        known = len(self._shared["tracks"]) if self._shared else 0
+        if len(tracks) == known:
+            return
+        self._tree = None
+        for swept in self._swept.values():
+            swept.sweep.add_lanes(_disciplines(tracks))
+        if self._gaps:
+            tree = self._tree = Tree(tracks)
+            above = {step for track in range(known, len(tree)) for step in tree.ancestors(track)}
+            group, end = map(np.concatenate, zip(*self._gaps, strict=True))
+            mine = np.isin(group, list(above))
+            rows, lanes = tree.spread(group[mine])
+            is_new = lanes >= known
+            self._gaps_end(lanes[is_new], end[mine][rows[is_new]])
+
+    def _add_gaps(self, gaps: Table) -> None:
+        """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
+        ended = np.flatnonzero(gaps.valid("dur") & (gaps.values("dur") > 0))
+        if not len(ended):
+            return
+        self._tree = self._tree or Tree(self._shared["tracks"])
+        group, end = gaps.values("track_id")[ended], end_or_last_known(gaps)[ended]
+        self._gaps.append((group, end))
+        rows, lanes = self._tree.spread(group)
+        self._gaps_end(lanes, end[rows])
+
+    def _gaps_end(self, lanes: Ints, end: Ints) -> None:
+        for swept in self._swept.values():
+            swept.sweep.add_gaps(np.ascontiguousarray(lanes), np.ascontiguousarray(end))
+
+    def _second_pass(self, batches: Iterable[Trace], longest: Ints) -> None:
+        """Keep what a sweep finds that knows from the start what the first one has found out."""
+        first = self._swept
+        tracks = self._shared["tracks"]
+        self._swept = {spec.name: _SweepState(spec, whole=first[spec.name].whole) for spec in _SWEPT}
+        for swept in self._swept.values():
+            swept.sweep.add_lanes(_disciplines(tracks))
+            swept.sweep.prepare(longest, swept.whole.view(np.uint8))
+        if self._gaps:
+            group, end = map(np.concatenate, zip(*self._gaps, strict=True))
+            rows, lanes = Tree(tracks).spread(group)
+            self._gaps_end(lanes, end[rows])
+        for batch in batches:
+            for name, swept in self._swept.items():
+                swept.add(batch.tables()[name])
+        if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
+            raise InputError(
+                "the second reading gave other rows than the first", hint="does something still write to it?"
+            )
+
+
+class _Rows:
+    """Rows kept of a table, with the columns that rules read, and where they stood in it.
+
+    Args:
+        spec: declares those columns.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._spec = spec
+        self._positions: list[Ints] = []
+        self._tables: list[Table] = []
+
+    def add(self, positions: Ints, table: Table, rows: Ints) -> None:
+        """Keep the ``rows`` of ``table``, rising, which stand at ``positions``."""
+        if not len(rows):
+            return
+        columns = {name: table.column(name) for name in self._spec.names}
+        if len(rows) < len(table):
+            columns = {name: column.take(rows) for name, column in columns.items()}
+        self._positions.append(positions)
+        self._tables.append(Table(self._spec, columns))
+
+    def joined(self) -> tuple[Ints, Table]:
+        """Return where the rows stood, rising, and the rows."""
+        if not self._tables:
+            return _NO_INTS, Table.empty(self._spec)
+        positions = np.concatenate(self._positions)
+        table = Table.concat(self._tables)
+        if (positions[1:] > positions[:-1]).all():
+            return positions, table
+        sort = np.argsort(positions, kind="stable")  # fast where rising runs follow each other
+        return positions[sort], table.take(sort)
+
+
+class _SweepState:
+    """A table of which every row is looked at once.
+
+    Args:
+        spec: its columns that rules read.
+        whole: bool [tracks], the tracks of which all rows are kept, if that is known already.
+
+    Attributes:
+        sweep: decides which rows of the others to keep.
+        rows: what is kept.
+        whole: the tracks that rules must see as a whole; after ``settle``.
+        covered: int64 [tracks], time that the slices of the others cover; after ``settle``.
+    """
+
+    def __init__(self, spec: TableSpec, whole: Mask | None = None) -> None:
+        self._has_lengths = "dur" in spec.names
+        self._judged = int(_OF_ALL | _OF_SLICES if self._has_lengths else _OF_ALL)
+        self.sweep = core.CheckSweep(points=not self._has_lengths, judged=self._judged)
+        self.rows = _Rows(spec)
+        self.whole: Mask = np.empty(0, np.bool_) if whole is None else whole
+        self.covered = _NO_INTS
+        self._spec = spec
+        self._open = _Rows(spec)  # not kept so far, but a later row may clash with them
+        self._strays: set[int] = set()
+
+    def add(self, table: Table) -> None:
+        """Keep what rules have to see of the next rows."""
+        if not len(table):
+            return
+        first = self.sweep.rows
+        keep = np.zeros(len(table), np.uint8)
+        length, last_seen, ticks, length_ticks = (
+            _nullable(table, name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
+        )
+        if self._has_lengths and table.column("dur_ticks") is table.column("dur"):
+            length_ticks = _NOTHING  # that has been looked at
+        flags = table.column("flags")
+        is_judged = flags.constant_value is None or int(flags.constant_value) & self._judged
+        count = self.sweep.sweep(
+            np.ascontiguousarray(table.values("track_id")),
+            np.ascontiguousarray(table.values("ts")),
+            *length,
+            *last_seen,
+            *ticks,
+            *length_ticks,
+            np.ascontiguousarray(flags.values) if is_judged else _NO_FLAGS,
+            keep,
+        )
+        if self.whole.any():
+            keep |= _among(table.values("track_id"), self.whole).view(np.uint8)
+        if count or self.whole.any():
+            rows = np.flatnonzero(keep)
+            self.rows.add(first + rows, table, rows)
+            self._add_new_tracks(table.values("track_id")[rows])
+        if not self._has_lengths:
+            return
+        positions, waiting = self._open.joined()
+        earlier = np.searchsorted(positions, np.sort(self.sweep.earlier()))
+        self.rows.add(positions[earlier], waiting, earlier)
+        self._open = _Rows(self._spec)
+        still = np.sort(self.sweep.open())
+        split = int(np.searchsorted(still, first))
+        self._open.add(still[:split], waiting, np.searchsorted(positions, still[:split]))
+        self._open.add(still[split:], table, still[split:] - first)
+
+    def settle(self, longest: Ints) -> bool:
+        """Find out what cannot be told from the rows kept so far; return whether there is anything.
+
+        Args:
+            longest: int64 [tracks], slices that are longer have to be kept.
+        """
+        tracks = len(longest)
+        self.covered, lengths = np.zeros((2, tracks), np.int64)
+        late, whole = np.zeros((2, tracks), np.uint8)
+        self.sweep.results(self.covered, lengths, late, whole)
+        self.whole = whole.astype(np.bool_)
+        # Rows that came before their track did.
+        self.whole[[track for track in self._strays if track < tracks]] = True
+        return bool((self.whole | (late != 0) | (lengths > longest)).any())
+
+    @property
+    def window(self) -> list[int]:
+        """The first begin and the last end; nothing when there are no rows."""
+        return [self.sweep.first, self.sweep.last] if self.sweep.rows else []
+
+    def _add_new_tracks(self, tracks: Ints) -> None:
+        """Note the tracks that are not known so far."""
+        strays = tracks[tracks >= self.sweep.lanes]
+        if len(strays):
+            self._strays.update(np.unique(strays).tolist())
+
+
+class _Kept(CheckContext):
+    """What is kept of a trace, and what is known of the rest of it.
+
+    Args:
+        trace: the kept rows.
+        tree: its tracks.
+        seen: the first and the last times of rows that were not kept, int64 [n].
+        time_covered: time that the slices of each track cover, int64 [tracks].
+        whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
+    """
+
+    def __init__(self, trace: Trace, tree: Tree, seen: Ints, time_covered: Ints, whole: Mask) -> None:
+        super().__init__(trace, tree)
+        self._seen = seen
+        self._whole = whole
+        self._time_covered = time_covered
+
+    def times(self) -> list[Ints]:
+        """Return the times of the rows that are there and of those that were."""
+        return [*super().times(), self._seen]
+
+    @cached_property
+    def covered(self) -> Ints:
+        """Time that the slices of each track cover, int64 [tracks]."""
+        if not self._whole.any():
+            return self._time_covered
+        return np.where(self._whole, total_length(self.slice_union, len(self.tree)), self._time_covered)
+
+
+def _is_disordered(batch: Trace) -> bool:
+    """Tell from its first slices whether a batch has lanes that must be looked at as a whole."""
+    trial, first = _SweepState(_SWEPT[0]), _Rows(_SWEPT[0])
+    trial.sweep.add_lanes(_disciplines(batch.tracks))
+    rows = np.arange(min(len(batch.slices), _TRIAL))
+    first.add(rows, batch.slices, rows)
+    trial.add(first.joined()[1])
+    return trial.settle(np.full(len(batch.tracks), INT64_MAX, np.int64))
+
+
+def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    """Return the values of a column and which are known, each empty where there is nothing to tell."""
+    if name not in table.spec.names or table.column(name).is_unknown:
+        return _NOTHING
+    column = table.column(name)
+    mask = _NOTHING[1] if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
+    return np.ascontiguousarray(column.values), mask
+
+
+def _disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
+    """Return what the tracks promise as the sweep numbers it."""
+    found = np.zeros(len(tracks), np.uint8)
+    is_lane = tracks.values("kind") == "lane"
+    for number, word in enumerate(("free", "disjoint", "nested")):
+        found[is_lane & (tracks.values("nesting") == word)] = number
+    return found
+
+
+def _among(track: Ints, chosen: Mask) -> Mask:
+    """Return which rows, bool [n], lie on the chosen tracks (bool [tracks])."""
+    if not len(chosen):
+        return np.zeros(len(track), np.bool_)
+    is_known = (track >= 0) & (track < len(chosen))
+    found: Mask = chosen[np.where(is_known, track, 0)] & is_known
+    return found
+
+
+def _renumbered(flows: Table, slices: Ints) -> Table:
+    """Return the flows with rows of kept slices in place of ids; -1 for a slice that was not kept."""
+    columns = {name: flows.column(name) for name in flows.spec.names}
+    for name in ("src_slice_id", "dst_slice_id"):
+        ids = columns[name].values
+        at = np.searchsorted(slices, ids)
+        is_kept = slices[np.minimum(at, len(slices) - 1)] == ids if len(slices) else np.zeros(len(ids), np.bool_)
+        columns[name] = Column.array(np.where(is_kept, at, -1), valid=columns[name].valid)
+    return Table(flows.spec, columns)
+
+
+def _placed(finding: Finding, rows: dict[str, Ints]) -> Finding:
+    """Return the finding with the ids that its evidence has in the whole trace."""
+    table, ids = finding.evidence.table, finding.evidence.ids
+    return replace(finding, evidence=Evidence(table, rows[table][ids])) if table in rows else finding

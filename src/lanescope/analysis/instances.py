@@ -1,0 +1,222 @@
+"""Lanes put together to what a reader thinks in: blocks, multiprocessors, cores, devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, union
+from lanescope.errors import UsageError
+from lanescope.trace import Column, Table, Trace
+from lanescope.trace.column import Mask
+
+#: Units that every trace has: all lanes as one, the group right above a lane, each lane by itself.
+ALL, PARENT, LANE = "all", "parent", "lane"
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """Which unit each track belongs to.
+
+    Attributes:
+        role: what a unit is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the lanes'
+            detail table (``sm``).
+        of: int64 [tracks], the unit of each lane; -1 for what is no lane or belongs to none.
+        labels: name of each unit; its path where names alone are alike.
+        numbers: int64 [units], the number that the detail table gives it; None where no table does.
+    """
+
+    role: str
+    of: Ints
+    labels: list[str]
+    numbers: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def label_column(self) -> Ints:
+        """The labels as an object array, str [units]."""
+        found = np.empty(len(self.labels), object)
+        found[:] = self.labels
+        return found
+
+    def number_column(self, unit: Ints) -> Column:
+        """Return the numbers of units (int64 [n]) as a column, NULL where they have none."""
+        if self.numbers is None:
+            return Column.array(np.zeros(len(unit), np.int64), valid=np.zeros(len(unit), np.bool_))
+        return Column.array(self.numbers[unit])
+
+
+def units(time: LaneTime, role: str) -> Instances:
+    """Put the lanes of a trace together.
+
+    A unit of a role is the nearest track of that role at or above the lane. Where a detail table keyed by ``track_id``
+    has a column of that name, it says the unit instead: lanes of one device with equal values belong together.
+
+    Args:
+        time: the trace's lane times.
+        role: see ``Instances``.
+
+    Raises:
+        UsageError: the trace knows no such unit; the hint lists those it knows.
+    """
+    tree, trace = time.tree, time.trace
+    is_lane = tree.tracks.values("kind") == "lane"
+    if role == ALL:
+        return Instances(role, np.where(is_lane, 0, -1), ["all"])
+    if role == LANE:
+        return _of_tracks(time, role, np.where(is_lane, np.arange(len(tree)), -1))
+    if role == PARENT:
+        parents = np.array(tree.parents, np.int64).reshape(-1)
+        own = np.where(parents < 0, np.arange(len(tree)), parents)
+        return _of_tracks(time, role, np.where(is_lane, own, -1))
+    column = _detail(trace, role)
+    if column is not None:
+        return _of_numbers(time, role, *column)
+    matches = tree.tracks.values("role") == role
+    if not matches.any():
+        known = ", ".join(roles(trace))
+        raise UsageError(f"the trace does not say which {role} a lane belongs to", hint=f"it knows {known}")
+    return _of_tracks(time, role, np.where(is_lane, _nearest(time, matches), -1))
+
+
+def roles(trace: Trace) -> list[str]:
+    """Return the units that the lanes of a trace can be put together to."""
+    columns = [
+        column.name
+        for table in _lane_tables(trace)
+        for column in table.spec.columns
+        if column.name in _DETAIL_ROLES and table.valid(column.name).any()
+    ]
+    return list(
+        dict.fromkeys([*columns, *(str(role) for role in dict.fromkeys(trace.tracks.values("role").tolist()) if role)])
+    )
+
+
+#: Columns of lanes' detail tables that say where a lane ran.
+_DETAIL_ROLES = ("sm", "block", "core", "rank")
+
+
+def _lane_tables(trace: Trace) -> list[Table]:
+    return [table for table in trace.details.values() if table.spec.key == "track_id"]
+
+
+def _detail(trace: Trace, role: str) -> tuple[Ints, Column] | None:
+    """Return the tracks and the integer column of the detail table that says units of a role."""
+    if role not in _DETAIL_ROLES:
+        return None
+    for table in _lane_tables(trace):
+        if role in table.spec.names:
+            column = table.column(role)
+            if np.issubdtype(column.values.dtype, np.integer) and table.valid(role).any():
+                return table.values("track_id"), column
+    return None
+
+
+def _of_numbers(time: LaneTime, role: str, tracks: Ints, column: Column) -> Instances:
+    tree = time.tree
+    known = (tracks >= 0) & (tracks < len(tree))
+    if column.valid is not None:
+        known &= column.valid
+    rows = np.flatnonzero(known)
+    lanes, values = tracks[rows], column.values[rows].astype(np.int64)
+    devices = np.array([tree.device(lane) for lane in lanes.tolist()], np.int64)
+    pairs, unit = np.unique(np.stack([devices, values]), axis=1, return_inverse=True)
+    of = np.full(len(tree), -1, np.int64)
+    of[lanes] = unit.reshape(-1)
+    # The table may leave lanes out that belong to another one: they are where the others of their group are, if those
+    # are all in one place.
+    parents = np.array(tree.parents, np.int64).reshape(-1)
+    lowest, highest = np.full(len(tree) + 1, INT64_MAX, np.int64), np.full(len(tree) + 1, -1, np.int64)
+    np.minimum.at(lowest, parents[lanes], of[lanes])
+    np.maximum.at(highest, parents[lanes], of[lanes])
+    of_group = np.where(lowest == highest, highest, -1)
+    of_group[-1] = -1  # lanes at the top have no group
+    left_out = np.flatnonzero((of < 0) & (tree.tracks.values("kind") == "lane"))
+    of[left_out] = of_group[parents[left_out]]
+    labels = [f"{role} {number}" for number in pairs[1].tolist()]
+    if len(set(pairs[0].tolist())) > 1:
+        labels = [f"{tree.path(device)}/{label}" for device, label in zip(pairs[0].tolist(), labels, strict=True)]
+    return Instances(role, of, labels, pairs[1])
+
+
+def _of_tracks(time: LaneTime, role: str, wanted: Ints) -> Instances:
+    """Make units of the tracks named in ``wanted`` (int64 [tracks], -1: none), in drawing order."""
+    tree = time.tree
+    used = np.zeros(len(tree), np.bool_)
+    used[wanted[wanted >= 0]] = True
+    shown = tree.order[used[tree.order]] if len(tree) else np.empty(0, np.int64)
+    number = np.full(len(tree) + 1, -1, np.int64)
+    number[shown] = np.arange(len(shown))
+    names = [tree.names[track] for track in shown.tolist()]
+    labels = names if len(set(names)) == len(names) else [tree.path(track) for track in shown.tolist()]
+    return Instances(role, number[wanted], labels)
+
+
+def _nearest(time: LaneTime, matches: Mask) -> Ints:
+    """Return for each track the nearest matching one at or above it, -1 for none."""
+    tree = time.tree
+    found = np.full(len(tree) + 1, -1, np.int64).tolist()
+    is_match = matches.tolist()
+    for track in tree.order.tolist():  # a group comes before what stands in it
+        found[track] = track if is_match[track] else found[tree.parents[track]]
+    return np.array(found[:-1], np.int64)
+
+
+def residence(time: LaneTime, of: Ints, groups: int) -> Intervals:
+    """Return when units were there: from the first to the last thing known of the lanes of one group within a unit.
+
+    A block is there from the first stamp of any of its lanes to the last of any; a multiprocessor as long as one of its
+    blocks is.
+
+    Args:
+        time: the trace's lane times.
+        of: int64 [tracks], the unit of each lane, -1 for none.
+        groups: number of units.
+
+    Returns:
+        Intervals by unit: disjoint and sorted within each unit.
+    """
+    return union(hulls(time, of, groups))
+
+
+def hulls(time: LaneTime, of: Ints, groups: int) -> Intervals:
+    """Return the time from the first to the last thing known of each group of lanes, by unit; ``group`` is the unit.
+
+    Lanes of several units may stand in one group: those of each unit count as a group of their own, so that nothing of
+    one unit makes another one seem there. A lane at the top is a group by itself.
+
+    Args: as ``residence``.
+    """
+    trace, tree = time.trace, time.tree
+    count = len(tree)
+    begin = np.full(count, INT64_MAX, np.int64)
+    end = np.full(count, -INT64_MAX, np.int64)
+    instants, coverage = trace.instants, trace.coverage
+    rows, tracks = tree.spread(coverage.values("track_id"))
+    ends = coverage.values("ts") + np.minimum(
+        np.maximum(coverage.values("dur"), 0), INT64_MAX - np.maximum(coverage.values("ts"), 0)
+    )
+    parts = (
+        time.extents,
+        Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
+        Intervals(tracks, coverage.values("ts")[rows], ends[rows]),
+    )
+    for part in parts:
+        known = (part.group >= 0) & (part.group < count)
+        lane, first, last = part if known.all() else part.take(known)
+        np.minimum.at(begin, lane, first)
+        np.maximum.at(end, lane, last)
+    lanes = np.flatnonzero((of >= 0) & (of < groups) & (begin <= end))
+    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
+    group_of = np.where(parents < 0, lanes, parents)
+    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
+    member = member.reshape(-1)
+    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
+    np.minimum.at(first, member, begin[lanes])
+    np.maximum.at(last, member, end[lanes])
+    return Intervals(found % max(groups, 1), first, last)

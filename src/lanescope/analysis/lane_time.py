@@ -1,0 +1,226 @@
+"""What became of each lane's time: busy, idle, or unknown."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from lanescope.analysis.track_tree import Tree, text_column
+from lanescope.common.intervals import (
+    INT64_MAX,
+    Intervals,
+    Ints,
+    complement,
+    covered_length,
+    join,
+    known_extents,
+    order,
+    positions,
+    total_length,
+    union,
+)
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
+from lanescope.trace.column import Mask
+
+
+def spec(unit: str) -> TableSpec:
+    """Return the declaration of the table of lanes for a time unit."""
+    return TableSpec(
+        "lanes",
+        "one lane: busy + idle + unknown = window",
+        (
+            ColumnSpec("id", "int64", "dense, in drawing order"),
+            ColumnSpec("track_id", "int64", "the lane"),
+            ColumnSpec("lane", "utf8", "its path"),
+            ColumnSpec("slices", "int64", "its slices, open ones included"),
+            ColumnSpec("open", "int64", "slices without a known end"),
+            ColumnSpec("busy", "int64", "time covered by slices, nested ones once", unit=unit),
+            ColumnSpec("idle", "int64", "recorded time in which nothing ran", unit=unit),
+            ColumnSpec("unknown", "int64", "gaps, time not recorded, and what follows an open slice", unit=unit),
+            ColumnSpec("window", "int64", "from the first to the last time in the trace", unit=unit),
+        ),
+    )
+
+
+class LaneTime:
+    """The time of every track, split once and kept for all who ask.
+
+    * A **gap** of the lane, or of a group above it, is unknown, whatever else is said of it.
+    * Else time within a slice is busy: up to the slice's end, or up to where an open slice was last seen.
+    * Else what follows an open slice, up to the next begin on its lane, is unknown: it may still have run.
+    * Else time that was not recorded is unknown. ``coverage`` rows of the lane, or of the nearest group above it, say
+      what was recorded; without any, a lane counts as recorded from its first to its last row.
+    * The rest is idle.
+
+    Attributes:
+        trace: the trace.
+        tree: its tracks.
+    """
+
+    def __init__(self, trace: Trace, tree: Tree | None = None) -> None:
+        self.trace = trace
+        self.tree = tree or Tree(trace.tracks)
+
+    @cached_property
+    def extents(self) -> Intervals:
+        """The time that each slice is known to have run."""
+        return known_extents(self.trace.slices)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Rows of ``slices`` by lane, begin, and end from the longest."""
+        return order(*self.extents)
+
+    @cached_property
+    def slice_union(self) -> Intervals:
+        """Time covered by slices, by lane; gaps make no difference here."""
+        return union(self.extents.take(self.order))
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """The first and the last time that any row of the trace names; (0, 0) in a trace without times."""
+        filled = [column for column in self.times() if len(column)]
+        if not filled:
+            return 0, 0
+        return min(int(column.min()) for column in filled), max(int(column.max()) for column in filled)
+
+    def times(self) -> list[Ints]:
+        """Return the times that the rows of the trace name, or enough of them to know the first and the last."""
+        trace = self.trace
+        times: list[Ints] = [
+            self.extents.begin,
+            self.extents.end,
+            trace.instants.values("ts"),
+            trace.counters.values("ts"),
+        ]
+        for table in (trace.gaps, trace.coverage):
+            times += [table.values("ts"), end_or_last_known(table)]
+        return times
+
+    @cached_property
+    def gaps(self) -> Intervals:
+        """Time in which the state of a lane is unknown, by lane; a gap that never ended lasts to the window's end."""
+        gaps = self.trace.gaps
+        rows, tracks = self.tree.spread(gaps.values("track_id"))
+        ends = np.where(gaps.valid("dur")[rows], end_or_last_known(gaps)[rows], self.window[1])
+        return union(Intervals(tracks, gaps.values("ts")[rows], ends))
+
+    @cached_property
+    def possibly_running(self) -> Intervals:
+        """Time in which an open slice may still have run: from where it was last seen to the next begin on its lane."""
+        slices = self.trace.slices
+        nothing = np.empty(0, np.int64)
+        if slices.valid("dur").all():
+            return Intervals(nothing, nothing, nothing)
+        group, begin, end = self.extents.take(self.order)
+        rows = np.flatnonzero(~slices.valid("dur")[self.order])
+        # A slice of no known length must not take its own begin for the next one.
+        following = np.where(
+            end[rows] > begin[rows],
+            positions(group, begin, rows, end[rows], "left"),
+            positions(group, begin, rows, end[rows], "right"),
+        )
+        there = np.minimum(following, len(group) - 1)
+        is_same = (following < len(group)) & (group[there] == group[rows])
+        until = np.where(is_same, begin[there], self.window[1])
+        return union(Intervals(group[rows], end[rows], until))
+
+    @cached_property
+    def uncovered(self) -> Intervals:
+        """Time of the window that was not recorded, by lane."""
+        coverage = self.trace.coverage
+        rows, tracks = self.tree.spread(coverage.values("track_id"))
+        recorded = Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
+        bare = np.ones(len(self.tree), np.bool_)
+        bare[tracks] = False
+        return complement(union(join(recorded, self._extents(bare))), len(self.tree), *self.window)
+
+    def _extents(self, wanted: Mask) -> Intervals:
+        """Return the time from the first to the last row of the wanted tracks (bool [tracks])."""
+        begin = np.full(len(wanted), INT64_MAX, np.int64)
+        end = np.full(len(wanted), -INT64_MAX, np.int64)
+        instants = self.trace.instants
+        for part in (
+            self.extents,
+            Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
+        ):
+            known = (part.group >= 0) & (part.group < len(wanted))
+            group, first, last = part if known.all() else part.take(known)
+            np.minimum.at(begin, group, first)
+            np.maximum.at(end, group, last)
+        return Intervals(np.arange(len(wanted)), begin, end).take(wanted & (begin < end))
+
+    @cached_property
+    def busy(self) -> Ints:
+        """Busy time of every track, int64 [tracks]."""
+        return covered_length(join(self.slice_union, self.gaps), len(self.tree)) - total_length(
+            self.gaps, len(self.tree)
+        )
+
+    @cached_property
+    def idle(self) -> Ints:
+        """Idle time of every track, int64 [tracks]."""
+        first, last = self.window
+        not_idle = covered_length(
+            join(self.slice_union, self.gaps, self.possibly_running, self.uncovered), len(self.tree)
+        )
+        return last - first - not_idle
+
+    @cached_property
+    def unknown(self) -> Ints:
+        """Unknown time of every track, int64 [tracks]."""
+        first, last = self.window
+        return last - first - self.busy - self.idle
+
+
+def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
+    """Return what became of each lane's time, one row per lane, in drawing order.
+
+    ``busy + idle + unknown == window`` for every lane, exactly.
+
+    Args:
+        trace: the trace.
+        time: its ``LaneTime``, when the caller has one already.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> lane = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=lane, ts=np.array([0, 60]), dur=np.array([30, 40]), name="mma")
+        >>> _ = builder.append("gaps", track_id=lane, ts=40, dur=20, cause="overrun")
+        >>> row = next(lanes(builder.finish()).rows())
+        >>> row["busy"], row["idle"], row["unknown"], row["window"]
+        (70, 10, 20, 100)
+    """
+    time = time or LaneTime(trace)
+    tree = time.tree
+    slices = trace.slices
+    first, last = time.window
+    tracks = slices.values("track_id")
+    known = (tracks >= 0) & (tracks < len(tree))
+    count = np.bincount(tracks[known], minlength=len(tree))
+    is_open = known & ~slices.valid("dur")
+    opened = np.bincount(tracks[is_open], minlength=len(tree))
+    shown = tree.lanes
+    return Table(
+        spec(trace.time.time_unit),
+        {
+            "id": Column.array(np.arange(len(shown))),
+            "track_id": Column.array(shown),
+            "lane": text_column([tree.path(lane) for lane in shown.tolist()]),
+            "slices": Column.array(count[shown]),
+            "open": Column.array(opened[shown]),
+            "busy": Column.array(time.busy[shown]),
+            "idle": Column.array(time.idle[shown]),
+            "unknown": Column.array(time.unknown[shown]),
+            "window": Column.array(np.full(len(shown), last - first, np.int64)),
+        },
+    )
+
+
+def end_or_last_known(table: Table) -> Ints:
+    """Return where the rows of ``gaps`` or ``coverage`` end; one of unknown length, or a negative one, at its begin."""
+    ts = table.values("ts")
+    ends: Ints = ts + np.minimum(np.maximum(table.values("dur"), 0), INT64_MAX - np.maximum(ts, 0))
+    return ends

@@ -1,0 +1,170 @@
+"""Each region's lengths: how they spread, how evenly they lie on the units, how long the last ones take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanescope.analysis.instances import PARENT, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.summary import sorted_within
+from lanescope.analysis.work_classes import LeafIntervals, leaf_intervals
+from lanescope.common.intervals import INT64_MAX, Ints
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
+
+#: Percentiles that are shown.
+PERCENTILES = (1, 10, 50, 90, 99)
+
+
+def spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of regions' lengths for a time unit."""
+    percentiles = tuple(
+        ColumnSpec(f"p{part}_{unit}", "int64", f"no shorter than {part} of 100 of them", nullable=True, unit=unit)
+        for part in PERCENTILES
+    )
+    return TableSpec(
+        "regions",
+        "all slices of one name: their lengths, and how evenly the units share them",
+        (
+            ColumnSpec("id", "int64", "dense, the largest total first"),
+            ColumnSpec("region", "text", "the name"),
+            ColumnSpec("count", "int64", "slices of known length"),
+            ColumnSpec("open", "int64", "slices of unknown length; only `own` and what follows count them"),
+            ColumnSpec(f"total_{unit}", "int64", "sum of the lengths", unit=unit),
+            ColumnSpec(f"own_{unit}", "int64", "part of it in which no region nested in it ran", unit=unit),
+            ColumnSpec(f"min_{unit}", "int64", "the shortest", nullable=True, unit=unit),
+            *percentiles,
+            ColumnSpec(f"max_{unit}", "int64", "the longest", nullable=True, unit=unit),
+            ColumnSpec("units", "int64", "units in which it ran, as the innermost region of a lane"),
+            ColumnSpec(
+                "imbalance",
+                "float64",
+                "own time of the unit with most of it, as a multiple of the mean of all units where it ran: 1 is even",
+                nullable=True,
+                unit="1",
+            ),
+            ColumnSpec("slowest", "utf8", "the unit with most of it"),
+            ColumnSpec(
+                f"tail_{unit}",
+                "int64",
+                "from when the first unit was done with its last one until the last unit was",
+                nullable=True,
+                unit=unit,
+            ),
+        ),
+    )
+
+
+def regions(
+    trace: Trace, role: str = PARENT, *, time: LaneTime | None = None, pieces: LeafIntervals | None = None
+) -> Table:
+    """Return how long each region takes, and how evenly units share it.
+
+    Percentiles are lengths that occurred: the smallest that at least that part of the slices does not exceed.
+
+    Args:
+        trace: the trace.
+        role: what a unit is, see ``units.Instances``.
+        time: the trace's ``LaneTime``, when the caller has one already.
+        pieces: what ``activity.innermost`` returned, when the caller has it already.
+
+    Raises:
+        UsageError: the trace knows no such unit.
+
+    Example:
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> blocks = [builder.track(f"block {n}", kind="group", role="block") for n in range(2)]
+        >>> lanes = [builder.track("group 0", kind="lane", role="group", parent=block) for block in blocks]
+        >>> where = [lanes[0], lanes[1], lanes[1]]
+        >>> _ = builder.append("slices", track_id=where, ts=[0, 0, 50], dur=[40, 50, 70], name="mma")
+        >>> row = next(regions(builder.finish()).rows())
+        >>> row["p50_ns"], row["p99_ns"], row["imbalance"], row["slowest"], row["tail_ns"]
+        (50, 70, 1.5, 'block 1', 80)
+    """
+    time = time or LaneTime(trace)
+    pieces = leaf_intervals(time) if pieces is None else pieces
+    slices = trace.slices
+    column = slices.column("name")
+    texts = list(column.dictionary.texts) if column.dictionary is not None else []
+    names = len(texts)
+    code = column.values.astype(np.int64)
+    closed = slices.valid("dur")
+    lengths, of = slices.values("dur")[closed], code[closed]
+    members, count = np.bincount(code, minlength=names), np.bincount(of, minlength=names)
+    sorted_lengths = sorted_within(of, lengths)
+    edges = np.concatenate([[0], np.cumsum(count)])
+    total = np.zeros(names, np.int64)
+    np.add.at(total, of, lengths)
+    own = np.zeros(names, np.int64)
+    np.add.at(own, code[pieces.row], pieces.time.end - pieces.time.begin)
+    spread = _Spread(time, role, code, pieces, names)
+    shown = np.lexsort((-members, -total))
+    shown = shown[members[shown] > 0]
+    known = count[shown] > 0
+
+    def rank(part: int) -> Column:
+        steps = np.maximum(-(-count[shown] * part // 100), 1) - 1
+        values = np.zeros(len(shown), np.int64)
+        values[known] = sorted_lengths[(edges[shown] + steps)[known]]
+        return Column.array(values, valid=None if known.all() else known)
+
+    unit = trace.time.time_unit
+    in_units = spread.units[shown]
+    placed = in_units > 0
+    mean = own[shown] / np.where(placed, in_units, 1)
+    slowest = np.empty(len(shown), object)
+    slowest[:] = [spread.labels[number] if number >= 0 else "" for number in spread.slowest[shown].tolist()]
+    return Table(
+        spec(unit),
+        {
+            "id": Column.array(np.arange(len(shown))),
+            "region": Column.array(shown.astype(np.int32), dictionary=column.dictionary),
+            "count": Column.array(count[shown]),
+            "open": Column.array((members - count)[shown]),
+            f"total_{unit}": Column.array(total[shown]),
+            f"own_{unit}": Column.array(own[shown]),
+            f"min_{unit}": rank(0),
+            **{f"p{part}_{unit}": rank(part) for part in PERCENTILES},
+            f"max_{unit}": rank(100),
+            "units": Column.array(in_units),
+            "imbalance": Column.array(spread.most[shown] / np.where(mean > 0, mean, 1.0), valid=placed & (mean > 0)),
+            "slowest": Column.array(slowest),
+            f"tail_{unit}": Column.array(spread.tail[shown], valid=placed),
+        },
+    )
+
+
+class _Spread:
+    """How the own time of each region lies on the units.
+
+    Attributes:
+        labels: the units.
+        units: int64 [names], units where it ran.
+        most: int64 [names], its time on the unit with most of it.
+        slowest: int64 [names], that unit, -1 for none.
+        tail: int64 [names], between the first and the last unit's last end.
+    """
+
+    def __init__(self, time: LaneTime, role: str, code: Ints, pieces: LeafIntervals, names: int) -> None:
+        found = units(time, role)
+        self.labels = found.labels
+        unit = found.of[pieces.time.group]
+        used = np.flatnonzero(unit >= 0)
+        count = max(len(found), 1)
+        _, begin, end = pieces.time.take(used)
+        pair, inverse = np.unique(code[pieces.row[used]] * count + unit[used], return_inverse=True)
+        inverse = inverse.reshape(-1)
+        spent, last = np.zeros(len(pair), np.int64), np.full(len(pair), -INT64_MAX, np.int64)
+        np.add.at(spent, inverse, end - begin)
+        np.maximum.at(last, inverse, end)
+        name, unit = np.divmod(pair, count)
+        self.units = np.bincount(name, minlength=names)
+        self.most = np.zeros(names, np.int64)
+        np.maximum.at(self.most, name, spent)
+        self.slowest = np.full(names, -1, np.int64)
+        top = np.flatnonzero(spent == self.most[name])[::-1]  # of equals the first unit stays
+        self.slowest[name[top]] = unit[top]
+        earliest, latest = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
+        np.minimum.at(earliest, name, last)
+        np.maximum.at(latest, name, last)
+        self.tail = np.where(self.units > 0, latest - np.minimum(earliest, latest), 0)

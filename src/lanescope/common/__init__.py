@@ -1,0 +1,1 @@
+"""What device families share: joins, pairing, intervals."""

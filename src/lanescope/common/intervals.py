@@ -1,0 +1,316 @@
+"""Arithmetic on many half-open intervals at once, each belonging to a group (a lane).
+
+Everything here sorts at most once and is vectorised; nothing depends on how the intervals lie.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.trace import Table
+from lanescope.trace.column import Array, Mask
+
+Ints = npt.NDArray[np.int64]
+INT64_MAX = (1 << 63) - 1
+
+
+class Intervals(NamedTuple):
+    """Intervals [begin, end) in groups; int64 [n] each."""
+
+    group: Ints
+    begin: Ints
+    end: Ints
+
+    def take(self, rows: Array) -> Intervals:
+        """Return the intervals at ``rows`` (indices or a mask)."""
+        return Intervals(self.group[rows], self.begin[rows], self.end[rows])
+
+
+def known_extents(slices: Table) -> Intervals:
+    """Return the time that each slice is known to have run, by lane.
+
+    Up to its end; an open slice up to ``last_known_ts``, or not at all. Never negative, never beyond 63 bits.
+    """
+    ts = slices.values("ts")
+    dur = slices.values("dur")
+    closed = slices.valid("dur")
+    end = ts + np.minimum(np.maximum(dur, 0), INT64_MAX - np.maximum(ts, 0))
+    if not closed.all():
+        seen = np.where(slices.valid("last_known_ts"), slices.values("last_known_ts"), ts)
+        end = np.where(closed, end, np.maximum(seen, ts))
+    return Intervals(slices.values("track_id"), ts, end)
+
+
+def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
+    """Return the indices that sort by group, then begin, then end from the longest, then row.
+
+    Args:
+        group: [n] any integers.
+        begin: [n].
+        end: [n]; None: equal begins stay in row order.
+    """
+    n = len(group)
+    key = pack_sort_key(group, begin)
+    if key is None:
+        keys = (begin, group) if end is None else (-end, begin, group)
+        return np.lexsort(keys).astype(np.int64, copy=False)
+    if (key[1:] > key[:-1]).all():
+        return np.arange(n, dtype=np.int64)
+    found = np.argsort(key)
+    sorted_key = key[found]
+    same = sorted_key[1:] == sorted_key[:-1]
+    if same.any():
+        # The fast sort is not stable and knows no ends: sort the runs of equal keys again, in place.
+        tied = np.zeros(n, np.bool_)
+        tied[1:] |= same
+        tied[:-1] |= same
+        rows = found[tied]
+        by = (rows, key[rows]) if end is None else (rows, -end[rows], key[rows])
+        found[tied] = rows[np.lexsort(by)]
+    return found
+
+
+def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
+    """Return one int64 [n] that sorts as (group, value); None when it would not fit."""
+    if not len(group):
+        return np.empty(0, np.int64)
+    low, high = int(value.min()), int(value.max())
+    first, last = int(group.min()), int(group.max())
+    span = high - low + 1
+    if (last - first + 1) * span <= INT64_MAX:
+        return (group - first) * span + (value - low)
+    return None
+
+
+def group_starts(group: Ints) -> Mask:
+    """Return bool [n], True where a group of the sorted ``group`` begins."""
+    found = np.ones(len(group), np.bool_)
+    np.not_equal(group[1:], group[:-1], out=found[1:])
+    return found
+
+
+def bounds(group: Ints) -> list[int]:
+    """Return where the groups of the sorted ``group`` begin, and its length at the end."""
+    return [*np.flatnonzero(group_starts(group)).tolist(), len(group)]
+
+
+def highest_before(group: Ints, value: Ints) -> tuple[Ints, Mask]:
+    """Return the largest value of the rows before each row within its group.
+
+    Args:
+        group: [n] sorted.
+        value: [n].
+
+    Returns:
+        int64 [n], meaningless where the second, bool [n], says that no row comes before.
+    """
+    first = group_starts(group)
+    found = np.empty(len(value), np.int64)
+    if not len(value):
+        return found, first
+    numbers = np.cumsum(first) - 1
+    low, high = int(value.min()), int(value.max())
+    span = high - low + 1
+    if (int(numbers[-1]) + 1) * span <= INT64_MAX:
+        # Lifting each group above the one before it lets one pass serve all groups.
+        lift = numbers * span
+        found[1:] = np.maximum.accumulate(value - low + lift)[:-1]
+        found[0] = 0
+        found += low - lift
+    else:
+        for begin, end in pairwise(bounds(group)):
+            found[begin + 1 : end] = np.maximum.accumulate(value[begin : end - 1])
+    return found, first
+
+
+def union(intervals: Intervals) -> Intervals:
+    """Return the time covered by the intervals of each group: disjoint, not touching, sorted."""
+    filled = intervals.end > intervals.begin
+    if not filled.all():
+        intervals = intervals.take(filled)
+    group, begin, end = intervals.take(order(*intervals))
+    if not len(group):
+        return Intervals(group, begin, end)
+    reach, first = highest_before(group, end)
+    opens = first | (begin > reach)
+    heads = np.flatnonzero(opens)
+    return Intervals(group[heads], begin[heads], np.maximum.reduceat(end, heads))
+
+
+def join(*parts: Intervals) -> Intervals:
+    """Return all intervals of ``parts``, one after another."""
+    return Intervals(
+        np.concatenate([part.group for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
+    )
+
+
+def complement(disjoint: Intervals, groups: int, low: int, high: int) -> Intervals:
+    """Return the time between ``low`` and ``high`` that no interval covers.
+
+    Args:
+        disjoint: the result of ``union``, groups 0 to ``groups`` - 1, all within the bounds.
+        groups: how many groups there are; one without intervals is wholly outside.
+        low: lower bound.
+        high: upper bound.
+    """
+    every = np.arange(groups, dtype=np.int64)
+    group = np.concatenate([every, disjoint.group])
+    begin = np.concatenate([np.full(groups, low, np.int64), disjoint.end])
+    sort = np.lexsort((begin, group))
+    group, begin = group[sort], begin[sort]
+    # A group's k-th uncovered stretch ends where its k-th interval begins, the last one at the upper bound.
+    ends = np.concatenate([disjoint.begin, np.full(groups, high, np.int64)])
+    end = ends[np.lexsort((ends, np.concatenate([disjoint.group, every])))]
+    return Intervals(group, begin, end)
+
+
+def total_length(disjoint: Intervals, groups: int) -> Ints:
+    """Return the length of all intervals of each group, int64 [groups]; exact, overlaps counted as often as they are.
+
+    Args:
+        disjoint: intervals in groups 0 to ``groups`` - 1, sorted by group.
+        groups: how many groups there are.
+    """
+    total = np.zeros(len(disjoint.group) + 1, np.int64)
+    np.cumsum(disjoint.end - disjoint.begin, out=total[1:])
+    edges = np.searchsorted(disjoint.group, np.arange(groups + 1))
+    return np.diff(total[edges])
+
+
+def covered_length(intervals: Intervals, groups: int) -> Ints:
+    """Return how much time the intervals of each group cover, int64 [groups]; time shared by several counts once."""
+    return total_length(union(intervals), groups)
+
+
+class RangeExtrema:
+    """Largest or smallest value of any range of an array, for many ranges at once.
+
+    Doubling windows, one level in memory at a time: O(n log n) time, O(n) memory, whatever the values.
+    """
+
+    def __init__(self, values: Ints) -> None:
+        self._values = values
+
+    def highest(self, first: Ints, last: Ints) -> Ints:
+        """Return the largest of ``values[first:last]`` for each range, int64 [m]; the ranges are not empty."""
+        found = np.empty(len(first), np.int64)
+        level = np.frexp((last - first).astype(np.float64))[1] - 1  # floor(log2(length)), exact below 2**53
+        window = self._values
+        for step in range(int(level.max(initial=-1)) + 1):
+            if step:
+                half = 1 << (step - 1)
+                window = np.maximum(window[:-half], window[half:])
+            mine = np.flatnonzero(level == step)
+            if len(mine):
+                found[mine] = np.maximum(window[first[mine]], window[last[mine] - (1 << step)])
+        return found
+
+
+def overlapping(sorted_intervals: Intervals) -> Mask:
+    """Return bool [n]: which intervals share time with another of their group.
+
+    Args:
+        sorted_intervals: in the order of ``order``, none empty.
+    """
+    group, begin, end = sorted_intervals
+    reach, first = highest_before(group, end)
+    late = ~first & (begin < reach)
+    early = np.zeros(len(group), np.bool_)
+    early[:-1] = ~first[1:] & (begin[1:] < end[:-1])
+    return late | early
+
+
+def partially_overlapping(sorted_intervals: Intervals) -> Mask:
+    """Return bool [n]: which intervals overlap another of their group without one holding the other.
+
+    An interval crosses a later one when something that begins inside it reaches beyond it; by mirroring time it
+    crosses an earlier one when something that ends inside it began before it.
+
+    Args:
+        sorted_intervals: in the order of ``order``, none empty.
+    """
+    found = np.zeros(len(sorted_intervals.group), np.bool_)
+    # Only what shares time can cross; on a sound trace with little nesting that leaves little to do.
+    rows = np.flatnonzero(overlapping(sorted_intervals))
+    if len(rows):
+        group, begin, end = sorted_intervals.take(rows)
+        mirrored = order(group, -end, -begin)
+        found[rows] = _overreached(group, begin, end)
+        found[rows[mirrored]] |= _overreached(group[mirrored], -end[mirrored], -begin[mirrored])
+    return found
+
+
+def _overreached(group: Ints, begin: Ints, end: Ints) -> Mask:
+    """Return which of the sorted intervals hold the begin, but not the end, of another of their group."""
+    first, last = _inside(group, begin, end)
+    found = np.zeros(len(group), np.bool_)
+    some = np.flatnonzero(last > first)
+    if len(some):
+        found[some] = RangeExtrema(end).highest(first[some], last[some]) > end[some]
+    return found
+
+
+def _inside(group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return for each sorted interval the range of rows that begin after it begins and before it ends."""
+    rows = np.arange(len(group))
+    return positions(group, begin, rows, begin, "right"), positions(group, begin, rows, end, "left")
+
+
+def positions(group: Ints, value: Ints, rows: Ints, wanted: Ints, side: Literal["left", "right"]) -> Ints:
+    """Return where each wanted value would stand among the values of a row's group.
+
+    Args:
+        group: [n] sorted.
+        value: [n], sorted within each group.
+        rows: [m], whose groups to look in.
+        wanted: [m].
+        side: before (``left``) or behind (``right``) equal values.
+
+    Returns:
+        int64 [m], indices into ``value``; where all values of the group come before, where the next group begins.
+    """
+    if not len(rows):
+        return np.empty(0, np.int64)
+    numbers = np.cumsum(group_starts(group)) - 1
+    low, high = min(int(value.min()), int(wanted.min())), max(int(value.max()), int(wanted.max()))
+    span = high - low + 1
+    if (int(numbers[-1]) + 1) * span <= INT64_MAX:
+        return np.searchsorted(numbers * span + (value - low), numbers[rows] * span + (wanted - low), side)
+    found = np.empty(len(rows), np.int64)
+    starts = np.array(bounds(group))
+    for number in np.unique(numbers[rows]).tolist():
+        mine = np.flatnonzero(numbers[rows] == number)
+        first, last = starts[number : number + 2]
+        found[mine] = first + np.searchsorted(value[first:last], wanted[mine], side)
+    return found
+
+
+def last_before(
+    group: Ints, value: Ints, wanted_group: Ints, wanted: Ints, side: Literal["left", "right"] = "right"
+) -> Ints:
+    """Return the last row of each wanted group whose value does not exceed the wanted one.
+
+    Args:
+        group: [n] sorted.
+        value: [n], sorted within each group.
+        wanted_group: [m].
+        wanted: [m].
+        side: ``left`` looks for values below the wanted one only.
+
+    Returns:
+        int64 [m], row; -1 where the group has none.
+    """
+    found = np.full(len(wanted), -1, np.int64)
+    if not len(group):
+        return found
+    first = np.searchsorted(group, wanted_group)
+    there = np.flatnonzero(group[np.minimum(first, len(group) - 1)] == wanted_group)
+    at = positions(group, value, first[there], wanted[there], side) - 1
+    found[there] = np.where(at >= first[there], at, -1)
+    return found

@@ -1,0 +1,88 @@
+"""Where a configuration stands: a file that is named, or one beside the capture."""
+
+from __future__ import annotations
+
+import glob
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lanescope.devices.aie.config import json_config, mlir_parser, register_json
+from lanescope.devices.aie.config.model import Config
+from lanescope.devices.aie.config.validators import ConfigError
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Source
+
+
+def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[Config, Source | None]:
+    """Return the configuration of a capture, and the file that it was read from.
+
+    What is given; else ``NAME.config.json`` or ``NAME.mlir`` beside the capture; else an empty one.
+
+    Raises:
+        UsageError: it cannot be read, makes no sense, or two are given.
+    """
+    if path is not None and mlir_path is not None:
+        raise UsageError("a configuration and an MLIR text are given", hint="say --config or --mlir")
+    given = mlir_path if path is None else path
+    if given is None:
+        beside = [p for end in ("config.json", "mlir") for p in capture.find(glob.escape(f"{capture.name}.{end}"))]
+        if not beside:
+            return Config(), None
+        found = beside[0]
+    else:
+        found = Path(given)
+    known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
+    return known, capture.use("config", found)
+
+
+def load(path: Path) -> Config:
+    """Read a configuration file: JSON of this form, or the registers that ``lanescope aie-config`` writes.
+
+    Raises:
+        UsageError: it cannot be read, or says something that makes no sense; the message names the place.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"configuration {path}: {error.strerror}", hint="check its path") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"configuration {path} cannot be read: {error}", hint="it is a JSON object") from None
+    try:
+        if isinstance(content, dict) and "begin" in content:
+            return register_json.from_document(content)
+        return json_config.parse(content)
+    except ConfigError as error:
+        raise UsageError(f"configuration {path}: {error}", hint=error.hint) from None
+
+
+def load_mlir(path: Path) -> Config:
+    """Read the configuration from an MLIR text.
+
+    Raises:
+        UsageError: it cannot be read, or holds no configuration of a trace.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"MLIR text {path}: {error.strerror}", hint="check its path") from None
+    try:
+        return mlir_parser.read(text)
+    except ConfigError as error:
+        raise UsageError(f"MLIR text {path}: {error}", hint=error.hint) from None
+
+
+def read(path: Path) -> Config:
+    """Read a configuration in any of its forms: JSON, registers, MLIR.
+
+    Raises:
+        UsageError: it cannot be read, or makes no sense.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 12)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", hint="name a JSON or MLIR file") from None
+    return load(path) if head.lstrip()[:1] in (b"{", b"[") else load_mlir(path)

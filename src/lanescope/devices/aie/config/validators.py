@@ -1,0 +1,70 @@
+"""Numbers and names in configurations, checked: what is wrong is said with what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lanescope.devices.aie.formats import events, registers
+from lanescope.errors import UsageError
+
+
+class ConfigError(ValueError):
+    """A configuration makes no sense; the message says where and why, ``hint`` what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint or "docs: how to name what AIE traces show"
+
+
+def integer(value: Any, most: int, what: str, *, least: int = 0) -> int:
+    """Return a whole number in bounds; ``ConfigError`` if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigError(f"{what} {quote_value(value)} is none of {least} to {most}")
+    return value
+
+
+def event_number(device: str, module: str, event: Any) -> int:
+    """Return the number of an event that is given by name or number.
+
+    Raises:
+        ConfigError: there is no such event; those that come close are named.
+    """
+    if isinstance(event, str):
+        try:
+            return events.number(device, module, event)
+        except UsageError as error:
+            raise ConfigError(error.message, error.hint) from None
+    number = integer(event, 255, "event")
+    if number not in events.names(device, module):
+        raise ConfigError(f"{module} of {device} has no event {number}")
+    return number
+
+
+def port_selection(module: str, port: Any) -> int:
+    """Return the selection byte of a port that is given by name (``DMA:0 master``) or as that byte.
+
+    Raises:
+        ConfigError: the module has no such port.
+    """
+    known = registers.ports(module)
+    if not known:
+        raise ConfigError(f"{module} has no ports to watch", "PORT events are those of core, shim and memtile")
+    if isinstance(port, str):
+        if port not in known:
+            raise unknown_name_error("port", port, known)
+        return known[port]
+    return integer(port, 0x3F, "port")
+
+
+def unknown_name_error(what: str, value: Any, known: Iterable[str]) -> ConfigError:
+    """Return the error for a word that is none of those known; one that comes close is named."""
+    listed = list(known)
+    hint = events.suggestion(value, listed) or "there are " + ", ".join(listed)
+    return ConfigError(f"there is no {what} {quote_value(value)}", hint)
+
+
+def quote_value(value: Any) -> str:
+    """Return a value as an error names it, short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

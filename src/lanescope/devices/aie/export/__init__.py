@@ -1,0 +1,1 @@
+"""AIE formats of other tools."""

@@ -1,0 +1,1 @@
+"""AIE trace bytes: packets, frames, events and registers as data, readers and writers."""

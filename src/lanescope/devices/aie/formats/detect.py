@@ -1,0 +1,91 @@
+"""Is it an AIE trace dump? Judged by its packets, with the standard library only."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING
+
+from lanescope.source.detection import Match
+
+if TYPE_CHECKING:
+    from lanescope.source.detection import Head
+
+BINARY, TEXT = "aie-trace", "aie-trace-text"
+
+_RESERVED = 0x70008FE0
+_PACKET_WORDS = 8
+#: All checks hold on that many packets: there is no doubt.
+_CERTAIN_PACKETS = 8
+_LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
+
+
+def is_text(head: bytes) -> bool:
+    """Tell whether most lines of ``head`` are one word of 8 hexadecimal digits."""
+    lines = head.split(b"\n")
+    if len(lines) > 1:
+        lines.pop()  # it may be cut
+    filled = [line for line in map(bytes.strip, lines) if line]
+    # Lines of other lengths need no pattern: texts of other kinds are told quickly.
+    words = sum(len(line) == 8 and _LINE.fullmatch(line) is not None for line in filled)
+    return 0 < len(filled) < 2 * words
+
+
+def words_of(head: bytes) -> array[int]:
+    """Return the whole words of a little-endian dump or of hex text."""
+    words = array("I")
+    if is_text(head):
+        found = (_LINE.fullmatch(line) for line in head.split(b"\n"))
+        words.extend(int(match[1], 16) for match in found if match and match[1])
+        return words
+    words.frombytes(head[: len(head) // 4 * 4])
+    if words.itemsize != 4:  # pragma: no cover (no platform of ours)
+        raise NotImplementedError("a C unsigned int is not 4 bytes here")
+    return words
+
+
+def probe(head: Head) -> Match:
+    """Score a head by how many of its packets are sound.
+
+    A header is weak evidence (1 word in 4096 passes its checks by chance), so each source also has to begin with a
+    Start frame, and every packet has to follow the last one directly, or zeros.
+    """
+    data = head.data
+    form = TEXT if is_text(data) else BINARY
+    words = words_of(data)
+    count = len(words)
+    sound = started = bad = 0
+    sources: set[int] = set()
+    at = 0
+    while at < count:
+        word = words[at]
+        if word == 0:
+            at += 1
+            continue
+        if at + _PACKET_WORDS > count:
+            break
+        is_header = not word & _RESERVED and word.bit_count() % 2 == 1
+        is_start = words[at + 1] >> 27 == 0b11110
+        if is_header and (is_start or word in sources):
+            started += word not in sources
+            sources.add(word)
+            sound += 1
+        else:
+            bad += 1
+        at += _PACKET_WORDS
+    if not sound or bad > sound:
+        return Match(0, "", "no trace packets")
+    reason = f"{sound} of {sound + bad} packets are sound, {started} sources begin with Start"
+    if not bad and sound >= _CERTAIN_PACKETS:
+        return Match(95, form, reason)
+    share = sound / (sound + bad)
+    score = 50 + round(35 * share * min(sound, _CERTAIN_PACKETS) / _CERTAIN_PACKETS)
+    if sound == 1 and not _looks_like_one_packet(words):
+        return Match(30, form, reason)
+    return Match(score, form, reason)
+
+
+def _looks_like_one_packet(words: array[int]) -> bool:
+    """One packet alone proves little: then nothing but zeros may stand beside it."""
+    filled = [index for index, word in enumerate(words) if word]
+    return filled[-1] - filled[0] < _PACKET_WORDS

@@ -1,0 +1,1 @@
+"""From AIE frames to meaning: states, invocations, alignment across tiles."""

@@ -1,0 +1,114 @@
+"""Do recordings of different tiles share a zero?
+
+Each unit counts from its own Start. Units that start on one broadcast start within a few cycles of each other, and
+those that also stop on one must have counted the same number of cycles: both broadcasts take the same ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.aie.config import Config, Place, Unit
+
+if TYPE_CHECKING:
+    from lanescope.trace import TraceBuilder
+
+I64 = npt.NDArray[np.int64]
+
+#: Recordings of modes from here on have no timer in their Start.
+_FIRST_WITHOUT_TIMER = 2
+
+
+def append(
+    builder: TraceBuilder,
+    known: Config,
+    places: Sequence[Place],
+    groups: Sequence[int],
+    columns: Mapping[str, I64],
+    *,
+    has_stop: npt.NDArray[np.bool_],
+    input_id: int,
+) -> None:
+    """Append a row of ``aie_alignment`` for each recording, and count those that disagree.
+
+    Args:
+        builder: where to.
+        known: the configuration.
+        places: module, column of the design and row of each recording.
+        groups: group track of each.
+        columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
+        has_stop: bool [recordings], whether its Stop is in the file.
+        input_id: the input.
+    """
+    if not len(places):
+        return
+    units = [known.units.get(place) for place in places]
+    starts = [_edge(known, unit, "start") for unit in units]
+    stops = [_edge(known, unit, "stop") for unit in units]
+    has_timer = columns["mode"] < _FIRST_WITHOUT_TIMER
+    has_length = has_stop & (columns["is_exact"] == 1) & (columns["mode"] == 0)
+    start_skew_cycles, dur_skew_cycles = np.zeros((2, len(places)), np.int64)
+    has_start, has_skew, is_reference = np.zeros((3, len(places)), np.bool_)
+    is_aligned: list[bool | None] = [None] * len(places)
+    runs: dict[tuple[int, str, str], list[int]] = {}
+    for index, ordinal in enumerate(columns["ordinal"].tolist()):
+        runs.setdefault((ordinal, starts[index], stops[index]), []).append(index)
+    for (_, start, stop), members in runs.items():
+        rows = np.array(members)
+        first = _first(rows, has_length[rows], has_timer[rows])
+        is_reference[first] = True
+        has_start[rows] = has_timer[rows] & has_timer[first]
+        start_skew_cycles[rows] = columns["timer"][rows] - columns["timer"][first]
+        has_skew[rows] = has_length[rows] & has_length[first]
+        dur_skew_cycles[rows] = columns["end"][rows] - columns["end"][first]
+        if not (start and stop):
+            continue
+        for index in members:
+            unit = units[index]
+            is_aligned[index] = unit is not None and unit.reset in (None, unit.start)
+            if is_aligned[index] and has_skew[index] and dur_skew_cycles[index]:
+                is_aligned[index] = False
+                builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+            elif is_aligned[index] and has_start[index]:
+                builder.add_stat(
+                    "aie_start_skew", abs(int(start_skew_cycles[index])), track_id=groups[index], input_id=input_id
+                )
+    builder.append(
+        "aie_alignment",
+        track_id=np.array(groups, np.int64),
+        run=columns["ordinal"],
+        start_event=starts,
+        stop_event=stops,
+        is_reference=is_reference,
+        is_aligned=np.array([value is True for value in is_aligned]),
+        is_aligned_valid=np.array([value is not None for value in is_aligned]),
+        start_skew_cycles=np.where(has_start, start_skew_cycles, 0),
+        start_skew_cycles_valid=has_start,
+        dur_skew_cycles=np.where(has_skew, dur_skew_cycles, 0),
+        dur_skew_cycles_valid=has_skew,
+    )
+
+
+def _first(rows: I64, *wanted: Any) -> int:
+    """Return the first of some recordings of which as much as possible is known."""
+    known = np.zeros(len(rows), np.int64)
+    for weight, is_known in zip((2, 1), wanted, strict=True):
+        known += weight * is_known
+    return int(rows[np.argmax(known)])
+
+
+def _edge(known: Config, unit: Unit | None, what: str) -> str:
+    """Return the event that starts or stops a unit, "" if nobody says; broadcasts have one name for all tiles."""
+    number = None if unit is None else getattr(unit, what)
+    if unit is None or number is None:
+        return ""
+    name = known.event_name(unit.module, number)
+    if unit.module == "shim" and unit.col == known.trigger and name in ("USER_EVENT_1", "USER_EVENT_0"):
+        # It makes the broadcast of the others from this event; which one they say themselves.
+        others = (_edge(known, other, what) for other in known.units.values() if other.module != "shim")
+        return next(others, name)
+    return name.replace("BROADCAST_A_", "BROADCAST_")

@@ -1,0 +1,229 @@
+"""The core's state of some sources, the arrays that it writes, and what there is to do of a block for each of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+
+I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+U8 = npt.NDArray[np.uint8]
+I32 = npt.NDArray[np.int32]
+
+_EVENTS = 1 << 12
+#: Packets that a thread decodes at a time.
+_STEP = 1 << 12
+#: Points for which there is room before there are any.
+_FEW = 1 << 12
+#: Memory of batches that nobody holds any more: at most so much of it waits for others.
+_KEPT_BYTES = 64 << 20
+_LARGE_BYTES = 1 << 20
+_FREE: list[npt.NDArray[np.uint8]] = []
+
+
+class _PooledMemory:
+    """Memory that goes back to where it came from when the last array on it is gone."""
+
+    __slots__ = ("__array_interface__", "_memory")
+
+    def __init__(self, memory: U8) -> None:
+        self._memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        if sum(len(memory) for memory in _FREE) + len(self._memory) <= _KEPT_BYTES:
+            _FREE.append(self._memory)
+
+
+def _take_from_pool(size: int) -> U8:
+    """Return memory, uint8 [size]: what was used before if there is any, since the first touch of a page is dear."""
+    if size < _LARGE_BYTES:
+        return np.empty(size, np.uint8)
+    for number, memory in enumerate(_FREE):
+        if len(memory) == size:
+            try:
+                return np.asarray(_PooledMemory(_FREE.pop(number)))
+            except IndexError:  # another thread was faster
+                break
+    return np.asarray(_PooledMemory(np.empty(size, np.uint8)))
+
+
+class Arena:
+    """Rows as the core writes them, one array a column, filled over several calls.
+
+    Attributes:
+        columns: what is left of the arrays since rows were given away.
+        used: rows of them that are written.
+        given: rows that were given away.
+        recent: rows that the last block brought: as many as the next one is likely to bring.
+    """
+
+    __slots__ = ("columns", "given", "recent", "used")
+
+    def __init__(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
+        self.columns = columns
+        self.used = 0
+        self.given = 0
+        self.recent = 0
+
+    @classmethod
+    def of(cls, rows: int, *dtypes: npt.DTypeLike) -> Arena:
+        """Return one with room for so many rows."""
+        sizes = [rows * np.dtype(dtype).itemsize for dtype in dtypes]
+        return cls(tuple(_take_from_pool(size).view(dtype) for size, dtype in zip(sizes, dtypes, strict=True)))
+
+    @property
+    def capacity(self) -> int:
+        """Rows that may still be written."""
+        return len(self.columns[0]) - self.used
+
+    def add(self, rows: int) -> None:
+        """Count rows that were written."""
+        self.used += rows
+        self.recent += rows
+
+    def rest(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return the free part of each array."""
+        return tuple(column[self.used :] for column in self.columns)
+
+    def take(self) -> tuple[npt.NDArray[Any], ...]:
+        """Give away the rows so far; what is left of the arrays is filled next."""
+        taken = tuple(column[: self.used] for column in self.columns)
+        self.columns, self.given, self.used = self.rest(), self.given + self.used, 0
+        return taken
+
+
+class Shard:
+    """Some of the sources: their state in the core, and what it writes.
+
+    Attributes:
+        timeline: the state.
+        slices: begin, length and tag of slices.
+        points: tick, count, value and tag of points.
+        events: what the core notes.
+        segments: recording in the shard -> recording in the dump.
+    """
+
+    __slots__ = ("events", "points", "segments", "slices", "timeline")
+
+    def __init__(self, timeline: core.AieTimeline) -> None:
+        self.timeline = timeline
+        self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
+        self.segments = np.empty(0, np.int64)
+        self.slices, self.points = Arena(()), Arena(())
+
+    def reserve(self, rows: int) -> None:
+        """Begin new arrays of so many rows; few for points as long as there were none."""
+        had_points = self.points.used or self.points.given
+        self.slices = Arena.of(rows, np.int64, np.int64, np.uint32)
+        self.points = Arena.of(rows if had_points else _FEW, np.int64, np.int64, np.uint32, np.uint32)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the core would write nothing more: new arrays have to be reserved."""
+        return not self._has_room(0, 0)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a block like the last one fits; else new arrays are better reserved before it than amid it."""
+        return self._has_room(self.slices.recent, self.points.recent)
+
+    def _has_room(self, slices: int, points: int) -> bool:
+        timeline = self.timeline
+        return (
+            self.slices.capacity >= timeline.SLICE_ROOM + slices
+            and self.points.capacity >= timeline.POINT_ROOM + points
+        )
+
+    def outputs(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return what the core writes to, in its order."""
+        return (*self.slices.rest(), *self.points.rest(), self.events)
+
+    def take(self, slices: int, points: int, events: int) -> I64:
+        """Count what was written; return a copy of what was noted."""
+        self.slices.add(slices)
+        self.points.add(points)
+        return self.events[:events].copy()
+
+
+@dataclass(slots=True, eq=False)
+class Decoding:
+    """What a shard has to do of a block.
+
+    Attributes:
+        shard: the sources that it concerns.
+        words: uint32 [n], the block.
+        entries: int32 [m, 4], where in it their packets lie.
+        base: offset of the block in a binary dump.
+        offsets: int64 [n], of each word in text; empty else.
+        done: entries that are decoded.
+        noted: what the core noted of them.
+    """
+
+    shard: Shard
+    words: U32
+    entries: I32
+    base: int
+    offsets: I64
+    done: int = 0
+    noted: list[I64] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """Entries that are not decoded yet."""
+        return len(self.entries) - self.done
+
+    def step(self, count: int) -> bool:
+        """Decode at most so many entries; return whether there are more that the shard has room for.
+
+        Notes have new room in every step, so what a shard does before it is full does not depend on the steps.
+        """
+        shard, entries = self.shard, self.entries[self.done : self.done + count]
+        used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
+        self.done += used
+        self.noted.append(shard.take(*counts))
+        return self.left > 0 and not shard.is_full
+
+    def rest(self) -> Decoding:
+        """Return what is left to do."""
+        return Decoding(self.shard, self.words, self.entries[self.done :], self.base, self.offsets)
+
+
+class Work:
+    """What the shards have to do of a block, by whoever has time.
+
+    The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
+    """
+
+    def __init__(self, decodings: list[Decoding]) -> None:
+        self.decodings = decodings
+        self._queue = deque(decodings)
+        self._helping: list[Future[None]] = []
+        self._step: int | None = None  # all that is left
+
+    def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
+        """Have others begin with it."""
+        self._step = _STEP
+        self._helping = [helpers.submit(self._decode_one) for _ in range(min(count, len(self.decodings) - 1))]
+
+    def finish(self) -> None:
+        """Do what is left, and wait for the others."""
+        self._decode_one()
+        for helping in self._helping:
+            helping.result()
+
+    def _decode_one(self) -> None:
+        while self._queue:
+            try:
+                decoding = self._queue.popleft()
+            except IndexError:  # somebody else was faster
+                return
+            if decoding.step(self._step or decoding.left):
+                self._queue.append(decoding)

@@ -1,0 +1,1 @@
+"""The traced program: listings, ELF files, instructions."""

@@ -1,0 +1,1 @@
+"""The walk through a program along its trace."""

@@ -1,0 +1,1 @@
+"""Simulated AIE trace units and programs with known ground truth."""

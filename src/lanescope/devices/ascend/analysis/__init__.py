@@ -1,0 +1,1 @@
+"""Reports that only Ascend traces have."""

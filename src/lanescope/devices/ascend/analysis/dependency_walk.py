@@ -1,0 +1,116 @@
+"""Who a task waits for and who waits for it, to a depth."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.interpret.names import task_name
+from lanescope.errors import UsageError
+from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
+
+Int64 = npt.NDArray[np.int64]
+
+DIRECTIONS = ("in", "out", "both")
+_NAME = re.compile(r"(?:r(\d{1,10}))?t(\d{1,10})\Z")
+
+FAN = TableSpec(
+    "ascend_fan",
+    "a task that another one waits for, or that waits for it, over one or more edges",
+    (
+        ColumnSpec("id", "int64", "dense: producers first, then by depth"),
+        ColumnSpec("direction", "utf8", "in: the task waits for it; out: it waits for the task"),
+        ColumnSpec("depth", "int64", "edges between them, at least"),
+        ColumnSpec("task_id", "uint64", "task id"),
+        ColumnSpec("task", "utf8", "task id as people write it"),
+        ColumnSpec("label", "utf8", "name and task; NULL: it has no execution", nullable=True),
+        ColumnSpec("via", "utf8", "the task one edge nearer by which it was found first"),
+        ColumnSpec("violated", "bool", "that edge was violated; NULL: not judged", nullable=True),
+        ColumnSpec("slack_ticks", "int64", "cycles that edge had to spare", nullable=True, unit="ticks"),
+    ),
+)
+
+
+def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Table:
+    """Return the tasks around one task.
+
+    Args:
+        trace: a trace of one capture.
+        task: task id: a number, or as people write it (``r2t5``).
+        depth: how many edges away, 1 or more.
+        direction: ``in``: its producers, ``out``: its consumers, ``both``.
+
+    Raises:
+        UsageError: the capture does not know the task, or the trace holds nothing of this family.
+    """
+    if "ascend_edges" not in trace.details:
+        raise UsageError("the trace holds no Ascend tasks", hint="give an Ascend capture")
+    if len(trace.details["ascend_runs"]) > 1:
+        raise UsageError("the trace holds several captures", hint="their task ids are not the same: open one of them")
+    edges, tasks = trace.details["ascend_edges"], trace.details["ascend_tasks"]
+    pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
+    ids = np.unique(np.concatenate([pred, succ, tasks.values("task_id")]))
+    # Executions know how their capture writes task ids.
+    written = dict(zip(tasks.values("task_id").tolist(), tasks.values("task").tolist(), strict=True))
+    number = next((task_id for task_id, text in written.items() if text == task), None)
+    number = _task_id(task) if number is None else number
+    at = int(np.searchsorted(ids, np.uint64(number)))
+    if at == len(ids) or int(ids[at]) != number:
+        raise UsageError(f"the capture knows no task {task}", hint="say a task as `lanescope sql` shows it: r2t5, t5")
+    first = {value: row for row, value in reversed(list(enumerate(tasks.values("task_id").tolist())))}
+    ends = np.searchsorted(ids, pred), np.searchsorted(ids, succ)
+    listed: list[dict[str, Any]] = []
+    for way, (near, far) in {"in": ends[::-1], "out": ends}.items():
+        if direction not in (way, "both"):
+            continue
+        for level, other, via, edge in _walk(near, far, at, depth, len(ids)):
+            known = bool(edges.valid("is_violated")[edge])
+            row = first.get(int(ids[other]))
+            listed.append(
+                {
+                    "id": len(listed),
+                    "direction": way,
+                    "depth": level,
+                    "task_id": int(ids[other]),
+                    "task": written.get(int(ids[other]), task_name(int(ids[other]))),
+                    "label": None if row is None else tasks.take(np.array([row])).values("label")[0],
+                    "via": written.get(int(ids[via]), task_name(int(ids[via]))),
+                    "violated": bool(edges.values("is_violated")[edge]) if known else None,
+                    "slack_ticks": int(edges.values("slack_ticks")[edge]) if known else None,
+                }
+            )
+    return Table.from_arrays(FAN, {name: [row[name] for row in listed] for name in FAN.names})
+
+
+def _task_id(text: str) -> int:
+    if text.isdecimal() and len(text) <= 20:
+        return min(int(text), (1 << 64) - 1)
+    match = _NAME.match(text)
+    if match is None:
+        raise UsageError(f"{text} is no task", hint="say a number, or r2t5 for task 5 of ring 2")
+    return min(int(match[1] or 0), (1 << 32) - 1) << 32 | min(int(match[2]), (1 << 32) - 1)
+
+
+def _walk(near: Int64, far: Int64, start: int, depth: int, tasks: int) -> list[tuple[int, int, int, int]]:
+    """Return (depth, task, nearer task, edge) of the tasks around ``start``, each once, by depth."""
+    order = np.argsort(near, kind="stable")
+    bounds = np.searchsorted(near[order], np.arange(tasks + 1))
+    seen = np.zeros(tasks, np.bool_)
+    seen[start] = True
+    front, found = [start], []
+    for level in range(1, depth + 1):
+        following = []
+        for task in front:
+            for edge in order[bounds[task] : bounds[task + 1]].tolist():
+                other = int(far[edge])
+                if not seen[other]:
+                    seen[other] = True
+                    following.append(other)
+                    found.append((level, other, task, edge))
+        front = following
+        if not front:
+            break
+    return found

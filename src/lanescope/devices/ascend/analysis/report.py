@@ -1,0 +1,371 @@
+"""Sums that only this family has: phases and threads of the schedulers, idle time of cores, setups, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.errors import UsageError
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
+from lanescope.trace.column import Array, Mask
+
+Int64 = npt.NDArray[np.int64]
+
+#: Kinds of phases of which the device does not record the short ones: their sums are lower bounds.
+_AT_LEAST = ("resolve", "fanout")
+_PAUSE = "(nothing recorded)"
+
+
+def summarize(by: str, trace: Trace) -> Table:
+    """Return one of ``SUMMARIES``.
+
+    Raises:
+        UsageError: the trace holds nothing of this family.
+    """
+    if "ascend_tasks" not in trace.details:
+        raise UsageError("the trace holds no Ascend tasks", hint="summarise it by name, lane, device or category")
+    return SUMMARIES[by](trace)
+
+
+# --- schedulers -------------------------------------------------------------------------------------------------------
+
+
+def _spread(unit: str) -> tuple[ColumnSpec, ...]:
+    return (
+        ColumnSpec("total", "int64", "sum of the lengths", unit=unit),
+        ColumnSpec("min", "int64", "the shortest", nullable=True, unit=unit),
+        ColumnSpec("median", "int64", "no shorter than half of them", nullable=True, unit=unit),
+        ColumnSpec("p99", "int64", "no shorter than 99 of 100", nullable=True, unit=unit),
+        ColumnSpec("max", "int64", "the longest", nullable=True, unit=unit),
+    )
+
+
+_PHASE_COLUMNS = (
+    ColumnSpec("role", "utf8", "outer, inner (inside an outer one), marker, idle; empty: unknown kind"),
+    ColumnSpec("count", "int64", "records; of idle: pauses"),
+    ColumnSpec("tasks", "int64", "sum of tasks_processed, whose meaning depends on the kind", nullable=True),
+    *_spread("ns"),
+    ColumnSpec(
+        "share", "float64", "of the windows of the threads; outer ones and idle make 1", nullable=True, unit="1"
+    ),
+    ColumnSpec("at_least", "bool", "the device leaves out walks shorter than 1 us: the sums are lower bounds"),
+)
+PHASES = TableSpec(
+    "ascend_phase_summary",
+    "phases of one kind, of all scheduler threads",
+    (
+        ColumnSpec("id", "int64", "dense, the largest total first"),
+        ColumnSpec("group", "utf8", "the kind"),
+        *_PHASE_COLUMNS,
+    ),
+)
+THREAD_PHASES = TableSpec(
+    "ascend_thread_phase_summary",
+    "phases of one kind of one scheduler thread",
+    (
+        ColumnSpec("id", "int64", "dense, by thread, then the largest total first"),
+        ColumnSpec("group", "utf8", "the thread"),
+        ColumnSpec("kind", "utf8", "the kind"),
+        *_PHASE_COLUMNS,
+    ),
+)
+
+
+def phases(trace: Trace, *, by_thread: bool = False) -> Table:
+    """Return the phases summed by kind, or by thread and kind, and what no phase covers. Linear but for one sort."""
+    rows, threads = trace.details["ascend_phases"], trace.details["ascend_threads"]
+    slices = trace.slices
+    at = rows.values("slice_id")
+    kind, texts = _codes(slices.column("name"), at)
+    role, roles = _codes(rows.column("role"), None)
+    length = np.where(slices.valid("dur")[at], slices.values("dur")[at], 0)
+    lanes = threads.values("track_id")
+    lane = np.searchsorted(np.sort(lanes), slices.values("track_id")[at]) if by_thread else np.zeros(len(at), np.int64)
+    window = threads.values("window_ns")[np.argsort(lanes)] if by_thread else [threads.values("window_ns").sum()]
+    names = [trace.tracks.values("name")[track] for track in np.sort(lanes).tolist()] if by_thread else [""]
+
+    key = lane * max(len(texts), 1) + kind
+    groups, first, member = np.unique(key, return_index=True, return_inverse=True)
+    spread = _spreads(member, length, len(groups))
+    tasks = np.zeros(len(groups), np.int64)
+    known = ~np.isin(np.array([texts[k] for k in kind[first].tolist()], object), ("dummy_task",))
+    np.add.at(tasks, member, rows.values("tasks_processed").astype(np.int64))
+    listed: list[dict[str, Any]] = []
+    for number in range(len(groups)):
+        name, mine = texts[kind[first[number]]], int(lane[first[number]])
+        listed.append(
+            {
+                "lane": mine,
+                "kind": name,
+                "role": roles[role[first[number]]],
+                "tasks": int(tasks[number]) if known[number] else None,
+                **{column: values[number] for column, values in spread.items()},
+                "share": spread["total"][number] / window[mine] if window[mine] else None,
+                "at_least": name in _AT_LEAST,
+            }
+        )
+    listed += _pauses(threads, by_thread=by_thread)
+    listed.sort(key=lambda row: (row["lane"], -row["total"], row["kind"]))
+    spec = THREAD_PHASES if by_thread else PHASES
+    for number, row in enumerate(listed):
+        row |= {"id": number, "group": names[row["lane"]] if by_thread else row["kind"]}
+    return _table(spec, listed)
+
+
+def _pauses(threads: Table, *, by_thread: bool) -> list[dict[str, Any]]:
+    order = np.argsort(threads.values("track_id"))
+    window, idle, pauses = (threads.values(name)[order] for name in ("window_ns", "idle_ns", "pauses"))
+    longest = threads.values("longest_pause_ns")[order]
+    parts = [slice(n, n + 1) for n in range(len(threads))] if by_thread else [slice(None)] if len(threads) else []
+    return [
+        {
+            "lane": number,
+            "kind": _PAUSE,
+            "role": "idle",
+            "count": int(pauses[part].sum()),
+            "tasks": None,
+            "total": int(idle[part].sum()),
+            "min": None,
+            "median": None,
+            "p99": None,
+            "max": int(longest[part].max()) if pauses[part].sum() else None,
+            "share": idle[part].sum() / window[part].sum() if window[part].sum() else None,
+            "at_least": False,
+        }
+        for number, part in enumerate(parts)
+    ]
+
+
+SCHEDULERS = TableSpec(
+    "ascend_scheduler_summary",
+    "where the time of one scheduler thread went",
+    (
+        ColumnSpec("id", "int64", "dense, by thread"),
+        ColumnSpec("group", "utf8", "the thread"),
+        ColumnSpec("records", "int64", "phases recorded"),
+        ColumnSpec("iterations", "int64", "iterations of its loop", nullable=True),
+        ColumnSpec("working", "int64", "iterations that recorded something", nullable=True),
+        ColumnSpec("loop", "int64", "an iteration on average", nullable=True, unit="ns"),
+        ColumnSpec("window", "int64", "from its first record to the end of its last", unit="ns"),
+        ColumnSpec("busy", "int64", "phases ran", unit="ns"),
+        ColumnSpec("idle", "int64", "between phases", unit="ns"),
+        ColumnSpec("share", "float64", "busy, of the window", nullable=True, unit="1"),
+        ColumnSpec("pauses", "int64", "pauses between phases"),
+        ColumnSpec("longest_pause", "int64", "the longest of them", unit="ns"),
+        ColumnSpec("pop_hit", "int64", "pops of ready queues that yielded a task"),
+        ColumnSpec("pop_miss", "int64", "pops that did not"),
+        ColumnSpec("hit_rate", "float64", "hits of all pops", nullable=True, unit="1"),
+        ColumnSpec("dispatched", "int64", "subtasks published"),
+        ColumnSpec("completed", "int64", "finished subtasks seen"),
+        ColumnSpec("resolved_at_least", "int64", "consumers visited, in walks of 1 us and more"),
+    ),
+)
+
+
+def schedulers(trace: Trace) -> Table:
+    """Return where the time of each scheduler thread went."""
+    listed = []
+    for number, row in enumerate(sorted(trace.details["ascend_threads"].rows(), key=lambda row: row["track_id"])):
+        pops = row["pop_hit"] + row["pop_miss"]
+        listed.append(
+            {
+                "id": number,
+                "group": trace.tracks.values("name")[row["track_id"]],
+                "working": row["working_iterations"],
+                "loop": row["mean_iteration_ns"],
+                "longest_pause": row["longest_pause_ns"],
+                **{name: row[f"{name}_ns"] for name in ("window", "busy", "idle")},
+                "share": row["busy_ns"] / row["window_ns"] if row["window_ns"] else None,
+                "hit_rate": row["pop_hit"] / pops if pops else None,
+                **{
+                    name: row[name]
+                    for name in (
+                        *("records", "iterations", "pauses", "pop_hit", "pop_miss", "dispatched", "completed"),
+                        "resolved_at_least",
+                    )
+                },
+            }
+        )
+    return _table(SCHEDULERS, listed)
+
+
+# --- cores ------------------------------------------------------------------------------------------------------------
+
+_PARTS = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "after_last")
+CORES = TableSpec(
+    "ascend_core_summary",
+    "where the time of one core, or of all of a type, went: busy and the idle parts add up to the window",
+    (
+        ColumnSpec("id", "int64", "dense, types first, then cores"),
+        ColumnSpec("group", "utf8", "type or core"),
+        ColumnSpec("executions", "int64", "executions"),
+        ColumnSpec("window", "int64", "from the first start to the last end of all cores", unit="ns"),
+        *(ColumnSpec(name, "int64", f"see `ascend_cores.{name}_ns`", unit="ns") for name in _PARTS),
+        ColumnSpec("share", "float64", "busy, of the window", nullable=True, unit="1"),
+    ),
+)
+
+
+def cores(trace: Trace) -> Table:
+    """Return where the time of each core went, sums by type first."""
+    rows = list(trace.details["ascend_cores"].rows())
+    names = trace.tracks.values("name")
+    columns = ("executions", "window", *_PARTS)
+
+    def line(group: str, mine: list[dict[str, Any]]) -> dict[str, Any]:
+        sums = {name: sum(int(row.get(f"{name}_ns", row.get(name, 0))) for row in mine) for name in columns}
+        return {"group": group, **sums, "share": sums["busy"] / sums["window"] if sums["window"] else None}
+
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_type.setdefault(row["core_type"] or "unknown type", []).append(row)
+    listed = [line(f"all {kind}", mine) for kind, mine in sorted(by_type.items())]
+    listed += [line(str(names[row["track_id"]]), [row]) for row in sorted(rows, key=lambda row: row["track_id"])]
+    for number, row in enumerate(listed):
+        row["id"] = number
+    return _table(CORES, listed)
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+FUNCTIONS = TableSpec(
+    "ascend_function_summary",
+    "executions of one function",
+    (
+        ColumnSpec("id", "int64", "dense, the largest total first"),
+        ColumnSpec("group", "utf8", "name of the function"),
+        ColumnSpec("count", "int64", "executions"),
+        ColumnSpec("total", "int64", "sum of their durations", unit="ns"),
+        ColumnSpec("duration", "float64", "execution, on average", nullable=True, unit="ns"),
+        ColumnSpec("latency", "float64", "dispatch to finish, on average", nullable=True, unit="ns"),
+        ColumnSpec("exec_share", "float64", "durations, of the latencies", nullable=True, unit="1"),
+        ColumnSpec("head", "float64", "dispatch to start, on average", nullable=True, unit="ns"),
+        ColumnSpec("propagation", "float64", "dispatch to receive, on average", nullable=True, unit="ns"),
+        ColumnSpec("local_setup", "float64", "receive to start without waiting, on average", nullable=True, unit="ns"),
+        ColumnSpec("gate_wait", "float64", "waiting for producers on the core, on average", nullable=True, unit="ns"),
+        ColumnSpec("tail", "float64", "end to finish, on average", nullable=True, unit="ns"),
+    ),
+)
+
+
+def functions(trace: Trace) -> Table:
+    """Return how the time of the executions of each function splits, on average."""
+    tasks = trace.details["ascend_tasks"]
+    name, texts = _codes(trace.slices.column("name"), tasks.values("slice_id"))
+    groups, member = np.unique(name, return_inverse=True)
+    count = np.bincount(member, minlength=len(groups))
+
+    def sums(values: Array, valid: Mask) -> tuple[Int64, Int64]:
+        total = np.zeros(len(groups), np.int64)
+        np.add.at(total, member[valid], values[valid])
+        return total, np.bincount(member[valid], minlength=len(groups))
+
+    means = {}
+    for column in ("duration", "head", "propagation", "local_setup", "gate_wait", "tail"):
+        means[column] = sums(tasks.values(f"{column}_ns"), tasks.valid(f"{column}_ns"))
+    both = tasks.valid("dispatch_ts") & tasks.valid("finish_ts")
+    latency = sums(tasks.values("finish_ts") - tasks.values("dispatch_ts"), both)
+    lasting, _ = sums(tasks.values("duration_ns"), both & tasks.valid("duration_ns"))
+    listed: list[dict[str, Any]] = []
+    for number, code in enumerate(groups.tolist()):
+        row = {"group": texts[code], "count": int(count[number]), "total": int(means["duration"][0][number])}
+        for column, (total, known) in {**means, "latency": latency}.items():
+            row[column] = float(total[number] / known[number]) if known[number] else None
+        row["exec_share"] = float(lasting[number] / latency[0][number]) if latency[0][number] > 0 else None
+        listed.append(row)
+    return _table(FUNCTIONS, _ranked(listed))
+
+
+SETUPS = TableSpec(
+    "ascend_setup_summary",
+    "local setups of one function",
+    (
+        ColumnSpec("id", "int64", "dense, the largest total first"),
+        ColumnSpec("group", "utf8", "name of the function"),
+        ColumnSpec("count", "int64", "executions whose setup is known"),
+        *_spread("ns"),
+        ColumnSpec("longest", "utf8", "the execution with the longest", nullable=True),
+        ColumnSpec("of_head", "float64", "setups, of the times from dispatch to start", nullable=True, unit="1"),
+        ColumnSpec("of_core", "float64", "setups, of setups and executions", nullable=True, unit="1"),
+        ColumnSpec("share", "float64", "of all setups", nullable=True, unit="1"),
+    ),
+)
+
+
+def setups(trace: Trace) -> Table:
+    """Return the local setups of each function, and which execution had the longest."""
+    tasks = trace.details["ascend_tasks"]
+    known = np.flatnonzero(tasks.valid("local_setup_ns"))
+    name, texts = _codes(trace.slices.column("name"), tasks.values("slice_id")[known])
+    setup, duration, head = (tasks.values(f"{column}_ns")[known] for column in ("local_setup", "duration", "head"))
+    has_head = tasks.valid("head_ns")[known]
+    groups, member = np.unique(name, return_inverse=True)
+    spread = _spreads(member, setup, len(groups))
+    lasting, heads, joined = np.zeros((3, len(groups)), np.int64)
+    np.add.at(lasting, member, duration)
+    np.add.at(heads, member[has_head], head[has_head])
+    np.add.at(joined, member[has_head], setup[has_head])
+    longest = np.full(len(groups), -1)
+    longest[member[np.argsort(setup, kind="stable")]] = np.argsort(setup, kind="stable")
+    total = int(spread["total"].sum())
+    listed: list[dict[str, Any]] = []
+    for number, code in enumerate(groups.tolist()):
+        mine = int(spread["total"][number])
+        on_core = mine + int(lasting[number])
+        listed.append(
+            {
+                "group": texts[code],
+                **{column: values[number] for column, values in spread.items()},
+                "longest": tasks.take(known[longest[number : number + 1]]).values("label")[0],
+                "of_head": float(joined[number] / heads[number]) if heads[number] > 0 else None,
+                "of_core": mine / on_core if on_core else None,
+                "share": mine / total if total else None,
+            }
+        )
+    return _table(SETUPS, _ranked(listed))
+
+
+SUMMARIES: Mapping[str, Callable[[Trace], Table]] = {
+    "phase": phases,
+    "thread-phase": lambda trace: phases(trace, by_thread=True),
+    "scheduler": schedulers,
+    "core": cores,
+    "function": functions,
+    "setup": setups,
+}
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _codes(column: Column, rows: Int64 | None) -> tuple[Int64, list[str]]:
+    values = column.values if rows is None else column.values[rows]
+    return values.astype(np.int64), list(column.dictionary.texts) if column.dictionary else []
+
+
+def _spreads(member: Int64, length: Int64, groups: int) -> dict[str, Int64]:
+    """Return count, total and spread of the lengths of each group, int64 [groups] each; no group is empty."""
+    order = np.lexsort((length, member))
+    ordered = length[order]
+    count = np.bincount(member, minlength=groups)
+    first = np.cumsum(count) - count
+
+    def rank(part: int, of: int) -> Int64:
+        found: Int64 = ordered[first + np.maximum(-(-count * part // of), 1) - 1]
+        return found
+
+    total = np.add.reduceat(ordered, first) if len(ordered) else np.zeros(groups, np.int64)
+    spread = {"min": rank(0, 1), "median": rank(1, 2), "p99": rank(99, 100), "max": rank(1, 1)} if groups else {}
+    return {"count": count, "total": total, **spread}
+
+
+def _ranked(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    listed.sort(key=lambda row: (-row["total"], row["group"]))
+    return [{"id": number, **row} for number, row in enumerate(listed)]
+
+
+def _table(spec: TableSpec, listed: list[dict[str, Any]]) -> Table:
+    return Table.from_arrays(spec, {name: [row[name] for row in listed] for name in spec.names})

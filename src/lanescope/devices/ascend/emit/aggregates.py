@@ -1,0 +1,217 @@
+"""What follows from a whole capture: the time of cores and scheduler threads, and the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.emit.context import TimelineBuilder
+from lanescope.devices.ascend.formats.layout import AICORE, PHASE_KINDS
+from lanescope.devices.ascend.formats.versions import Erratum
+from lanescope.devices.ascend.interpret import attribution
+from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret.attribution import IDLE_PARTS, CoreTimes
+from lanescope.devices.ascend.interpret.clock import Alignment
+from lanescope.devices.ascend.interpret.execution_table import anywhere
+from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.interpret.sorted_index import distinct
+from lanescope.devices.ascend.interpret.thread_time import ThreadTimes, thread_times
+from lanescope.trace import Column
+from lanescope.trace.column import Array
+
+Int64 = npt.NDArray[np.int64]
+
+_IDLE_KINDS = ("idle",)
+_RESOLVE_KINDS = ("resolve", "fanout", "resolve_standalone")
+
+
+def add_sums(canvas: TimelineBuilder) -> None:
+    """Add the sums; they are computed when somebody asks for them."""
+    sums = Sums(canvas.told, np.array(sorted(canvas.lanes["core"]), np.int64))
+    _cores(canvas, sums)
+    _threads(canvas, sums)
+    _run(canvas)
+
+
+class Sums:
+    """Sums over an interpreted capture, each made once."""
+
+    def __init__(self, told: Interpreter, cores: Int64) -> None:
+        self._told = told
+        self.core_ids = cores
+
+    @cached_property
+    def submitted(self) -> Int64:
+        """The end of the first submit of each task on the device's clock, int64 [tasks], 0 where unknown."""
+        rows, graph = self._told.submits, self._told.graph
+        found = np.zeros(len(graph), np.int64)
+        if Erratum.SUBSTEPS in self._told.errata:
+            np.maximum.at(found, self._told.index(rows), rows["end_cycles"])
+            return found
+        task = self._told.index(rows)[::-1]
+        found[task] = rows["end_cycles"][::-1]
+        return found
+
+    @cached_property
+    def cores(self) -> CoreTimes:
+        """Where the time of each core went."""
+        told = self._told
+        lost = told.lost
+        if AICORE.name in told.records.partial:
+            lost = anywhere(self.core_ids, told.times.base_cycles, told.last_cycles)
+        return attribution.core_times(told.runs, self.submitted, lost, self.core_ids)
+
+    @cached_property
+    def threads(self) -> ThreadTimes:
+        """Where the time of each scheduler thread went."""
+        told, phases = self._told, self._told.phases
+        no_work = [kind for kind, known in PHASE_KINDS.items() if known.role != "outer"]
+        count = phases["tasks_processed"].astype(np.int64)
+        return thread_times(
+            phases.group.astype(np.int64),
+            phases["start_cycles"],
+            phases["end_cycles"],
+            ~told.is_kind(*no_work, *_IDLE_KINDS),
+            phases["loop_iter"].astype(np.int64),
+            {
+                "pop_hit": phases["pop_hit"].astype(np.int64),
+                "pop_miss": phases["pop_miss"].astype(np.int64),
+                "dispatched": np.where(told.is_kind("dispatch"), count, 0),
+                "completed": np.where(told.is_kind("complete"), count, 0),
+                "resolved": np.where(told.is_kind(*_RESOLVE_KINDS), count, 0),
+            },
+        )
+
+
+def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
+    told = canvas.told
+    ids, count = sums.core_ids, len(sums.core_ids)
+    if not count:
+        return
+    types = np.full(int(ids.max()) + 1, graphs.UNKNOWN, np.uint8)
+    types[: len(told.core_types)] = told.core_types[: len(types)]
+
+    def tiles() -> Int64:
+        """Busy and the idle parts, int64 [cores, 8]."""
+        return np.column_stack([sums.cores.busy, sums.cores.idle])
+
+    def column(place: int, *, in_ns: bool) -> Column:
+        if not in_ns:
+            return Column.derived(count, lambda: tiles()[:, place])
+        # Differences of rounded sums, so that they add up to the window in ns as well.
+        return Column.derived(
+            count,
+            lambda: np.diff(told.times.length(np.cumsum(tiles(), 1).reshape(-1)).reshape(count, -1), prepend=0)[
+                :, place
+            ],
+        )
+
+    def whole(make: Callable[[CoreTimes], Array | int]) -> Column:
+        return Column.derived(count, lambda: np.broadcast_to(np.asarray(make(sums.cores), np.int64), count))
+
+    parts = {}
+    for place, name in enumerate(("busy", *IDLE_PARTS)):
+        parts[f"{name}_ns"] = column(place, in_ns=True)
+        parts[f"{name}_ticks"] = column(place, in_ns=False)
+    canvas.builder.append(
+        "ascend_cores",
+        track_id=canvas.lane("core")[ids],
+        core=ids.astype(np.int32),
+        core_type=canvas.builder.dictionary("ascend_cores", "core_type").codes(graphs.CORE_TYPES)[types[ids]],
+        executions=whole(lambda cores: cores.rows),
+        window_ns=whole(lambda cores: told.times.length(np.array([cores.end - cores.begin]))),
+        window_ticks=whole(lambda cores: cores.end - cores.begin),
+        **parts,
+        overlap_ticks=whole(lambda cores: cores.overlap),
+        lost_ticks=whole(lambda cores: cores.lost),
+    )
+
+
+def _threads(canvas: TimelineBuilder, sums: Sums) -> None:
+    times, phases = canvas.told.times, canvas.told.phases
+    ids = distinct(phases.group)
+    count = len(ids)
+    if not count:
+        return
+
+    def sum_of(make: Callable[[ThreadTimes], Int64]) -> Column:
+        return Column.derived(count, lambda: make(sums.threads))
+
+    knows_loops = np.zeros(count, np.bool_)
+    knows_loops[np.searchsorted(ids, phases.group[phases["loop_iter"] > 0])] = True
+    canvas.builder.append(
+        "ascend_threads",
+        track_id=canvas.lane("scheduler")[ids],
+        thread=ids.astype(np.int32),
+        records=sum_of(lambda t: t.records),
+        window_ns=sum_of(lambda t: times.length(t.end - t.begin)),
+        busy_ns=sum_of(lambda t: times.length(t.busy)),
+        idle_ns=sum_of(lambda t: times.length(t.end - t.begin) - times.length(t.busy)),
+        window_ticks=sum_of(lambda t: t.end - t.begin),
+        busy_ticks=sum_of(lambda t: t.busy),
+        idle_ticks=sum_of(lambda t: t.end - t.begin - t.busy),
+        pauses=sum_of(lambda t: t.pauses),
+        longest_pause_ns=sum_of(lambda t: times.length(t.longest_idle)),
+        iterations=Column.derived(count, lambda: sums.threads.iterations, valid=knows_loops),
+        working_iterations=Column.derived(count, lambda: sums.threads.working, valid=knows_loops),
+        mean_iteration_ns=Column.derived(
+            count,
+            lambda: times.length(
+                (sums.threads.end - sums.threads.begin) // np.maximum(sums.threads.iterations, 1) * knows_loops
+            ),
+            valid=knows_loops,
+        ),
+        pop_hit=sum_of(lambda t: t.pop_hit),
+        pop_miss=sum_of(lambda t: t.pop_miss),
+        dispatched=sum_of(lambda t: t.dispatched),
+        completed=sum_of(lambda t: t.completed),
+        resolved_at_least=sum_of(lambda t: t.resolved),
+    )
+
+
+def _run(canvas: TimelineBuilder) -> None:
+    told, records, kept = canvas.told, canvas.told.records, canvas.kept
+    clocks = told.times.alignment
+    graph = told.graph if told.deps is not None else None
+    real = kept.violated & ~kept.by_clock
+
+    def tasks(edges: npt.NDArray[np.bool_]) -> list[int] | None:
+        return None if graph is None else [len(distinct(graph.succ[edges]))]
+
+    def of_edges(value: int) -> list[int] | None:
+        return None if graph is None else [value]
+
+    at = told.runs.judged_at_receive
+    judged = "" if not len(at) else "receive" if at.all() else "both" if at.any() else "start"
+    canvas.builder.append(
+        "ascend_runs",
+        input_id=canvas.main,
+        generation=told.generation,
+        errata=np.array([" ".join(sorted(erratum.name.lower() for erratum in told.errata))], object),
+        rank=None if canvas.rank is None else [canvas.rank],
+        device=None if canvas.device is None else [canvas.device],
+        epochs=1 if told.epochs is None else len(distinct(told.epochs[0])),
+        level_key=records.level_key,
+        level=records.level,
+        orchestrator=np.array([told.parts.orchestrator or ""], object),
+        orchestrator_valid=[told.parts.orchestrator is not None],
+        orchestrator_on_host=told.on_host,
+        clocks=np.array(["aligned" if isinstance(clocks, Alignment) else clocks or ""], object),
+        clocks_valid=[clocks is not None],
+        base_ticks=told.times.base_cycles,
+        tasks=len(told.graph),
+        edges=of_edges(len(told.graph.pred)),
+        edges_repeated=of_edges(told.graph.repeated),
+        edges_to_self=of_edges(told.graph.own),
+        edges_retain_only=of_edges(told.graph.retaining),
+        judged_at=judged,
+        violated_edges=of_edges(int(kept.violated.sum())),
+        violated_tasks=tasks(kept.violated),
+        violated_pairs=of_edges(int(kept.pairs.sum())),
+        violated_edges_by_clock=of_edges(int(kept.by_clock.sum())),
+        violated_tasks_by_clock=None if graph is None else [(tasks(kept.violated) or [0])[0] - (tasks(real) or [0])[0]],
+        clock_steps=len(canvas.steps.core),
+    )

@@ -1,0 +1,253 @@
+"""What the control processors do: scheduler phases, submits, uploads, and tasks that run on no core."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, some
+from lanescope.devices.ascend.formats.layout import PHASE_KINDS, QUEUES, SUBMITS
+from lanescope.devices.ascend.formats.records import Section
+from lanescope.devices.ascend.interpret import names as naming
+from lanescope.devices.ascend.interpret.clock import Alignment
+from lanescope.families.declaration import frozen_class
+from lanescope.trace import Column, Flag
+from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
+
+MARKERS = tuple(kind for kind, known in PHASE_KINDS.items() if known.role == "marker")
+#: v1's name of the one step that later generations write.
+_SUBMITS = {"orch_submit": "submit"}
+#: Lanes of tasks that a scheduler passes without a core, by the kind of their marker.
+_BARE_LANES = {"dummy_task": ("Dummy", "dummy task"), "predicated_skip": ("Predicated", "skipped task")}
+
+
+def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
+    """Draw the phases of the scheduler threads; kinds that nobody knows as well."""
+    told, builder, phases = canvas.told, canvas.builder, canvas.told.phases
+    if not len(phases):
+        return None
+    kinds = phases.texts
+    named = phases.has("kind")
+    codes = builder.names.codes((*kinds, "unknown"))
+    kind = np.where(named, phases["kind"], len(kinds))
+    roles = [PHASE_KINDS[kind].role if kind in PHASE_KINDS else "" for kind in (*kinds, "unknown")]
+    role = builder.dictionary("ascend_phases", "role").codes(roles)[kind]
+    told.note("ascend_unknown_kind", named & ~told.is_kind(*PHASE_KINDS), phases)
+    begin, end = phases["start_cycles"], phases["end_cycles"]
+    # Markers have no width, and neither has the record that only brings the last counts of pops.
+    is_point = told.is_kind(*MARKERS) | ((begin == end) & (phases["tasks_processed"] == 0))
+    flags = np.where(is_point, np.uint32(0), below_resolution(end - begin))
+    flags |= np.where(told.marker_is_concluded, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
+    track = canvas.lane("scheduler")[phases.group]
+    device = told.times.device
+    first = canvas.slices(track, begin, end, device, flags=flags, name=codes[kind], category="scheduler")
+    drawn = RecordSlices(track, first, begin, end, device)
+    task = told.marker_task
+    depths = {
+        f"{where}_{when}_{queue.lower()}": _part(phases, f"{where}_at_{when}", place)
+        for where in ("shared", "local")
+        for when in ("start", "end")
+        for place, queue in enumerate(QUEUES)
+    }
+    builder.append(
+        "ascend_phases",
+        slice_id=drawn.ids,
+        thread=phases.group,
+        role=role,
+        **{
+            cell: Column.array(phases[cell].astype(np.uint32), valid=some(phases.has(cell)))
+            for cell in ("loop_iter", "tasks_processed", "pop_hit", "pop_miss")
+        },
+        task_id=told.graph.ids[np.maximum(task, 0)] if len(told.graph) else np.zeros(len(phases), np.uint64),
+        task_id_valid=task >= 0,
+        **depths,
+    )
+    return drawn
+
+
+def _part(phases: Section, cell: str, place: int) -> Column:
+    return Column.derived(
+        len(phases),
+        lambda: np.ascontiguousarray(phases[cell][:, place]).astype(np.int32),
+        valid=some(phases.has(cell)),
+    )
+
+
+def draw_submits(canvas: TimelineBuilder) -> list[tuple[Section, RecordSlices, int | None]]:
+    """Draw the submits of the orchestrators; return each list with its slices and the clock of its stamps."""
+    told, times = canvas.told, canvas.told.times
+    drawn: list[tuple[Section, RecordSlices, int | None]] = []
+    rows = told.submits
+    if len(rows):
+        track = canvas.lane("orchestrator")[rows.group]
+        stamps = rows["start_cycles"], rows["end_cycles"]
+        drawn.append((rows, _submit_lanes(canvas, rows, track, *stamps, times.device, "exact"), canvas.clock))
+    rows = told.host_submits
+    if len(rows):
+        track = canvas.lane("host")[rows.group]
+        stamps = rows["start_host_ns"], rows["end_host_ns"]
+        made = _submit_lanes(canvas, rows, track, *stamps, times.host, _host_quality(canvas))
+        drawn.append((rows, made, canvas.host_clock))
+    return drawn
+
+
+def _host_quality(canvas: TimelineBuilder) -> str:
+    return "estimated" if isinstance(canvas.told.times.alignment, Alignment) else "inferred"
+
+
+def _submit_lanes(
+    canvas: TimelineBuilder, rows: Section, track: Int64, begin: Int64, end: Int64, to_ts: ToTs, quality: str
+) -> RecordSlices:
+    name: str | npt.NDArray[np.int32] = "submit"
+    if rows.layout is SUBMITS and rows.has("phase").any():
+        steps = canvas.builder.names.codes([_SUBMITS.get(text, text) for text in (*rows.texts, "submit")])
+        name = steps[np.where(rows.has("phase"), rows["phase"], len(rows.texts))]
+    first = canvas.slices(track, begin, end, to_ts, name=name, category="orchestrator", quality=quality)
+    drawn = RecordSlices(track, first, begin, end, to_ts)
+    ids = rows["task_id"]
+    canvas.builder.append(
+        "ascend_submits",
+        slice_id=drawn.ids,
+        orchestrator=rows.group,
+        submit_idx=Column.array(rows["submit_idx"].astype(np.uint32), valid=some(rows.has("submit_idx"))),
+        task_id=ids,
+        task=Column.derived(len(rows), lambda: naming.task_names(ids, canvas.told.task_naming)),
+    )
+    return drawn
+
+
+def draw_uploads(canvas: TimelineBuilder) -> None:
+    """Draw the copies from the host."""
+    told, builder, uploads = canvas.told, canvas.builder, canvas.told.uploads
+    if not len(uploads):
+        return
+    kinds = (*uploads.texts, "upload")
+    code = np.where(uploads.has("phase"), uploads["phase"], len(uploads.texts))
+    first = canvas.slices(
+        np.full(len(uploads), canvas.lanes["upload"][0]),
+        uploads["start_host_ns"],
+        uploads["end_host_ns"],
+        told.times.host,
+        name=builder.names.codes(kinds)[code],
+        category="upload",
+        quality=_host_quality(canvas),
+    )
+    builder.append(
+        "ascend_uploads",
+        slice_id=np.arange(first, first + len(uploads)),
+        bytes=uploads["detail"],
+        bytes_valid=uploads.has("detail"),
+    )
+
+
+@frozen_class
+class CorelessTasks:
+    """Slices that stand for tasks without executions: barriers, skipped tasks, allocations.
+
+    Attributes:
+        task: int64 [n], index in the graph.
+        drawn: the slices, [n].
+    """
+
+    task: Int64
+    drawn: RecordSlices
+
+
+def draw_bare_tasks(
+    canvas: TimelineBuilder, phases: RecordSlices | None, submits: list[tuple[Section, RecordSlices, int | None]]
+) -> list[CorelessTasks]:
+    """Draw the tasks that run on no core on lanes of their own, beside the cores."""
+    told, graph = canvas.told, canvas.told.graph
+    bare = np.ones(len(graph), np.bool_)
+    bare[told.runs.task] = False
+    found: list[CorelessTasks] = []
+    if phases is not None:
+        for kind, (lane, name) in _BARE_LANES.items():
+            rows = np.flatnonzero(told.is_kind(kind))
+            if len(rows):
+                found.append(_passed(canvas, rows, lane, name))
+        # Other phases may name a task as well: they stand for it themselves.
+        rows = np.flatnonzero((told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES))
+        if len(rows):
+            begin, end = phases.begin[rows], phases.end[rows]
+            named = RecordSlices(phases.track[rows], phases.first, begin, end, phases.to_ts, rows)
+            found.append(CorelessTasks(told.marker_task[rows], named))
+    for part in found:
+        bare[part.task[part.task >= 0]] = False
+    # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it is over
+    # with its submit. One with producers passes at a time that nobody recorded.
+    waits = np.zeros(len(graph), np.bool_)
+    waits[graph.succ] = True
+    bare &= graph.has_no_kernel & ~waits
+    for rows_, drawn, clock in submits:
+        made = _allocations(canvas, bare, rows_, drawn, clock)
+        # Without anchors nobody may say how far apart host and device are.
+        if made is not None and (clock == canvas.clock or isinstance(told.times.alignment, Alignment)):
+            found.append(made)
+    return found
+
+
+def _passed(canvas: TimelineBuilder, rows: Int64, lane: str, name: str) -> CorelessTasks:
+    """Draw tasks that a scheduler thread passed, at their markers."""
+    told, phases = canvas.told, canvas.told.phases
+    begin, end = phases["start_cycles"][rows], phases["end_cycles"][rows]
+    task = told.marker_task[rows]
+    track = canvas.side_lanes(lane, "scheduler", phases.group[rows].astype(np.int64), canvas.clock)
+    concluded = told.marker_is_concluded[rows]
+    first = canvas.slices(
+        track,
+        begin,
+        end,
+        told.times.device,
+        flags=np.where(concluded, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0)),
+        name=name,
+        category="bare",
+    )
+    drawn = RecordSlices(track, first, begin, end, told.times.device)
+    _bare_details(canvas, drawn, task)
+    return CorelessTasks(task, drawn)
+
+
+def _allocations(
+    canvas: TimelineBuilder, bare: Mask, rows: Section, submits: RecordSlices, clock: int | None
+) -> CorelessTasks | None:
+    """Draw allocations at the first of their submits."""
+    graph = canvas.told.graph
+    task = canvas.told.index(rows)
+    first_row = np.full(len(graph), -1, np.int64)
+    first_row[task[::-1]] = np.arange(len(rows))[::-1]
+    at = np.sort(first_row[bare & (first_row >= 0)])
+    if not len(at):
+        return None
+    task = task[at]
+    begin, end = submits.begin[at], submits.end[at]
+    track = canvas.side_lanes("Alloc", "orchestrator", rows.group[at].astype(np.int64), clock)
+    first = canvas.slices(
+        track,
+        begin,
+        end,
+        submits.to_ts,
+        flags=int(Flag.INFERRED_IDENTITY),
+        name="alloc",
+        category="bare",
+        quality="inferred",
+    )
+    drawn = RecordSlices(track, first, begin, end, submits.to_ts)
+    _bare_details(canvas, drawn, task)
+    return CorelessTasks(task, drawn)
+
+
+def _bare_details(canvas: TimelineBuilder, drawn: RecordSlices, task: Int64) -> None:
+    ids = canvas.told.graph.ids[np.maximum(task, 0)] if len(canvas.told.graph) else np.zeros(len(task), np.uint64)
+    known = task >= 0
+    names = np.where(known, naming.task_names(ids, canvas.told.task_naming), "")
+    canvas.builder.append(
+        "ascend_coreless_tasks",
+        slice_id=drawn.ids,
+        task_id=ids,
+        task_id_valid=known,
+        task=names,
+        task_valid=known,
+    )

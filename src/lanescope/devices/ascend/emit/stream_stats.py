@@ -1,0 +1,69 @@
+"""What the producers of streams tell of them, against what arrived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanescope.devices.ascend.emit.context import TimelineBuilder
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, RECORD_BYTES, SUBMITS
+from lanescope.trace import Column
+
+#: Streams of the device, and the lists that they become.
+LIST_OF = {
+    "aicore_task": AICORE.name,
+    "aicpu_task": AICPU.name,
+    "sched_phase": PHASES.name,
+    "orch_phase": SUBMITS.name,
+}
+
+
+def add_stream_stats(canvas: TimelineBuilder) -> set[str]:
+    """Reconcile each stream: collected + dropped == total; return the lists whose streams were told of."""
+    streams, builder = canvas.told.records.streams, canvas.builder
+    known = [stream for stream in streams if stream.total is not None]
+    for stream in known:
+        total, dropped, collected = stream.total or 0, stream.dropped or 0, stream.collected
+        silent = total - dropped - collected
+        for name, count in (
+            ("ascend_dropped", dropped),
+            ("ascend_unaccounted_records", silent),
+            ("ascend_extra_records", -silent),
+        ):
+            builder.add_stat(name, max(count, 0), input_id=canvas.main)
+        lost = max(total - collected, dropped)
+        if collected or lost:
+            unit = LIST_OF[stream.kind]
+            builder.add_accounting(
+                input_id=canvas.main,
+                layer=0,
+                scope="producer",
+                unit=f"{unit} record of {stream.index}",
+                unit_bytes=RECORD_BYTES[unit],
+                total=collected + lost,
+                decoded=collected,
+                lost=lost,
+            )
+    if streams:
+        builder.append(
+            "ascend_record_streams",
+            input_id=Column.constant(canvas.main, len(streams), np.int64),
+            stream=[stream.kind for stream in streams],
+            index=np.array([stream.index for stream in streams], np.int32),
+            producer=[stream.producer for stream in streams],
+            platform=[stream.platform for stream in streams],
+            collected=np.array([stream.collected for stream in streams], np.int64),
+            **_nullable("total", [stream.total for stream in streams]),
+            **_nullable("dropped", [stream.dropped for stream in streams]),
+            **_nullable("unaccounted", [stream.unaccounted for stream in streams]),
+            **_nullable("is_truncated", [stream.is_truncated for stream in streams], np.bool_),
+        )
+    return {LIST_OF[stream.kind] for stream in known}
+
+
+def _nullable(name: str, values: list[Any], dtype: Any = np.int64) -> dict[str, Any]:
+    return {
+        name: np.array([0 if value is None else value for value in values], dtype),
+        f"{name}_valid": np.array([value is not None for value in values], np.bool_),
+    }

@@ -1,0 +1,1 @@
+"""Ascend formats of other tools."""

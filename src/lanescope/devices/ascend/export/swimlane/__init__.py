@@ -1,0 +1,53 @@
+"""The merged JSON of the peer's converter, for tools that read it.
+
+Chrome events with the peer's numbers of processes and lanes, names, categories and arguments. The shape follows the
+generation of the capture: up to v3 an execution is a bar, and its setup another one before it; the newer naming has one
+bar from the receive on. Three things are other than with the peer, on purpose: kinds of phases that nobody knows stay
+in, depths of queues are one counter each (three values in one event break Perfetto's import), and only what breaks a
+dependency is called a violation, in both views.
+
+Source: hw-native-sys/simpler at 83728d2 and 6ebaf77, the output of their converters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, count, islice
+
+from lanescope.devices.ascend.export.swimlane.flows import arrows
+from lanescope.devices.ascend.export.swimlane.slices import bars
+from lanescope.devices.ascend.export.swimlane.trace_view import Content
+from lanescope.errors import UsageError
+from lanescope.trace import Trace
+
+__all__ = ["export"]
+
+_EVENTS_AT_ONCE = 1 << 14
+
+
+def export(trace: Trace) -> Iterator[bytes]:
+    """Return the blocks of the file.
+
+    Args:
+        trace: a trace of one Ascend capture.
+
+    Raises:
+        UsageError: it is a trace of another family, or of several captures.
+    """
+    runs = trace.details.get("ascend_runs")
+    if runs is None or not len(runs):
+        raise UsageError("the trace holds no Ascend tasks", hint="this format is for Ascend captures")
+    if len(runs) > 1:
+        raise UsageError("the trace holds several captures", hint="export them one by one")
+    content, numbers = Content(trace), count(1)
+    return _blocks(chain(bars(content, numbers), arrows(content, numbers)))
+
+
+def _blocks(events: Iterable[str]) -> Iterator[bytes]:
+    yield b'{"traceEvents": [\n'
+    waiting = iter(events)
+    separator = ""
+    while block := list(islice(waiting, _EVENTS_AT_ONCE)):
+        yield (separator + ",\n".join(block)).encode()
+        separator = ",\n"
+    yield b"\n]}\n"

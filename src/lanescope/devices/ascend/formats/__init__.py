@@ -1,0 +1,1 @@
+"""Ascend swimlane files and device dumps as data, readers and writers."""

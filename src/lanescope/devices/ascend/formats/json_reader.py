@@ -1,0 +1,291 @@
+"""A file as it stands: the native scanner with errors that name the place, and what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanescope._native import core
+from lanescope.devices.ascend.formats.layout import LISTS, Layout
+from lanescope.devices.ascend.formats.records import Bytes, Int32, Int64, Section, Tally, dtype_of
+from lanescope.errors import InputError
+from lanescope.trace.column import Array
+
+#: Columns that the scanner fills before those of the cells: begin, end, group, present.
+_FIXED = 4
+#: Texts of a list that have a code; above it stands the offset of the text.
+_MAX_TEXTS = 256
+_ROWS_AT_ONCE = 8192
+_MAX_GROWTH = 1 << 22
+#: How far the first element of a list is looked for, to see in which units it counts.
+_PEEKED_BYTES = 4096
+
+
+class Cut(Exception):
+    """The file ends inside the value that comes next: there is nothing to return."""
+
+
+class File:
+    """A records file as it stands, before anybody knows its generation.
+
+    Attributes:
+        path: for messages.
+        size: bytes.
+        levels: the values of the keys that may hold the level.
+        metadata: the metadata object; None without.
+        core_to_thread: the list that v1 has at its top.
+        lists: what the scanner read, by the name of the layout.
+        streams: of the schedulers (v4): what the producer tells, its phases, their metrics.
+        producer: who made the rows of the schedulers (v4).
+        unknown: keys that are not of the format, with begin and end of their values.
+        other: keys at the top that were stepped over.
+        whole: the layouts of the lists that were read to their end, by name.
+    """
+
+    def __init__(self, path: str, size: int) -> None:
+        self.path = path
+        self.size = size
+        self.levels: dict[str, Any] = {}
+        self.metadata: Any = None
+        self.core_to_thread: Any = None
+        self.lists: dict[str, Section] = {}
+        self.streams: list[tuple[dict[str, Any], Section, Section]] = []
+        self.producer: Any = None
+        self.unknown: list[tuple[str, int, int]] = []
+        self.other: set[str] = set()
+        self.whole: set[str] = set()
+
+    def take(self, layout: Layout, reader: Reader) -> None:
+        """Read the list that comes next."""
+        self.lists[layout.name] = reader.section(layout)
+        if reader.cut is None:
+            self.whole.add(layout.name)
+
+    def counted(self) -> dict[str, Any]:
+        """Return the metadata, which counter readings need; ``InputError`` if their frequency is not in it."""
+        if not isinstance(self.metadata, dict):
+            raise InputError(
+                f"{self.path} has no metadata", hint="the counter's frequency stands there: take the capture again"
+            )
+        frequency = self.metadata.get("clock_freq_hz")
+        if type(frequency) is not int or not 0 < frequency <= 1 << 62:
+            raise InputError(
+                f"{self.path} has the counter frequency {frequency!r}",
+                hint="metadata.clock_freq_hz must be a number of Hz above 0",
+            )
+        return self.metadata
+
+
+class Reader:
+    """A scanner whose faults are errors that name the place.
+
+    Args:
+        text: bytes and a NUL, uint8 [size + 1].
+        path: for messages.
+        can_be_cut: read a file that ends too early as far as it goes: objects and lists end where it does, and a value
+            that it ends inside raises ``Cut``. Else such a file is an error.
+
+    Attributes:
+        cut: of a file that ends too early: the byte behind the last value or element that was read. None of any other.
+    """
+
+    def __init__(self, text: Bytes, path: str, *, can_be_cut: bool = False) -> None:
+        self._text = text
+        self._path = path
+        self._can_be_cut = can_be_cut
+        self.cut: int | None = None
+        self._key = ""
+        self._scanner = core.AscendScanner(text)
+        if not self._scanner.open():
+            raise self._error()
+        self._read = self._scanner.offset
+
+    def cut_off(self) -> InputError:
+        """Return the error for a file that ends too early."""
+        where = f" inside `{self._key}`" if self._key else ""
+        return InputError(
+            f"{self._path} is cut off: it ends after byte {self._scanner.offset}{where}",
+            hint="copy it again, or take the capture again",
+        )
+
+    def _error(self) -> InputError:
+        if self._scanner.fault == "truncated":
+            return self.cut_off()
+        where = f" inside `{self._key}`" if self._key else ""
+        offset = self._scanner.offset
+        what = "nested too deeply" if self._scanner.fault == "depth" else "no JSON"
+        return InputError(f"{self._path} is {what} at byte {offset}{where}", hint="was it changed by hand?")
+
+    def entries(self) -> Iterator[str]:
+        """Yield the keys of the object; read or skip the value before asking for the next."""
+        seen = set()
+        while (span := _pair(self._scanner.key())) is not None:
+            self._key = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
+            if self._key in seen:
+                raise InputError(f"{self._path} has `{self._key}` twice", hint="which of them holds? keep one")
+            seen.add(self._key)
+            yield self._key
+        self._check()
+
+    def fields(self) -> Iterator[str]:
+        """Yield the keys of an object inside: as ``entries``, and the value that comes next is the object."""
+        if not self._scanner.open():
+            raise self._error()
+        self._read = self._scanner.offset
+        seen = set()
+        while (span := _pair(self._scanner.key())) is not None:
+            name = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
+            if name in seen:
+                raise InputError(
+                    f"{self._path} has `{name}` twice inside `{self._key}`", hint="which of them holds? keep one"
+                )
+            seen.add(name)
+            yield name
+        self._check()
+
+    def items(self) -> Iterator[None]:
+        """Go through the elements of the list that comes next; read or skip each before asking for the next."""
+        if not self._scanner.open_list():
+            raise self._error()
+        self._read = self._scanner.offset
+        while self._scanner.item():
+            yield
+        self._check()
+
+    def _check(self) -> None:
+        if self._scanner.fault:
+            self._end(self._read)
+        else:
+            self._read = self._scanner.offset
+
+    def _end(self, read: int) -> None:
+        """Remember that the file ends too early and was read up to there; ``InputError`` at any other fault."""
+        if not self._can_be_cut or self._scanner.fault != "truncated":
+            raise self._error()
+        self.cut = read if self.cut is None else self.cut
+
+    def is_list(self) -> bool:
+        """Tell whether the next value is a list."""
+        return bool(self._scanner.is_list())
+
+    def is_object(self) -> bool:
+        """Tell whether the next value is an object."""
+        return bool(self._scanner.is_object())
+
+    def is_near(self, word: bytes) -> bool:
+        """Tell whether a word stands in the next bytes."""
+        at = self._scanner.offset
+        return word in self._text[at : at + _PEEKED_BYTES].tobytes()
+
+    def skip(self) -> tuple[int, int]:
+        """Step over the next value; return where it begins and ends."""
+        span = _pair(self._scanner.skip())
+        if span is None:
+            self._end(self._read)
+            raise Cut
+        if self._can_be_cut and span[1] == len(self._text) - 1 and chr(self._text[span[1] - 1]) in "0123456789":
+            self.cut = self._read  # a number at the end of the file may have had more digits
+            raise Cut
+        self._read = span[1]
+        return span
+
+    def value(self) -> Any:
+        """Return the next value as Python objects."""
+        begin, end = self.skip()
+        try:
+            # Few bytes: what msgspec takes to be imported reads a thousand of them.
+            return json.loads(self._text[begin:end].tobytes())
+        except (RecursionError, ValueError) as error:
+            raise InputError(
+                f"{self._path}: `{self._key}` cannot be read: {error}", hint="was it changed by hand?"
+            ) from None
+
+    def section(self, layout: Layout) -> Section:
+        """Return the next list; of a file that ends inside it, the elements before the one that it ends in."""
+        shape = _shape(layout.name)
+        # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
+        buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
+        columns = _columns(layout)
+        rows, done, first = 0, False, self._scanner.offset
+        while not done:
+            count, done = self._scanner.take(shape, layout.depth, buffer)
+            if self._scanner.fault:
+                self._end(self._scanner.torn)
+                done = True
+            rows += count
+            if rows > len(columns[0]):
+                # As many rows as the rest of the file can hold; pages that are never written cost nothing.
+                room = (len(self._text) - first) * rows // (self._scanner.offset - first)
+                columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
+            for column, values in zip(columns, buffer, strict=True):
+                column[rows - count : rows] = values[:count]
+        self._read = self._scanner.offset
+        return self._collect(layout, [column[:rows] for column in columns])
+
+    def _collect(self, layout: Layout, filled: list[Array]) -> Section:
+        begin, end, group, present = filled[:_FIXED]
+        columns: dict[str, Array] = {}
+        texts: list[str] = []
+        at = _FIXED
+        for cell in layout.cells:
+            missing = (present & np.uint32(layout.bit(cell.name))) == 0
+            values = filled[at] if cell.count == 1 else np.stack(filled[at : at + cell.count], 1)
+            at += cell.count
+            if missing.any():
+                values[missing] = 0
+            if cell.kind == "text":
+                values, texts = self._texts(values)
+            columns[cell.name] = values
+        good_bytes, bad_bytes, bad_count, bad_first, groups = self._scanner.tally()
+        tally = Tally(good_bytes, bad_bytes, bad_count, bad_first if bad_count else None)
+        return Section(layout, columns, present, group, groups, begin, end, tuple(texts), tally)
+
+    def _texts(self, values: Int64) -> tuple[Int32, list[str]]:
+        texts = [self._unescaped(begin, end) for begin, end in self._scanner.texts()]
+        beyond = np.flatnonzero(values >= _MAX_TEXTS)
+        if len(beyond):
+            offsets, inverse = np.unique(values[beyond], return_inverse=True)
+            values[beyond] = len(texts) + inverse
+            for offset in (offsets - _MAX_TEXTS).tolist():
+                end = offset + 1
+                while self._text[end] != ord('"'):
+                    end += 2 if self._text[end] == ord("\\") else 1
+                texts.append(self._unescaped(offset + 1, end))
+        return values.astype(np.int32), texts or [""]
+
+    def _unescaped(self, begin: int, end: int) -> str:
+        raw = self._text[begin:end].tobytes().decode("utf-8", "surrogateescape")
+        text: str = json.loads(f'"{raw}"') if "\\" in raw else raw
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _columns(layout: Layout) -> list[Array]:
+    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (np.int64, np.int64, np.int32, np.uint32)]
+    for cell in layout.cells:
+        # Codes of texts beyond the table hold an offset.
+        dtypes += [np.dtype(np.int64) if cell.kind == "text" else dtype_of(cell)] * cell.count
+    return [np.empty(0, dtype) for dtype in dtypes]
+
+
+def _grown(column: Array, rows: int) -> Array:
+    grown = np.empty(rows, column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+def _pair(span: Any) -> tuple[int, int] | None:
+    return span  # type: ignore[no-any-return]
+
+
+@cache
+def _shape(name: str) -> Any:
+    layout = next(layout for layout in LISTS if layout.name == name)
+    cells = [
+        ("" if not layout.is_object else c.name, c.kind, c.count, c.limit, c.is_required, list(c.words))
+        for c in layout.cells
+    ]
+    return core.AscendShape(layout.is_object, cells)

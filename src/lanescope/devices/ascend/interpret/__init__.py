@@ -1,0 +1,1 @@
+"""From Ascend records to tasks, executions and their causes."""

@@ -1,0 +1,362 @@
+"""The task graph: which tasks there are, what they run, who waits for whom, and when they could have run.
+
+Tasks have a dense index here: the place of their id among all ids that the capture knows, in rising order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.formats.layout import WAIT
+from lanescope.devices.ascend.formats.records import Deps, UInt64
+from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
+from lanescope.families.declaration import frozen_class, replace
+from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
+
+#: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
+AIC, AIV, UNKNOWN = 0, 1, 2
+CORE_TYPES = ("aic", "aiv", "")
+
+
+@frozen_class
+class Graph:
+    """The task graph of a run; without a deps file nothing but the ids.
+
+    Attributes:
+        ids: uint64 [tasks], rising.
+        is_listed: bool [tasks], the deps file has the task.
+        kernels: int64 [tasks, 3], functions of the slots AIC, AIV0, AIV1; -1: not used, or not known.
+        blocks: int64 [tasks], blocks that a task runs as; 0: not known.
+        is_early: bool [tasks], its consumers may be staged before it ends.
+        pred, succ: int64 [edges], one a pair, in the order of the file, without self edges and those that only keep
+            memory alive.
+        says_early: whether the deps file knows ``is_early`` at all.
+        repeated, own, retaining: edges left out: further ones of a pair, self edges, and those that order nothing.
+        runs: where a capture holds several runs: of which the tasks are; the same id is another task in each.
+    """
+
+    ids: UInt64
+    is_listed: Mask
+    kernels: Int64
+    blocks: Int64
+    is_early: Mask
+    pred: Int64
+    succ: Int64
+    says_early: bool = False
+    repeated: int = 0
+    own: int = 0
+    retaining: int = 0
+    runs: Runs | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def index(self, ids: UInt64, epoch: Int64 | None = None) -> Int64:
+        """Return the dense index of ids (of runs) that are in the graph, int64 [n]."""
+        if self.runs is None or epoch is None:
+            return self._places.of(ids)
+        return np.searchsorted(self.runs.keys, self.runs.key(ids, epoch))
+
+    @cached_property
+    def _places(self) -> SortedIndex:
+        return SortedIndex.among(self.ids)
+
+    @property
+    def has_no_kernel(self) -> Mask:
+        """Tasks listed without any function, bool [tasks]: barriers and allocations."""
+        found: Mask = self.is_listed & (self.kernels < 0).all(axis=1)
+        return found
+
+
+@frozen_class
+class Runs:
+    """The tasks of a graph of several runs.
+
+    Attributes:
+        ids: uint64, distinct task ids, rising.
+        epochs: int64, distinct runs, rising.
+        keys: int64 [tasks], run and id of each task as one number, rising.
+        left_out: edges that are not in the graph because it would be larger than all that was recorded.
+    """
+
+    ids: UInt64
+    epochs: Int64
+    keys: Int64
+    left_out: int = 0
+
+    def key(self, ids: UInt64, epoch: Int64) -> Int64:
+        """Return run and id as one number, int64 [n]."""
+        return np.searchsorted(self.epochs, epoch) * len(self.ids) + np.searchsorted(self.ids, ids)
+
+
+#: Edges of a graph of several runs for each task in it, beyond those of the file.
+_EDGES_PER_TASK = 16
+
+
+def by_run(graph: Graph, ids: Iterable[UInt64], epochs: Iterable[Int64]) -> Graph:
+    """Return the graph of a capture with several runs, each of which ran (a part of) the same graph.
+
+    Args:
+        graph: the graph of one run; it has all ids.
+        ids: task ids that were recorded, arrays of any order and repetition.
+        epochs: int64, the run of each.
+    """
+    ids, epochs = list(ids), list(epochs)
+    runs = Runs(graph.ids, distinct(np.concatenate(epochs)), np.empty(0, np.int64))
+    keys = distinct(np.concatenate([runs.key(*pair) for pair in zip(ids, epochs, strict=True)]))
+    task = keys % max(len(graph), 1)
+    # Each recorded task brings the edges that end at it, where their other end was recorded in the same run.
+    order = np.argsort(graph.succ, kind="stable")
+    first, last = (np.searchsorted(graph.succ[order], task, side=side) for side in ("left", "right"))
+    total = np.cumsum(last - first)
+    room = len(graph.pred) + _EDGES_PER_TASK * len(keys)
+    kept = int(np.searchsorted(total, room, side="right"))
+    count = (last - first)[:kept]
+    succ = np.repeat(np.arange(kept), count)
+    edge = order[np.repeat(first[:kept] - (np.cumsum(count) - count), count) + np.arange(len(succ))]
+    key = keys[succ] - task[succ] + graph.pred[edge]
+    pred = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+    met = np.flatnonzero(keys[pred] == key) if len(keys) else np.empty(0, np.int64)
+    met = met[np.lexsort((edge[met], (keys // max(len(graph), 1))[succ[met]]))]
+    left_out = int(total[-1] - total[kept - 1]) if 0 < kept < len(keys) else 0
+    return replace(
+        graph,
+        ids=graph.ids[task],
+        is_listed=graph.is_listed[task],
+        kernels=graph.kernels[task],
+        blocks=graph.blocks[task],
+        is_early=graph.is_early[task],
+        pred=pred[met],
+        succ=succ[met],
+        runs=replace(runs, keys=keys, left_out=left_out),
+    )
+
+
+def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
+    """Make the graph of a run.
+
+    Args:
+        deps: the task graph file; None: only the ids are known.
+        ids: task ids met elsewhere in the capture, arrays of any order and repetition.
+    """
+    if deps is None:
+        known = union(list(ids)).ids
+        none = np.empty(0, np.int64)
+        no = np.zeros(len(known), np.bool_)
+        return Graph(known, no, np.full((len(known), 3), -1, np.int64), np.zeros(len(known), np.int64), no, none, none)
+    pred, succ = deps.edges["pred"], deps.edges["succ"]
+    task = deps.tasks["task_id"]
+    places = union([task, pred, succ, *ids])
+    known = places.ids
+    listed = places.of(task)[::-1]  # of a task that is listed twice the first entry holds
+    is_listed = np.zeros(len(known), np.bool_)
+    is_listed[listed] = True
+    kernels = np.full((len(known), 3), -1, np.int64)
+    kernels[listed] = deps.tasks["kernel_ids"][::-1]
+    blocks = np.zeros(len(known), np.int64)
+    says_blocks = deps.tasks.has("block_num")
+    if says_blocks.any():
+        blocks[listed] = np.where(says_blocks, deps.tasks["block_num"], 1)[::-1]
+    is_early = np.zeros(len(known), np.bool_)
+    is_early[listed] = deps.tasks["early_dispatch"][::-1]
+
+    orders = ~deps.edges.has("flags") | ((deps.edges["flags"] & WAIT) != 0)
+    is_own = pred == succ
+    rows = np.flatnonzero(orders & ~is_own)
+    first, second = places.of(pred[rows]), places.of(succ[rows])
+    pair = first * len(known) + second
+    order = np.argsort(pair, kind="stable")
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = pair[order][1:] != pair[order][:-1]
+    kept = np.sort(order[is_first])
+    return Graph(
+        known,
+        is_listed,
+        kernels,
+        blocks,
+        is_early,
+        first[kept],
+        second[kept],
+        bool(deps.tasks.has("early_dispatch").any()),
+        len(rows) - len(kept),
+        int(np.count_nonzero(is_own)),
+        int(np.count_nonzero(~orders & ~is_own)),
+    )
+
+
+def rings(graph: Graph) -> Mask:
+    """Return which tasks wait for each other in a ring, or stand between two such rings, bool [tasks].
+
+    No order of the tasks keeps the edges of a ring, so the graph, or the ids in it, are not those of one run.
+
+    Complexity:
+        One look at each edge where ids rise as tasks are submitted; else linear in the tasks and edges that an edge
+        against that order spans.
+    """
+    pred, succ, tasks = graph.pred, graph.succ, len(graph)
+    found = np.zeros(tasks, np.bool_)
+    back = np.flatnonzero(pred >= succ)
+    if not len(back):
+        return found
+    # A ring comes back from its last task to its first: each of its tasks lies in the span of an edge that leads back.
+    change = np.zeros(tasks + 1, np.int64)
+    np.add.at(change, succ[back], 1)
+    np.add.at(change, pred[back] + 1, -1)
+    spanned = np.cumsum(change[:-1]) > 0
+    inside = np.flatnonzero(spanned)
+    number = np.cumsum(spanned) - 1
+    edges = np.flatnonzero(spanned[pred] & spanned[succ])
+    first, second = number[pred[edges]], number[succ[edges]]
+    left = _waiting(first, second, len(inside))
+    kept = left[first] & left[second]
+    found[inside] = left & _waiting(second[kept], first[kept], len(inside))
+    return found
+
+
+def _waiting(pred: Int64, succ: Int64, tasks: int) -> Mask:
+    """Return which tasks are left, bool [tasks], when those that wait for nobody are done, again and again."""
+    waits = np.bincount(succ, minlength=tasks)
+    left = waits > 0
+    order = np.argsort(pred, kind="stable")
+    consumers = succ[order].tolist()
+    bounds = np.searchsorted(pred[order], np.arange(tasks + 1)).tolist()
+    counts = waits.tolist()
+    done = np.flatnonzero(~left).tolist()
+    for task in done:  # grows while it is gone through
+        for consumer in consumers[bounds[task] : bounds[task + 1]]:
+            counts[consumer] -= 1
+            if not counts[consumer]:
+                done.append(consumer)
+    left[done] = False
+    return left
+
+
+def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
+    """Return the function that each row ran, int64 [rows]; -1 where it is not known.
+
+    A task with two vector slots shows the first one's function on both: which core ran which is not recorded.
+
+    Args:
+        graph: the task graph.
+        task: int64 [rows], index of the task.
+        core_type: uint8 [rows], ``AIC``, ``AIV`` or ``UNKNOWN``.
+    """
+    kernels = graph.kernels
+    vector = np.where(kernels[:, 1] >= 0, kernels[:, 1], kernels[:, 2])
+    found = np.where(core_type == AIC, kernels[:, 0][task], vector[task])
+    return np.where(core_type == UNKNOWN, -1, np.maximum(found, -1))
+
+
+def is_spmd(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Mask:
+    """Return which tasks run one function as several blocks, bool [tasks].
+
+    The deps file says so; where it does not speak of blocks, a task with several rows on cores of one type does.
+    """
+    if graph.blocks.any():
+        return graph.blocks > 1
+    count = np.bincount(task, minlength=len(graph))
+    per_type = [np.bincount(task[core_type == kind], minlength=len(graph)) for kind in (AIC, AIV, UNKNOWN)]
+    found: Mask = (count > 1) & (np.maximum.reduce(per_type) == count)
+    return found
+
+
+def blocks(task: Int64, core_type: npt.NDArray[np.uint8], start: Int64) -> Int64:
+    """Return the ordinal of each row among those of its task and core type, by start, int64 [rows]."""
+    key = task * len(CORE_TYPES) + core_type
+    order = np.lexsort((start, key))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = key[order][1:] != key[order][:-1]
+    begin = np.flatnonzero(first)
+    ordinal = np.empty(len(order), np.int64)
+    ordinal[order] = np.arange(len(order)) - np.repeat(begin, np.diff(begin, append=len(order)))
+    return ordinal
+
+
+def extreme(task: Int64, value: Int64, tasks: int, *, largest: bool) -> tuple[Int64, Int64]:
+    """Return the largest (smallest) value among the rows of each task, and the first row that has it.
+
+    Args:
+        task: int64 [rows], index of the task.
+        value: int64 [rows], above 0.
+        tasks: how many tasks there are.
+        largest: the largest or the smallest.
+
+    Returns:
+        int64 [tasks] values, 0 without rows; int64 [tasks] rows, -1 without.
+    """
+    best = np.zeros(tasks, np.int64) if largest else np.full(tasks, np.iinfo(np.int64).max)
+    (np.maximum if largest else np.minimum).at(best, task, value)
+    row = np.full(tasks, -1, np.int64)
+    hits = np.flatnonzero(value == best[task])[::-1]
+    row[task[hits]] = hits
+    best[row < 0] = 0
+    return best, row
+
+
+def ready(graph: Graph, last_end: Int64) -> Int64:
+    """Return when the last producer of each task had ended, int64 [tasks], cycles; 0: not known.
+
+    Producers without rows (barriers, allocations, lost ones) do not count: what they waited for is not in their ends.
+
+    Args:
+        graph: the task graph.
+        last_end: int64 [tasks], largest end of the task's rows, 0 without rows.
+    """
+    found = np.zeros(len(graph), np.int64)
+    np.maximum.at(found, graph.succ, last_end[graph.pred])
+    return found
+
+
+@frozen_class
+class Intervals:
+    """Phases of the scheduler threads, for asking whether a stamp lies in one.
+
+    Attributes:
+        thread: int64 [n].
+        start: int64 [n], cycles.
+        end: int64 [n], cycles; the interval is closed.
+    """
+
+    thread: Int64
+    start: Int64
+    end: Int64
+
+    def contain(self, thread: Int64, stamp: Int64) -> Mask:
+        """Return whether each stamp lies in an interval of its thread, bool [m]."""
+        order = np.lexsort((self.start, self.thread))
+        lane, start, end = self.thread[order], self.start[order], self.end[order]
+        found = np.zeros(len(stamp), np.bool_)
+        by_thread = np.argsort(thread, kind="stable")
+        bounds = np.flatnonzero(np.diff(thread[by_thread], prepend=-2, append=-2))
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            rows = by_thread[first:last]
+            low, high = np.searchsorted(lane, (thread[rows[0]], thread[rows[0]] + 1))
+            if low == high:
+                continue
+            at = np.searchsorted(start[low:high], stamp[rows], side="right")
+            latest = np.maximum.accumulate(end[low:high])
+            found[rows] = (at > 0) & (latest[at - 1] >= stamp[rows])
+        return found
+
+
+def may_be_staged(graph: Graph, marked: Mask) -> Mask:
+    """Return which tasks the graph allows to be staged before their producers end, bool [tasks].
+
+    Every producer has to be flagged for it, or be an allocation; a task without a kernel is taken for one unless a
+    marker says that it is a barrier. Where the file knows no such flag, any task may be.
+
+    Args:
+        graph: the task graph.
+        marked: bool [tasks], a dummy marker names the task.
+    """
+    allowed = np.ones(len(graph), np.bool_)
+    if graph.says_early:
+        is_open = graph.is_early | (graph.has_no_kernel & ~marked)
+        allowed[graph.succ[~is_open[graph.pred]]] = False
+    return allowed

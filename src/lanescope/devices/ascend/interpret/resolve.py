@@ -1,0 +1,348 @@
+"""What the records of a capture mean: joined, named, on one time axis, with what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.formats import versions
+from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, partners
+from lanescope.devices.ascend.formats.layout import (
+    AICORE,
+    AICPU,
+    EARLY_KINDS,
+    HOST_SUBMITS,
+    PHASES,
+    RECORDS,
+    SUBMITS,
+    UPLOADS,
+)
+from lanescope.devices.ascend.formats.records import Records, Section
+from lanescope.devices.ascend.formats.versions import GENERATIONS, Erratum
+from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret import names as naming
+from lanescope.devices.ascend.interpret.clock import Alignment, Times, longest, times
+from lanescope.devices.ascend.interpret.execution_table import (
+    Executions,
+    LossSummary,
+    Staging,
+    executions,
+    losses,
+    receives,
+)
+from lanescope.devices.ascend.interpret.graph import Graph, Intervals
+from lanescope.devices.ascend.interpret.sidecars import Sidecars
+from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
+
+
+class Interpreter:
+    """Finds out what one capture says.
+
+    Args:
+        records: the records file.
+        parts: its neighbours.
+
+    Attributes:
+        generation: its name, see ``generations``.
+        errata: what holds in it.
+        deps: the task graph, from its file or from the records.
+        frequency: of the device's counter, Hz.
+        problems: stats counted so far: name, count, byte offset of the first in the records file.
+        aicore, aicpu, phases, submits, host_submits, uploads: the lists without what has no place in time.
+        times: the time axis.
+        last_cycles: the latest stamp of the device.
+        has_device: whether the device stamped anything.
+        streams: rows of cores and of schedulers, without repetitions.
+        unmatched: the executions that should have a dispatch record and have none.
+        orphans: the dispatch records whose execution is missing.
+        graph: the task graph.
+        in_rings: tasks of it that wait for each other in a ring.
+        core_types: type of each core.
+        marker_task: int64 [phases], the task that a phase names, -1 without.
+        marker_is_concluded: bool [phases], only half of that id was recorded.
+        epochs: the runs of a file with several: int64 [executions], [phases], [submits], [host submits]; else None.
+        runs: the executions.
+        lost: what is missing.
+        run_names, name_of: names, and which of them each execution has.
+    """
+
+    def __init__(self, records: Records, parts: Sidecars) -> None:
+        self.records = records
+        self.parts = parts
+        self.generation = versions.of(records)
+        self.errata = versions.errata(records)
+        self.deps = parts.deps if parts.deps is not None else records.fanout
+        # Without a frequency the time axis counts cycles: one is drawn as 1 ns.
+        known = records.metadata.get("clock_freq_hz")
+        self.frequency: int = 1_000_000_000 if known is None else known
+        self.problems: list[tuple[str, int, int | None]] = []
+        self._place()
+        self._join()
+        self._name()
+
+    @property
+    def task_naming(self) -> Callable[[int], str]:
+        """How task ids are written: v4 has a layout for each runtime."""
+        if self.generation != "v4":
+            return naming.task_name
+        return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
+
+    def index(self, submits: Section) -> Int64:
+        """Return the tasks of submits in the graph, int64 [n]."""
+        return self.graph.index(submits["task_id"], self.epoch_of(3 if submits.layout is HOST_SUBMITS else 2))
+
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    def _place(self) -> None:
+        """Find the time axis, and leave out what has no place on it."""
+        records = self.records
+        device = list(_device_stamps(records))
+        host = [values for name in (HOST_SUBMITS, UPLOADS) for values in _host_stamps(records[name])]
+        first, _ = _range(device) or (0, 0)
+        base_host = _range(host)
+        limit = first + longest(self.frequency)
+        host_limit = (base_host[0] if base_host else 0) + longest(1_000_000_000) // 2
+        aicore, aicpu, phases, submits, host_submits, uploads = (records[layout] for layout in RECORDS)
+        self.aicore = self._placed(aicore, ("start_cycles", "end_cycles"), limit)
+        self.aicpu = self._placed(aicpu, ("dispatch_cycles", "finish_cycles"), limit, begins=False)
+        self.phases = self._placed(phases, ("start_cycles", "end_cycles"), limit)
+        self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
+        self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
+        self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
+        kept = [values[values <= limit] for values in device]
+        kept_host = [values[values <= host_limit] for values in host]
+        self.times: Times = times(
+            records.metadata,
+            records.metadata.get("clock_freq_hz"),
+            _range(kept),
+            _range(kept_host),
+            has_counter=Erratum.MICROSECONDS not in self.errata,
+        )
+        self.last_cycles = max((int(values.max(initial=first)) for values in kept), default=0)
+        self.has_device = bool(device) and first > 0
+        wrong = aicore.has("receive_to_start_cycles") & ~receives(aicore)[1] & (aicore["start_cycles"] > 0)
+        self.note("ascend_bad_delta", wrong, aicore)
+        without = ~aicore.has("receive_to_start_cycles")
+        if not without.all():
+            self.note("ascend_mixed_rows", without, aicore)
+        self.problems += records.problems
+        if GENERATIONS[self.generation].status == "published":
+            self.problems.append(("unverified_encoding", sum(len(rows) for rows in records.as_read.values()), None))
+        if self.generation == "v4" and records.metadata.get("runtime") not in (
+            versions.HOST_BUILT,
+            versions.RINGS,
+        ):
+            self.problems.append(("ascend_unknown_runtime", 1, None))
+
+    def _placed(self, rows: Section, stamps: tuple[str, str], limit: int, *, begins: bool = True) -> Section:
+        begin, end = (rows[name] for name in stamps)
+        far = (begin > limit) | (end > limit)
+        unstamped = (begin == 0) & ~far if begins else np.zeros(len(rows), np.bool_)
+        self.note("ascend_timestamp_out_of_range", far, rows)
+        self.note("ascend_missing_start", unstamped, rows)
+        dropped = far | unstamped
+        return rows.take(~dropped) if dropped.any() else rows
+
+    def note(self, stat: str, where: Mask, rows: Section) -> None:
+        """Count a fact about rows of a list, where a mask (bool [n]) says so."""
+        count = int(np.count_nonzero(where))
+        if count:
+            self.problems.append((stat, count, int(rows.begin[where].min())))
+
+    def _join(self) -> None:
+        """Join the two streams, build the graph, and put the executions together."""
+        metadata = self.records.metadata
+        aicore, aicpu = (
+            keyed(*pair) for pair in zip((self.aicore, self.aicpu), keys(self.aicore, self.aicpu), strict=True)
+        )
+        for stream in (aicore, aicpu):
+            self.problems.append(("ascend_row_duplicate", stream.duplicates, stream.duplicate_offset))
+            self.problems.append(("ascend_key_duplicate", stream.ambiguous, stream.ambiguous_offset))
+        partner, orphans = partners(aicore, aicpu)
+        self.has_dispatches = self.records.level > 1
+        if self.has_dispatches:
+            alone = np.flatnonzero((partner < 0) & aicore.is_unique)
+            alone = alone[~np.isin(aicore.key[alone], aicpu.key[~aicpu.is_unique])]
+            self.unmatched = aicore.section.take(alone)
+        else:
+            self.unmatched = aicore.section.take(slice(0))
+        self.orphans = aicpu.section.take(orphans)
+
+        with_id = self.phases.has("task_id")
+        ids = (
+            aicore.section["task_token_raw"],
+            self.phases["task_id"][with_id],
+            self.submits["task_id"],
+            self.host_submits["task_id"],
+        )
+        self.graph: Graph = graphs.build(self.deps, ids)
+        self.in_rings = int(np.count_nonzero(graphs.rings(self.graph)))
+        self.epochs = self._epochs(aicore.section)
+        if self.epochs is not None:
+            executed, phases, *submitted = self.epochs
+            self.graph = graphs.by_run(self.graph, ids, (executed, phases[with_id], *submitted))
+            if self.graph.runs is not None and self.graph.runs.left_out:
+                self.problems.append(("ascend_edges_omitted", self.graph.runs.left_out, None))
+        self.core_types = _core_types(metadata)
+        self.marker_task, self.marker_is_concluded = self._markers(with_id)
+        self.runs: Executions = executions(
+            aicore, aicpu, partner, self.graph, self.core_types, self._staging(), self.epoch_of(0)
+        )
+        self.lost: LossSummary = losses(self.runs, aicpu, orphans)
+        self.streams: tuple[KeyedRows, KeyedRows] = (aicore, aicpu)
+
+    def _markers(self, with_id: Mask) -> tuple[Int64, Mask]:
+        """Return the task that each phase names, int64 [phases], -1 without one, and whether that was concluded.
+
+        v3 writes only the lower half of a dummy's id, as ``tasks_processed``: the one task without a kernel that has
+        this half is meant.
+        """
+        phases, graph = self.phases, self.graph
+        task = np.full(len(phases), -1, np.int64)
+        epoch = self.epoch_of(1)
+        task[with_id] = graph.index(phases["task_id"][with_id], None if epoch is None else epoch[with_id])
+        halves = np.flatnonzero(self.is_kind("dummy_task") & ~with_id)
+        concluded = np.zeros(len(phases), np.bool_)
+        if len(halves):
+            candidates = np.flatnonzero(graph.has_no_kernel)
+            lower = (graph.ids[candidates] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            order = np.argsort(lower, kind="stable")
+            half = phases["tasks_processed"][halves]
+            low, high = (np.searchsorted(lower[order], half, side=side) for side in ("left", "right"))
+            fits = high - low == 1
+            task[halves[fits]] = candidates[order[low[fits]]]
+            concluded[halves[fits]] = True
+            if self.deps is not None:
+                self.note("ascend_task_ambiguous", ~fits, phases.take(halves))
+        return task, concluded
+
+    def is_kind(self, *kinds: str) -> Mask:
+        """Return which phases are of one of these kinds, bool [phases]."""
+        phases = self.phases
+        codes = [code for code, text in enumerate(phases.texts) if text in kinds]
+        return phases.has("kind") & np.isin(phases["kind"], codes)
+
+    def _staging(self) -> Staging | None:
+        """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
+        if Erratum.RECEIVE_AT_PICKUP not in self.errata:
+            return None
+        phases = self.phases
+        marked = np.zeros(len(self.graph), np.bool_)
+        dummies = self.is_kind("dummy_task") & (self.marker_task >= 0)
+        marked[self.marker_task[dummies]] = True
+        thread = phases.group.astype(np.int64)
+
+        def intervals(*kinds: str) -> Intervals:
+            rows = np.flatnonzero(self.is_kind(*kinds))
+            return Intervals(thread[rows], phases["start_cycles"][rows], phases["end_cycles"][rows])
+
+        return Staging(marked, thread_of_core(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the host orchestrates."""
+        return versions.on_host(self.records)
+
+    def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:
+        """Return the runs of executions, phases, submits and host submits of a file that holds several.
+
+        Submits do not say theirs: it is the first run that ends behind them.
+        """
+        epoch = aicore["run_epoch"].astype(np.int64)
+        every = np.concatenate([epoch, self.phases["run_epoch"], self.aicpu["run_epoch"]])
+        if not len(every) or every.min() == every.max():
+            return None
+        distinct, which = np.unique(epoch, return_inverse=True)
+        last = np.zeros(len(distinct), np.int64)
+        np.maximum.at(last, which.reshape(-1), np.maximum(aicore["start_cycles"], aicore["end_cycles"]))
+        order = np.argsort(last, kind="stable")
+
+        def of(stamps: Int64, last: Int64) -> Int64:
+            if not len(distinct):
+                return np.full(len(stamps), every.min())
+            return distinct[order[np.minimum(np.searchsorted(last[order], stamps), len(order) - 1)]]
+
+        # Host stamps are of another clock: where both are not joined, all are taken for those of the first run.
+        joined = self.times.alignment
+        on_host = joined.host_ns(last) if isinstance(joined, Alignment) else np.full(len(last), np.iinfo(np.int64).max)
+        return (
+            epoch,
+            self.phases["run_epoch"].astype(np.int64),
+            of(self.submits["start_cycles"], last),
+            of(self.host_submits["start_host_ns"], on_host),
+        )
+
+    def epoch_of(self, place: int) -> Int64 | None:
+        """Return one of ``epochs``; None where there is one run."""
+        return None if self.epochs is None else self.epochs[place]
+
+    def _name(self) -> None:
+        """Find the name of each execution: few names, so by function."""
+        runs = self.runs
+        key = (runs.function + 1) * 2 + runs.is_spmd
+        keys, self.name_of = _distinct(key)
+        self.run_names = [
+            naming.function_name(key // 2 - 1, self.parts.names, is_spmd=bool(key % 2)) for key in keys.tolist()
+        ]
+
+
+def _device_stamps(records: Records) -> Iterable[Int64]:
+    """Yield all device stamps that were taken (above 0), of all rows: those that will be dropped count for the base."""
+    aicore = records[AICORE]
+    receive, _ = receives(aicore)
+    arrays = [receive, aicore["start_cycles"], aicore["end_cycles"]]
+    arrays += [records[AICPU][name] for name in ("dispatch_cycles", "finish_cycles")]
+    arrays += [records[layout][name] for layout in (PHASES, SUBMITS) for name in ("start_cycles", "end_cycles")]
+    for values in arrays:
+        taken = values[values > 0] if len(values) and values.min() <= 0 else values
+        if len(taken):
+            yield taken
+
+
+def _host_stamps(rows: Section) -> Iterable[Int64]:
+    for name in ("start_host_ns", "end_host_ns"):
+        taken = rows[name][rows[name] > 0]
+        if len(taken):
+            yield taken
+
+
+def _range(arrays: list[Int64]) -> tuple[int, int] | None:
+    filled = [values for values in arrays if len(values)]
+    if not filled:
+        return None
+    return min(int(values.min()) for values in filled), max(int(values.max()) for values in filled)
+
+
+def _core_types(metadata: dict[str, Any]) -> npt.NDArray[np.uint8]:
+    listed = metadata.get("core_types")
+    codes = {text: code for code, text in enumerate(graphs.CORE_TYPES)}
+    if not isinstance(listed, list):
+        return np.empty(0, np.uint8)
+    return np.array(
+        [codes.get(kind, graphs.UNKNOWN) if isinstance(kind, str) else graphs.UNKNOWN for kind in listed], np.uint8
+    )
+
+
+def thread_of_core(metadata: dict[str, Any]) -> Int64:
+    """Return the scheduler thread of each core, int64 [cores], -1 where it is not known."""
+    listed = metadata.get("core_to_thread")
+    if not isinstance(listed, list):
+        return np.empty(0, np.int64)
+    return np.array([t if type(t) is int and 0 <= t < 1 << 31 else -1 for t in listed], np.int64)
+
+
+def _distinct(values: Int64) -> tuple[Int64, Int64]:
+    """Return the distinct values, rising, and the place of each value among them."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if high - low <= 1 << 20:
+        used = np.flatnonzero(np.bincount(values - low, minlength=1))
+        places = np.zeros(high - low + 1, np.int64)
+        places[used] = np.arange(len(used))
+        return used + low, places[values - low]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct, inverse

@@ -1,0 +1,104 @@
+"""What lies beside the records file: the task graph and the names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.devices.ascend.formats.files import read_deps, read_names
+from lanescope.devices.ascend.formats.records import Bytes, Deps
+from lanescope.errors import InputError
+
+if TYPE_CHECKING:
+    from lanescope.source import Capture, Source
+
+#: The value of an option that says "do not look for this neighbour".
+NONE = "none"
+
+
+class Sidecars:
+    """What was found beside the records.
+
+    Attributes:
+        deps: the task graph.
+        names: function names by number.
+        orchestrator: its name.
+        sources: the files, by what they are.
+        broken: the ones that cannot be read; what cannot even be opened is not among ``sources``.
+        is_ambiguous: several name maps were found, so none is used.
+    """
+
+    def __init__(
+        self,
+        deps: Deps | None = None,
+        names: dict[int, str] | None = None,
+        orchestrator: str | None = None,
+        sources: dict[str, Source] | None = None,
+        broken: set[str] | None = None,
+        *,
+        is_ambiguous: bool = False,
+    ) -> None:
+        self.deps = deps
+        self.names = {} if names is None else names
+        self.orchestrator = orchestrator
+        self.sources = {} if sources is None else sources
+        self.broken = set() if broken is None else broken
+        self.is_ambiguous = is_ambiguous
+
+    @classmethod
+    def find(cls, capture: Capture, options: Mapping[str, Any]) -> Sidecars:
+        """Find and read the neighbours.
+
+        Raises:
+            InputError: a neighbour that the user named cannot be read.
+        """
+        made = cls()
+        made._use(capture, "deps", options.get("deps"), "deps.json", made._read_deps)
+        made._use(capture, "names", options.get("names"), "name_map*.json", made._read_names)
+        return made
+
+    def _use(
+        self, capture: Capture, part: str, given: str | None, pattern: str, reader: Callable[[Source], None]
+    ) -> None:
+        if given == NONE:
+            return
+        found = [given] if given else [str(path) for path in capture.find(pattern)]
+        if len(found) > 1:
+            self.is_ambiguous = True
+            return
+        for path in found:
+            try:
+                self.sources[part] = capture.use(part, path)
+                reader(self.sources[part])
+            except InputError:
+                if given:
+                    raise
+                self.broken.add(part)
+
+    def _read_deps(self, source: Source) -> None:
+        self.deps = read_deps(load(source), source.path)
+
+    def _read_names(self, source: Source) -> None:
+        self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)
+
+
+_PLACE = re.compile(r"(rank|d)(\d{1,9})")
+
+
+def rank_and_device(path: str) -> tuple[int | None, int | None]:
+    """Return rank and device that the folders of a capture name, as in ``rank3/d0``; the innermost ones count."""
+    found: dict[str, int] = {}
+    for folder in reversed(Path(path).absolute().parent.parts):
+        match = _PLACE.fullmatch(folder)
+        if match:
+            found.setdefault(match[1], int(match[2]))
+    return found.get("rank"), found.get("d")
+
+
+def load(source: Source) -> Bytes:
+    """Return the content of a file with a NUL behind it, uint8 [size + 1]."""
+    text: Bytes | None = source.read().base
+    assert text is not None
+    return text

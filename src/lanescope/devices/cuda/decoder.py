@@ -1,0 +1,106 @@
+"""Bytes -> words -> trace, for every layout of in-kernel probes.
+
+Nothing in a buffer can be placed before all of it is known (stride, turn of the counter, resolution), so all batches
+come at the end. A small file is read whole; of a large one only pieces are in memory at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from lanescope.devices.cuda.emit.batches import batches
+from lanescope.devices.cuda.formats import layout_detection
+from lanescope.devices.cuda.formats.layout import MAX_MHZ, SHORT_NAMES
+from lanescope.devices.cuda.formats.word_source import content_in, content_of
+from lanescope.devices.cuda.interpret import names
+from lanescope.errors import UsageError
+from lanescope.source import Capture
+from lanescope.trace import Trace
+
+#: Larger files are not read whole.
+WHOLE_BYTES = 64 << 20
+
+
+class CudaDecoder:
+    """Decodes one probe buffer: the capture's main file, or what is fed instead.
+
+    Args:
+        capture: the capture; names of events are taken from beside it when no others are given.
+        options: as ``family.Cuda.options`` declares them.
+
+    Raises:
+        UsageError: an option's value is none.
+        InputError: the given file of names cannot be read.
+    """
+
+    def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
+        self._capture = capture
+        self._options = dict(options)
+        self._check_options()
+        self._names = names.given(capture, options["events"], options["groups"])
+        self._data = np.empty(0, np.uint8)
+        self._size = 0
+
+    def _check_options(self) -> None:
+        options = self._options
+        for name in ("stride", "anchor", "launch_ns", "cap"):
+            value = options[name]
+            if value is not None and not _is_count(value):
+                raise UsageError(f"option {name}: {value!r} is not usable", hint="give a number that is not negative")
+        if options["cap"] == 0:
+            raise UsageError("option cap: no lane has room for 0 records", hint="give at least 1")
+        if options["multi"] not in ("split", "ignore"):
+            raise UsageError(f"option multi: {options['multi']!r} is not usable", hint="say split or ignore")
+        if options["stale"] not in ("drop", "keep"):
+            raise UsageError(f"option stale: {options['stale']!r} is not usable", hint="say drop or keep")
+        if options["layout"] is not None and options["layout"] not in SHORT_NAMES.values():
+            known = ", ".join(SHORT_NAMES)
+            raise UsageError(f"option layout: {options['layout']!r} is not known", hint=f"there are {known}")
+        rate, given = options["clock_mhz"], options["host_anchor"]
+        if rate is not None and not (isinstance(rate, int | float) and 1 <= rate <= MAX_MHZ):
+            raise UsageError(f"option clock_mhz: {rate!r} is not usable", hint="give the rate in MHz, such as 1755")
+        if given is not None:
+            numbers = list(given) if isinstance(given, tuple | list) else []
+            numbers += [None] * (3 - len(numbers))
+            if len(numbers) != 3 or not all(_is_count(n) for n in numbers[:2]) or not _is_count(numbers[2] or 0):
+                raise UsageError(f"option host_anchor: {given!r} is not usable", hint="give (globaltimer, unix_ns)")
+            options["host_anchor"] = tuple(numbers)
+
+    def feed(self, data: memoryview) -> list[Trace]:
+        """Keep the bytes."""
+        end = self._size + len(data)
+        whole = self._capture.main.size
+        if len(data) == end == whole:
+            self._data = np.frombuffer(data, np.uint8)
+        else:
+            if end > len(self._data):
+                grown = np.empty(max(end, whole, 2 * len(self._data)), np.uint8)
+                grown[: self._size] = self._data[: self._size]
+                self._data = grown
+            self._data[self._size : end] = np.frombuffer(data, np.uint8)
+        self._size = end
+        return []
+
+    def finish(self) -> Iterator[Trace]:
+        """Decode the buffer.
+
+        Raises:
+            InputError: the file is no array of words, or begins with no header that a kernel or host writes.
+            UsageError: an option does not go with the layout.
+        """
+        main = self._capture.main
+        if self._size or not main.size:
+            content = content_of(self._data[: self._size])
+        elif main.container == "memory" or main.size <= WHOLE_BYTES:
+            content = content_of(main.read())
+        else:
+            content = content_in(main.reader(), main.size)
+        buffer = layout_detection.read(content, self._options)
+        return batches(self._capture, self._options, self._names, buffer, content)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62

@@ -1,0 +1,1 @@
+"""From decoded CUDA markers to trace tables."""

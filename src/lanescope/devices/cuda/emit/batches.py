@@ -1,0 +1,242 @@
+"""Decoded lanes -> the rows of a trace, for every layout alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.emit import gaps, metadata
+from lanescope.devices.cuda.emit.async_rows import Joined
+from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
+from lanescope.devices.cuda.formats.buffer import Buffer, Summary
+from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, Decoded, Rows
+from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.devices.cuda.interpret import names
+from lanescope.devices.cuda.schema import MARKS, REGIONS
+from lanescope.source import Capture
+from lanescope.trace import Column, Flag, Trace
+
+Mask = npt.NDArray[np.bool_]
+
+#: Records that are decoded at a time where the whole does not have to be in memory.
+PART_RECORDS = 1 << 20
+
+REGION, ASYNC, MARK, UNMATCHED = "region", "async", "mark", "unmatched_end"
+
+#: Flags of slices that are counted as a stat each.
+_FLAG_STATS = {
+    Flag.UNFINISHED: "cuda_unfinished_region",
+    Flag.NEGATIVE_DURATION: "cuda_negative_duration",
+    Flag.PARTIAL_OVERLAP: "cuda_partial_overlap",
+    Flag.BELOW_RESOLUTION: "cuda_below_resolution",
+}
+
+
+def batches(
+    capture: Capture, options: Mapping[str, Any], given: names.UserNames, buffer: Buffer, content: WordSource
+) -> Iterator[Trace]:
+    """Yield the trace of one buffer in batches of about ``PART_RECORDS`` records.
+
+    Args:
+        capture: the capture.
+        options: as ``family.options`` declares them.
+        given: names of events and groups.
+        buffer: the buffer, its headers understood.
+        content: where it stands in the file.
+    """
+    parts = buffer.parts(PART_RECORDS)
+    rules = {"split": options["multi"] == "split", "step_back": STEP_BACK}
+    # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
+    summary, step, decoded = _all(buffer, parts, rules)
+    if buffer.part_launches(summary, keep=options["stale"] == "keep", launch_ns=options["launch_ns"]):
+        summary, step, decoded = _all(buffer, parts, rules)
+    making = TraceAssembly(capture, options, given, buffer, content, summary=summary, step=step)
+    making.grow(metadata.inputs(making), metadata.clocks(making))
+    joined = Joined(making)
+    for number, part in enumerate(parts):
+        piece = decoded if len(parts) == 1 else buffer.decode(part, **rules)
+        if piece.resolution_ticks != step:
+            _mark_below_resolution(piece, step)
+        _part(making, joined, piece)
+        if number + 1 < len(parts):
+            yield making.builder.batch()
+    gaps.add_overrun_gaps(making)
+    gaps.lane_details(making)
+    metadata.add(making)
+    making.count()
+    name, make = buffer.raw()
+    before = making.before
+    making.builder.records(name, lambda: make(before))
+    yield making.builder.finish()
+
+
+def _all(buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]) -> tuple[Summary, int | None, Decoded]:
+    """Decode all parts; return the summary of all lanes, the step of their clock, and the last part."""
+    summaries, steps = [], []
+    for part in parts:
+        decoded = buffer.decode(part, **rules)
+        summaries.append(decoded.summary)
+        steps.append(decoded.resolution_ticks)
+    summary: Summary = {
+        name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
+        for name in summaries[0]
+    }
+    return summary, _common_step(summaries, steps), decoded
+
+
+def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
+    lanes = slice(decoded.base, decoded.base + len(decoded.summary["records"]))
+    decoded.move(making.turns.ticks[lanes])
+    _doubt(making, decoded, lanes)
+    first = _slices(making, decoded)
+    rows, where = decoded.instants, None
+    if making.buffer.has_special and len(rows):
+        where = joined.add(decoded, first)
+    _instants(making, rows, where)
+    gaps.missing(making, decoded)
+
+
+def _doubt(making: TraceAssembly, decoded: Decoded, lanes: slice) -> None:
+    """Flag what the turns of the lanes leave open, and take back what they prove."""
+    ambiguous = np.uint32(Flag.WRAP_AMBIGUOUS)
+    for rows in (decoded.slices, decoded.instants):
+        flags = rows["flags"]
+        if making.turns.sure is not None and making.summary["jumps"][lanes].any():
+            flags &= ~np.where(rows.to_rows(making.turns.sure[lanes]), ambiguous, np.uint32(0))
+        if making.turns.doubtful is not None:
+            flags |= np.where(rows.to_rows(making.turns.doubtful[lanes]), ambiguous, np.uint32(0))
+        if making.timeline is not None and making.timeline.contradicts.any():
+            suspect = np.uint32(Flag.CLOCK_SUSPECT)
+            flags |= np.where(rows.to_rows(making.timeline.contradicts[lanes]), suspect, np.uint32(0))
+    if making.turns.doubtful is not None:
+        decoded.seen |= Flag.WRAP_AMBIGUOUS
+    if making.timeline is not None and making.timeline.contradicts.any():
+        decoded.seen |= Flag.CLOCK_SUSPECT
+
+
+def _slices(making: TraceAssembly, decoded: Decoded) -> int:
+    """Add slices; return the id of the first."""
+    rows, seen = decoded.slices, decoded.seen
+    begin, ticks, flags = rows["begin"], rows["dur"], rows["flags"]
+    count = len(rows)
+    if not count:
+        return 0
+    valid = last_seen = is_open = end_valid = None
+    mapped = making.timeline is not None
+    ts = Column.derived(count, lambda: making.ns(rows, begin))
+    dur = ticks
+    if mapped:
+        ts = Column.array(making.ns(rows, begin))
+        dur = making.ns(rows, begin + ticks) - ts.values
+    dur_ticks = ticks
+    quality: Any = making.best_quality
+    if seen & (Flag.UNFINISHED | Flag.NEGATIVE_DURATION):
+        is_open = (flags & np.uint32(Flag.UNFINISHED)) != 0
+        end_valid = ~is_open
+        valid = end_valid & ((flags & np.uint32(Flag.NEGATIVE_DURATION)) == 0)
+        last_seen = np.where(is_open, ts.values + dur, 0)
+        dur, dur_ticks = np.where(valid, dur, 0), np.where(valid, ticks, 0)
+    if seen & Flag.INFERRED_IDENTITY:
+        qualities = making.builder.dictionary("slices", "quality")
+        inferred = (flags & np.uint32(Flag.INFERRED_IDENTITY)) != 0
+        quality = np.where(inferred, qualities.code("inferred"), qualities.code(quality)).astype(np.int32)
+    length = Column.array(dur, valid=valid)
+    track_of = making.tree.lane[decoded.base : decoded.base + len(decoded.summary["records"])]
+    first = making.builder.append(
+        "slices",
+        track_id=Column.derived(count, lambda: rows.to_rows(track_of)),
+        ts=ts,
+        dur=length,
+        ts_ticks=Column.array(begin),
+        dur_ticks=Column.array(dur_ticks, valid=valid) if mapped else length,
+        name=making.event_names(rows, "begin_index", "begin"),
+        category=REGION,
+        quality=quality,
+        flags=flags if seen else 0,
+        last_known_ts=last_seen,
+        last_known_ts_valid=is_open,
+    )
+    for flag, stat in _FLAG_STATS.items():
+        if seen & flag:
+            making.stat_rows(stat, (flags & np.uint32(flag)) != 0, rows, "begin_index", "begin")
+    slots_of, begin_index, end_index = making.buffer.slots_of, rows["begin_index"], rows["end_index"]
+
+    def end_slots() -> I64:
+        slots = slots_of(rows.lane, end_index)
+        return slots if end_valid is None else np.where(end_valid, slots, 0)
+
+    begins = Column.derived(count, lambda: slots_of(rows.lane, begin_index))
+    ends = Column.derived(count, end_slots, valid=end_valid)
+    making.builder.append(
+        REGIONS.name,
+        slice_id=counting(first, count),
+        begin_slot=begins,
+        end_slot=ends,
+        resolution_ns=making.resolution(dur, valid),
+        end_payload=making.payload(ends),
+        **making.identity(rows),
+        **making.carried(begins),
+    )
+    return first
+
+
+def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
+    """Add the instants, those under the mask ``where`` only."""
+    if where is not None:
+        rows = subset(rows, where)
+    tick, index = rows["tick"], rows["index"]
+    count = len(rows)
+    if not count:
+        return
+    is_end = rows["is_end"] != 0
+    marks, ends = making.builder.categories.code(MARK), making.builder.categories.code(UNMATCHED)
+    slots_of = making.buffer.slots_of
+    first = making.builder.append(
+        "instants",
+        track_id=making.tree.lane[rows.lane],
+        ts=making.ns(rows, tick),
+        ts_ticks=tick,
+        name=making.event_names(rows, "index", "tick", is_end),
+        category=np.where(is_end, ends, marks).astype(np.int32),
+        quality=making.best_quality,
+        flags=rows["flags"],
+    )
+    making.stat_rows("cuda_end_unmatched", is_end, rows, "index", "tick")
+    slots = Column.derived(count, lambda: slots_of(rows.lane, index))
+    carried = making.carried(slots)
+    carried.pop("token", None)
+    making.builder.append(MARKS.name, instant_id=counting(first, count), slot=slots, **carried, **making.identity(rows))
+
+
+def counting(first: int, count: int) -> Column:
+    """Return the ids of appended rows, a column."""
+    return Column.derived(count, lambda: np.arange(first, first + count, dtype=np.int64))
+
+
+def subset(rows: Rows, where: Mask) -> Rows:
+    """Return the rows under a mask."""
+    lanes = rows.lane[where].astype(np.int64) - rows.base
+    counts = np.bincount(lanes, minlength=len(rows.counts)).astype(np.int64)
+    return Rows({name: column[where] for name, column in rows.columns.items()}, counts, rows.base)
+
+
+def _common_step(summaries: list[Summary], steps: list[int | None]) -> int | None:
+    """Return the step that all parts share; their first stamps are so many steps apart too."""
+    found = [step for step in steps if step is not None]
+    if len(steps) == 1 or not found:
+        return steps[0] if len(steps) == 1 else None
+    firsts = np.concatenate([s["first"][s["records"] > 0] for s in summaries])
+    return int(np.gcd.reduce(np.append(firsts - firsts[0], found)))
+
+
+def _mark_below_resolution(decoded: Decoded, step: int | None) -> None:
+    """Judge slices by the step of the whole buffer, not by that of their part."""
+    short, odd = np.uint32(Flag.BELOW_RESOLUTION), np.uint32(Flag.UNFINISHED | Flag.NEGATIVE_DURATION)
+    flags = decoded.slices["flags"]
+    flags &= ~short
+    if step is not None:
+        flags[(decoded.slices["dur"] < 2 * step) & ((flags & odd) == 0)] |= short
+    decoded.seen = int(np.bitwise_or.reduce(flags, initial=0))

@@ -1,0 +1,246 @@
+"""A trace in the making: the lanes of a buffer on one time axis, and what all who add rows to it share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.emit.tracks import Tree
+from lanescope.devices.cuda.formats.buffer import Buffer, LaneSpan, Summary, WrapOffsets
+from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, U32, Rows
+from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.devices.cuda.interpret.clock_fit import Timeline, fit_clock
+from lanescope.devices.cuda.interpret.names import UserNames
+from lanescope.devices.cuda.schema import STATS, TABLES
+from lanescope.source import Capture
+from lanescope.trace import Column, TimeBase, TraceBuilder
+from lanescope.trace.stats import CORE_STATS
+
+Mask = npt.NDArray[np.bool_]
+
+
+class TraceAssembly:
+    """The trace of one buffer while rows are added to it; ``grow`` comes before any of them.
+
+    Args:
+        capture: the capture.
+        options: as ``family.options`` declares them.
+        given: names of events and groups.
+        buffer: the buffer, its headers understood.
+        content: where it stands in the file.
+        summary: of all lanes, as the core counts them.
+        step: of the stamps' clock, in ticks; None: not known.
+
+    Attributes:
+        grid: the lanes.
+        summary: the same, with times as whole ticks.
+        turns: the turn of its counter that each lane begins in.
+        extent: when lanes were begun and finalized, in ticks.
+        timeline: how cycles become ns; None: ticks are ns, or nothing says.
+        is_unplaced: ticks are cycles, and nothing relates those of two SMs.
+        begin, end: int64 [lanes], when each began and ended, as ``lane_ns`` has it.
+        known: bool [lanes], lanes that anything is known of.
+        placed: bool [lanes], lanes that have a time.
+        t0: the time at which the trace begins, as ``lane_ns`` has it.
+        relaunched: whether a lane has records of several launches.
+        builder: the trace.
+        device: name of the GPU.
+        input_id: the buffer's file.
+        tree: the tracks.
+    """
+
+    input_id: int
+    tree: Tree
+
+    def __init__(
+        self,
+        capture: Capture,
+        options: Mapping[str, Any],
+        given: UserNames,
+        buffer: Buffer,
+        content: WordSource,
+        *,
+        summary: Summary,
+        step: int | None,
+    ) -> None:
+        self.capture, self.options, self.names = capture, options, given
+        self.buffer, self.content, self.before = buffer, content, content.before
+        self.grid = buffer.grid
+        self.summary, self.step = summary, step
+        self._stats: dict[str, tuple[int, int | None, int | None]] = {}
+        self.device = options["device"] or buffer.describe().get("device", "GPU")
+        self._place()
+
+    def _place(self) -> None:
+        """Place all lanes on one time axis."""
+        buffer, summary, options = self.buffer, self.summary, self.options
+        anchor = options["anchor"]
+        if anchor is None and options["host_anchor"] is not None:
+            anchor = options["host_anchor"][0]
+        self.turns: WrapOffsets = buffer.turns(summary, anchor, STEP_BACK)
+        used = summary["records"] > 0
+        for name in ("first", "last", "min", "max"):
+            summary[name] = np.where(used, summary[name] + self.turns.ticks, 0)
+        self.extent: LaneSpan = buffer.extent(summary)
+        summary["finalize"] = np.where(self.extent.ended, self.extent.end, 0)
+        mhz = options["clock_mhz"]
+        self.timeline: Timeline | None = None
+        if (bounds := buffer.clock_bounds(summary, self.extent)) is not None:
+            assert self.grid.sm is not None
+            self.timeline = fit_clock(bounds, self.grid.sm, slope=None if mhz is None else 1000 / mhz)
+        self.placed: Mask = used | self.extent.begun
+        # Without a lane there is nothing to place, and nothing that keeps the buffer from being merged with others.
+        self.is_unplaced = buffer.in_cycles and self.timeline is None and bool(self.placed.any())
+        unit = "cycles" if self.is_unplaced else "ns"
+        self.builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit), details=TABLES, stats=STATS)
+        if self.is_unplaced:
+            self._align_sms()
+        lanes = np.arange(len(used))
+        self.begin = self.lane_ns(lanes, np.where(self.extent.begun, self.extent.begin, summary["min"]))
+        self.begin = np.where(used, np.minimum(self.begin, self.lane_ns(lanes, summary["min"])), self.begin)
+        self.end = self.lane_ns(lanes, np.where(self.extent.ended, self.extent.end, summary["max"]))
+        self.end = np.where(used, np.maximum(self.end, self.lane_ns(lanes, summary["max"])), self.end)
+        self.known: Mask = used | (summary["missing"] > 0) | self.extent.begun
+        # A buffer that lanes left nothing in begins when the host read the timer.
+        read = [ticks for ticks, *_ in buffer.describe().get("anchors", ())[:1]]
+        self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else read[0] if read else 0
+        self.relaunched = bool((summary["launches"] > 1).any())
+
+    def _align_sms(self) -> None:
+        """Let the counters of all SMs begin at the same time, since nothing relates them."""
+        used, first = self.summary["records"] > 0, self.summary["min"]
+        sm = np.zeros(len(used), np.int64) if self.grid.sm is None else self.grid.sm
+        units, row = np.unique(sm, return_inverse=True)
+        earliest = np.full(len(units), np.iinfo(np.int64).max)
+        np.minimum.at(earliest, row[used], first[used])
+        self._origin = np.where(used, earliest[row], 0)
+
+    def grow(self, input_id: int, clock_of: I64) -> None:
+        """Add the tracks of all lanes.
+
+        Args:
+            input_id: the buffer's file.
+            clock_of: int64 [lanes], the clock of each lane.
+        """
+        self.input_id = input_id
+        self.tree = Tree(self.builder, self.grid, self.known, clock_of, self.names.groups, self.device, input_id)
+
+    # --- of rows ------------------------------------------------------------------------------------------------
+
+    def lane_ns(self, lane: I64 | U32, ticks: I64) -> I64:
+        """Return the times of ticks of lanes, int64 [n], not yet counted from ``t0``."""
+        if self.timeline is not None:
+            return self.timeline.ns(lane, ticks)
+        return ticks - self._origin[lane] if self.is_unplaced else ticks
+
+    def ns(self, rows: Rows, ticks: I64) -> I64:
+        """Return the times of ticks of rows, int64 [n], counted from ``t0``."""
+        if not self.buffer.in_cycles:
+            return ticks - self.t0
+        return self.lane_ns(rows.lane, ticks) - self.t0
+
+    @property
+    def best_quality(self) -> str:
+        """What a row is at best: times that were mapped from cycles are estimated."""
+        return "exact" if self.timeline is None else "estimated"
+
+    def resolution(self, dur: I64, valid: Mask | None) -> Column | None:
+        """Return by less than what lengths are off, a column; None where nothing says."""
+        count = len(dur)
+        if self.is_unplaced or (self.timeline is None and self.step is None):
+            return None
+        if self.timeline is not None and self.timeline.slope_error is None:
+            return None
+        if self.timeline is None:
+            return Column.constant(self.step, count, np.int64)
+        timeline = self.timeline
+        return Column.derived(count, lambda: timeline.resolution(dur), valid=valid)
+
+    def identity(self, rows: Rows) -> dict[str, Any]:
+        """Return the columns that say whose record a row is."""
+        event, count, grid = rows["event"], len(rows), self.grid
+        found: dict[str, Any] = {
+            "launch": rows["launch"] if self.relaunched else 0,
+            "block": Column.derived(count, lambda: grid.block[rows.lane]),
+            "group": Column.derived(count, lambda: grid.group[rows.lane]),
+            "event_id": Column.derived(count, lambda: event.astype(np.int64)),
+        }
+        if grid.sm is not None:
+            sm = grid.sm
+            valid = (
+                None if (sm[self.known] >= 0).all() else rows.to_rows(sm[rows.base : rows.base + len(rows.counts)] >= 0)
+            )
+            found["sm"] = Column.derived(count, lambda: np.maximum(sm[rows.lane], 0), valid=valid)
+        return found
+
+    def carried(self, slots: Column) -> dict[str, Any]:
+        """Return the columns of what the kernel stored with records at ``slots``."""
+        token = self.buffer.tokens(slots.values) if self.buffer.has_tokens else None
+        if token is None or not token.any():
+            return {"payload": self.payload(slots)}
+        return {"token": Column.array(token, valid=token != 0), "payload": self.payload(slots)}
+
+    def payload(self, slots: Column) -> Column | None:
+        """Return the payloads of records at ``slots``, a column; None: the layout has none."""
+        if not self.buffer.has_payloads:
+            return None
+        values, valid = self.buffer.payloads(slots.values)
+        if slots.valid is not None:
+            valid = slots.valid if valid is None else valid & slots.valid
+        return Column.array(values if valid is None else np.where(valid, values, np.uint64(0)), valid=valid)
+
+    def event_names(self, rows: Rows, index: str, tick: str, is_end: Mask | None = None) -> Column:
+        """Return the names of events as a column of codes; ends without begin are called ``end NAME?``."""
+        event, known, dictionary = rows["event"], self.names.events, self.builder.names
+        used = rows.events()
+        code_of = np.zeros((2, 1 << 16), np.int32)
+        ended = set() if is_end is None else set(rows.events(is_end))
+        marked = set(used) if is_end is None else set(rows.events(~is_end))
+        for number in used:
+            name = self.event_name(number)
+            if number in marked:
+                code_of[0, number] = dictionary.code(name)
+            if number in ended:
+                code_of[1, number] = dictionary.code(f"end {name}?")
+        if known is not None:
+            unknown = [number for number in used if number not in known]
+            if unknown:
+                self.stat_rows("cuda_unknown_event", np.isin(event, unknown), rows, index, tick)
+        if is_end is None:
+            return Column.derived(len(event), lambda: rows.look_up(code_of[0]), dictionary=dictionary)
+        return Column.derived(len(event), lambda: code_of[is_end.astype(np.intp), event], dictionary=dictionary)
+
+    def event_name(self, number: int) -> str:
+        """Return the name of an event."""
+        return (self.names.events or {}).get(number) or f"event_{number}"
+
+    # --- facts --------------------------------------------------------------------------------------------------
+
+    def offsets(self, lane: I64 | U32, index: U32) -> I64:
+        """Return where records stand in the file, int64 [n] bytes."""
+        return self.before + self.buffer.slots_of(lane, index) * self.buffer.unit_bytes
+
+    def stat(self, name: str, count: int, *, offset: int | None = None, ts: int | None = None) -> None:
+        """Count a fact about the input; the first place is kept."""
+        if count:
+            before = self._stats.get(name)
+            self._stats[name] = (count, offset, ts) if before is None else (before[0] + count, *before[1:])
+
+    def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str) -> None:
+        """Count the rows under ``mask``, with the place of the first."""
+        count = int(np.count_nonzero(mask))
+        if count:
+            at = int(mask.argmax())
+            lane = np.searchsorted(np.cumsum(rows.counts), [at], side="right").astype(np.int64) + rows.base
+            offset = int(self.offsets(lane, rows[index][at : at + 1])[0])
+            self.stat(name, count, offset=offset, ts=int(self.lane_ns(lane, rows[tick][at : at + 1])[0]) - self.t0)
+
+    def count(self) -> None:
+        """Add the stats in the order of their declarations, however the lanes were cut."""
+        for spec in STATS + CORE_STATS:
+            if spec.name in self._stats:
+                count, offset, ts = self._stats[spec.name]
+                self.builder.add_stat(spec.name, count, input_id=self.input_id, first_offset=offset, first_ts=ts)

@@ -1,0 +1,1 @@
+"""Layouts of CUDA marker buffers, readers and writers."""

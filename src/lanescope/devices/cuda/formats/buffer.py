@@ -1,0 +1,188 @@
+"""What the common decoder asks of a buffer, whatever its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.formats.grid import Grid
+from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
+from lanescope.trace import Table
+
+Mask = npt.NDArray[np.bool_]
+Summary = dict[str, I64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of counter and timer at some moments.
+
+    Attributes:
+        lane: int64 [n], whose reading it is.
+        cycles: int64 [n], the counter.
+        earliest: int64 [n], ns: the timer showed at least this then.
+        latest: int64 [n], ns: and less than this; a reading with step s lies in [t, t + s).
+    """
+
+    lane: I64
+    cycles: I64
+    earliest: I64
+    latest: I64
+
+
+@dataclass(frozen=True, slots=True)
+class WrapOffsets:
+    """Which turn of its counter each lane begins in.
+
+    Attributes:
+        ticks: int64 [lanes], by how much the lane moves.
+        doubtful: bool [lanes], where the turn is not certain; None: nowhere.
+        sure: bool [lanes], where both ends of the lane prove what lies between; None: nowhere.
+    """
+
+    ticks: I64
+    doubtful: Mask | None = None
+    sure: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedRecords:
+    """What instants of the core really are.
+
+    Attributes:
+        kind: int64 [n], of ``layout.LS2_KINDS``; -1: the value of the record before it.
+        token: int64 [n].
+        slot: int64 [n], where the record stands.
+    """
+
+    kind: I64
+    token: I64
+    slot: I64
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpan:
+    """When the lanes were begun and finalized, as the buffer itself says, in ticks.
+
+    Attributes:
+        begin: int64 [lanes], 0 where it is not known.
+        end: int64 [lanes], likewise.
+        begun: bool [lanes], where it is known.
+        ended: bool [lanes], likewise.
+    """
+
+    begin: I64
+    end: I64
+    begun: Mask
+    ended: Mask
+
+
+class Buffer(Protocol):
+    """A buffer whose layout's reader has understood its headers.
+
+    Attributes:
+        format: name of the layout.
+        clock: name of the counter behind the stamps.
+        in_cycles: whether that counts cycles of an SM, not nanoseconds of the GPU.
+        stamp_bits: width of the stamps.
+        is_full_clock: whether ticks, once aligned, are readings of the whole counter.
+        unit_bytes: bytes of a slot.
+        slots: slots of the buffer.
+        cut: bytes that the header promises and that are not there.
+        behind: bytes behind the buffer.
+        grid: the lanes.
+        overwritten: int64 [lanes], 1 where position 0 of a lane stands for what a ring overwrote; None: nowhere.
+        has_special: whether instants may be anything else.
+        has_tokens: whether records have tokens.
+        has_payloads: whether records have payloads.
+    """
+
+    @property
+    def format(self) -> str: ...  # noqa: D102
+    @property
+    def clock(self) -> str: ...  # noqa: D102
+    @property
+    def in_cycles(self) -> bool: ...  # noqa: D102
+    @property
+    def stamp_bits(self) -> int: ...  # noqa: D102
+    @property
+    def is_full_clock(self) -> bool: ...  # noqa: D102
+    @property
+    def unit_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def slots(self) -> int: ...  # noqa: D102
+    @property
+    def cut(self) -> int: ...  # noqa: D102
+    @property
+    def behind(self) -> int: ...  # noqa: D102
+    @property
+    def grid(self) -> Grid: ...  # noqa: D102
+    @property
+    def overwritten(self) -> I64 | None: ...  # noqa: D102
+    @property
+    def has_special(self) -> bool: ...  # noqa: D102
+    @property
+    def has_tokens(self) -> bool: ...  # noqa: D102
+    @property
+    def has_payloads(self) -> bool: ...  # noqa: D102
+
+    def parts(self, limit: int) -> list[tuple[int, int]]:
+        """Cut the lanes, first and last + 1, such that none has more than about ``limit`` records."""
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """Look for records that an earlier launch left; return whether there are any, and ``decode`` has changed.
+
+        Args:
+            summary: of all lanes, all records taken for those of one launch.
+            keep: they become a launch of their own; else they are left out.
+            launch_ns: how long the launch took by the host's clock, if that is known.
+        """
+
+    def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
+        """Decode lanes.
+
+        Args:
+            part: from ``parts``.
+            split: records behind a finalize begin a further launch; else they are left out.
+            step_back: ticks by which a stamp may step back without doubt about its turn of the counter.
+        """
+
+    def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:
+        """Place the lanes on their counters; complete the ``summary`` of all lanes by what the headers say."""
+
+    def extent(self, summary: Summary) -> LaneSpan:
+        """Return when lanes were begun and finalized; the summary is aligned."""
+
+    def clock_bounds(self, summary: Summary, extent: LaneSpan) -> Bounds | None:
+        """Return how cycles become nanoseconds; None: ticks are nanoseconds, or nothing says."""
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the slots of records from their lanes and positions."""
+
+    def special(self, lane: U32, index: U32) -> TaggedRecords:
+        """Say what instants of the core really are."""
+
+    def tokens(self, slots: I64) -> I64:
+        """Return the tokens of records, int64 [n]."""
+
+    def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
+        """Return the payloads of records, uint64 [n], and where there are any (None: everywhere)."""
+
+    def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
+        """Return the values of counters, float64 [n]."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the columns of ``cuda_buffers`` that the headers fill."""
+
+    def account(self, summary: Summary) -> tuple[int, int]:
+        """Return how many slots were understood and how many were lost; the others carry nothing."""
+
+    def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
+        """Yield stats of this layout alone: name, count, first slot."""
+
+    def raw(self) -> tuple[str, Callable[[int], Table]]:
+        """Return the name of the table of raw records, and what makes it from the bytes before the buffer."""

@@ -1,0 +1,99 @@
+"""Tell whether the beginning of a file is a probe buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanescope.devices.cuda.formats import earlier_launch, layout
+from lanescope.devices.cuda.formats.flashinfer import Rewritten
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
+from lanescope.devices.cuda.formats.layout import FLASHINFER_V2, LS2, PROTON, TIRX_V1
+from lanescope.devices.cuda.formats.layout_detection import layout_of
+from lanescope.devices.cuda.formats.ls2 import Ls2Header
+from lanescope.devices.cuda.formats.proton import ProtonHeader
+from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
+from lanescope.devices.cuda.formats.word_source import WordSource, content_of
+from lanescope.devices.cuda.formats.word_store import Words, store_of
+from lanescope.errors import InputError
+from lanescope.source import CERTAIN, Head, Match, npy
+
+#: From so many records on, checks that all hold are no coincidence.
+ENOUGH_RECORDS = 8
+#: The least share of words that must stand where their lane says, and of records that must make sense.
+_MOST = 0.9
+#: The score of an array of zeros: no.
+_BLANK = 45
+
+
+def probe(head: Head) -> Match:
+    """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
+    data = np.frombuffer(head.data, np.uint8)
+    is_npy = head.data.startswith(npy.MAGIC)
+    try:
+        content = content_of(data)
+    except InputError as error:
+        return Match(0, "", error.message)
+    try:
+        name = layout_of(content)
+        if name == LS2:
+            return _ls2(content)
+        if name == PROTON:
+            return _proton(content)
+        geometry = header(content.words(8))
+    except InputError as error:
+        # An array of zeros is no capture, but nothing else that is known is saved as one.
+        is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
+        return Match(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Match(0, "", error.message)
+    slots = (head.size - content.before) // 8
+    if geometry.lanes > slots - 1:
+        return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
+    words = content.words(8)
+    if len(words) <= geometry.lanes:
+        # The head ends inside the first row: nothing can tell the stride there, and nothing needs it.
+        words = np.concatenate([words, np.zeros(geometry.lanes + 1 - len(words), np.uint64)])
+    return _judge(words, name, is_npy=is_npy)
+
+
+def _ls2(content: WordSource) -> Match:
+    found = Ls2Header.read(content.words(8))
+    return Match(100, LS2, f"the header of an LS2 buffer of {found.num_blocks} blocks of {found.num_groups} groups")
+
+
+def _proton(content: WordSource) -> Match:
+    words = content.words(4)
+    found = ProtonHeader.read(words)
+    marks = words[found.payload :: found.scratch]
+    good = int(np.count_nonzero(marks == layout.PROTON_PREAMBLE))
+    reason = f"a header of Proton for {found.blocks} blocks, {good} of the {len(marks)} within reach bear their mark"
+    return Match(CERTAIN if good == len(marks) else 60, PROTON, reason)
+
+
+def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
+    says = "lane"
+    if name == FLASHINFER_V2:
+        words, says = Rewritten(words).whole(), "block"
+    else:
+        name = TIRX_V1
+    geometry, found = find_stride(words, header(words))
+    grid = f"{geometry.num_blocks} blocks of {geometry.num_groups} groups"
+    if not found.used:
+        return Match(60 if is_npy else 40, name, f"a header of {grid} and no record")
+    placed = found.used - found.misplaced
+    reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
+    if not geometry.stride or placed < _MOST * found.used:
+        return Match(45 if is_npy else 30, name, reason)
+    buffer = TirxBuffer(store_of(words), geometry, found)
+    summary = buffer.decode(split=True, step_back=STEP_BACK).summary
+    left = earlier_launch.find(buffer, summary, sm=None, launch_ns=None)
+    if left is not None:
+        # What an earlier launch left is out of order with the latest one, and in order in itself.
+        buffer.cuts = left.cuts
+        summary = buffer.decode(split=True, step_back=STEP_BACK).summary
+    odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
+    reason += f", {odd} of them out of order" if odd else ""
+    reason += f", {left.records} of an earlier launch" if left is not None else ""
+    if odd > (1 - _MOST) * placed:
+        return Match(70 if is_npy else 40, name, reason)
+    if placed < ENOUGH_RECORDS:
+        return Match(85 if is_npy else 55, name, reason)
+    return Match(95 if placed == found.used and not odd else 85, name, reason)

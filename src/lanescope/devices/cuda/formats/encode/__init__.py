@@ -1,0 +1,1 @@
+"""Writers of CUDA marker buffers, one module per layout."""

@@ -1,0 +1,90 @@
+"""Which layout a buffer has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.buffer import Buffer
+from lanescope.devices.cuda.formats.flashinfer import Rewritten
+from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
+from lanescope.devices.cuda.formats.proton import ProtonBuffer
+from lanescope.devices.cuda.formats.strided import StridedBuffer
+from lanescope.devices.cuda.formats.tirx import header, scan
+from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.devices.cuda.formats.word_store import WordStore
+from lanescope.errors import InputError, UsageError
+
+#: Words that are looked at to tell the most common layout.
+_FIRST = 1 << 12
+
+
+def layout_of(content: WordSource) -> str:
+    """Return the layout of a buffer, from its bytes.
+
+    LS2 and Proton's file begin with words of their own. A tag of FlashInfer's second layout names the block of its slot
+    and nothing else does so for all words; where TIRx's tags fit as well, they win. FlashInfer's first layout and
+    warpscope's are words of TIRx and are never concluded.
+
+    Args:
+        content: the whole buffer, or its beginning.
+    """
+    first = content.beginning()
+    words = first.words(8)
+    if len(words) and int(words[0]) == layout.LS2_MAGIC:
+        return layout.LS2
+    if is_proton(first.words(4)):
+        return layout.PROTON
+    try:
+        return layout.FLASHINFER_V2 if is_flashinfer2(content.store()) else layout.TIRX_V1
+    except InputError:
+        return layout.TIRX_V1
+
+
+def is_proton(words: npt.NDArray[np.uint32]) -> bool:
+    """Tell whether 32-bit words, the whole file or its beginning, begin as a file of Proton does."""
+    if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
+        return False
+    first, rest = divmod(int(words[3]), 4)
+    return not rest and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
+
+
+def is_flashinfer2(words: WordStore) -> bool:
+    """Tell whether all words name the block of their slot, and not all of them the lane.
+
+    Raises:
+        InputError: there is no header, or one that no kernel writes.
+    """
+    geometry = header(words)
+    # A lane stays on its SM, so where the first rows fit TIRx's tags all do.
+    found = scan(words.beginning(max(_FIRST, 2 * geometry.lanes + 1)), geometry.lanes, geometry.lanes)
+    if found.used and not found.misplaced:
+        return False
+    found = scan(words, geometry.lanes, geometry.lanes)
+    if not found.misplaced:
+        return False
+    return Rewritten(words).agree == found.used
+
+
+def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
+    """Return the buffer of a file, its headers understood.
+
+    Args:
+        content: the whole file.
+        options: of the family; ``layout``, ``stride`` and ``cap`` matter here.
+
+    Raises:
+        InputError: the file does not hold a buffer of the layout.
+        UsageError: an option does not go with the layout.
+    """
+    name = options["layout"] or layout_of(content)
+    if name in (layout.LS2, layout.PROTON):
+        for option in ("stride", "cap"):
+            if options[option] is not None:
+                raise UsageError(f"option {option}: {name} says it itself", hint="leave it out")
+        return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
+    return StridedBuffer(content.store(), name, stride=options["stride"], cap=options["cap"])

@@ -1,0 +1,358 @@
+"""Reader of the host file of Proton's instrumentation: an area for each CTA, a ring of entries for each warp in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.buffer import Bounds, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
+from lanescope.devices.cuda.formats.grid import Grid
+from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, turns_of
+from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
+from lanescope.devices.cuda.formats.raw_records import table_of
+from lanescope.errors import InputError
+from lanescope.trace import Column, Dictionary, Table
+from lanescope.trace.schema import ColumnSpec, TableSpec
+
+PROTON_ENTRIES = TableSpec(
+    "cuda_proton_entries",
+    "an entry of a warp's ring, oldest first",
+    (
+        ColumnSpec("slot", "int64", "where it stands, in 32-bit words"),
+        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("lane", "uint32", "the ring that it stands in"),
+        ColumnSpec("time", "uint64", "43 bits of the counter; of a metric its value", unit="ticks"),
+        ColumnSpec("scope", "uint32", "number of the scope"),
+        ColumnSpec("is_end", "bool", "whether it is marked as an end"),
+        ColumnSpec("type", "text", "scope, async, mark, metric, unknown"),
+        ColumnSpec("value_type", "uint32", "type of a metric's value"),
+    ),
+)
+
+
+Words32 = npt.NDArray[np.uint32]
+
+_HEADER_WORDS = PROTON_HEADER.bits // 32
+#: Words in front of a CTA's write indices, in newer versions and in those without times.
+_NEW, _OLD = PROTON_BLOCK.bits // 32, 4
+#: No kernel runs longer; what looks so is no pair of times.
+_LONGEST_NS = np.uint64(1 << 42)
+_LATEST = np.uint64(1 << 62)
+#: No warp writes so many words; what looks so is a time.
+_LARGEST_INDEX = 1 << 24
+#: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
+_MAX_WARPS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProtonHeader:
+    """What the file header says; sizes in 32-bit words.
+
+    Attributes:
+        payload: where the areas begin.
+        blocks: CTAs.
+        units: warps of a CTA.
+        scratch: words of a CTA's area.
+        uids: warps that were recorded.
+        size: words of the file.
+    """
+
+    payload: int
+    blocks: int
+    units: int
+    scratch: int
+    uids: tuple[int, ...]
+    size: int
+
+    @classmethod
+    def read(cls, words: Words32) -> ProtonHeader:
+        """Return the header of a file.
+
+        Raises:
+            InputError: it is none, of another version, or contradicts itself.
+        """
+        if len(words) < _HEADER_WORDS:
+            raise InputError("the file is shorter than the header of a Proton file", hint="was it copied whole?")
+        fields = PROTON_HEADER.decode(int.from_bytes(words[:_HEADER_WORDS].tobytes(), "little"))
+        count = fields["uids"]
+        if fields["version"] != 1 or fields["header_size"] != 40 + 4 * count or not 1 <= count <= _MAX_WARPS:
+            raise InputError("the file does not begin with a header of Proton, version 1", hint="was it copied whole?")
+        uids = tuple(words[_HEADER_WORDS : _HEADER_WORDS + count].tolist())
+        sound = (
+            fields["payload_offset"] % 4 == 0
+            and fields["payload_offset"] >= 40 + 4 * count
+            and fields["scratch"] % 4 == 0
+            and fields["scratch"] >= 4 * (_OLD + fields["units"])
+            and 1 <= fields["units"] <= _MAX_WARPS
+            and len(uids) == count
+            and len(set(uids)) == count
+            and max(uids) < fields["units"]
+            and fields["payload_size"] == fields["blocks"] * fields["scratch"]
+        )
+        if not sound:
+            raise InputError("the header of the Proton file contradicts itself", hint="is it a file of version 1?")
+        payload, scratch = fields["payload_offset"] // 4, fields["scratch"] // 4
+        size = payload + fields["blocks"] * scratch
+        return cls(payload, fields["blocks"], fields["units"], scratch, uids, size)
+
+
+class ProtonBuffer:
+    """A Proton file.
+
+    Args:
+        words: uint32 [n], the whole file; a cut one is read as far as it holds whole areas.
+
+    Raises:
+        InputError: the header is none.
+
+    Attributes:
+        header: the file header.
+        words: the words of the file; what stands behind is left out.
+        cut: bytes that the header promises and that are not there.
+        behind: bytes behind the buffer.
+        has_times: whether the areas hold times.
+        bad_blocks: areas without a preamble, or whose sizes contradict themselves.
+    """
+
+    format = layout.PROTON
+    clock = "clock64"
+    unit_bytes = 4
+    in_cycles = True
+    is_full_clock = False
+    has_tokens = False
+
+    def __init__(self, words: Words32) -> None:
+        self.header = header = ProtonHeader.read(words)
+        self.words = words[: header.size]
+        self.cut = (header.size - len(self.words)) * self.unit_bytes
+        self.behind = (len(words) - len(self.words)) * self.unit_bytes
+        blocks = max(0, (len(self.words) - header.payload) // header.scratch)
+        areas = self.words[header.payload : header.payload + blocks * header.scratch].reshape(blocks, header.scratch)
+        self.has_times = self._times(areas)
+        meta = (_NEW if self.has_times else _OLD) + header.units
+        size = areas[:, 3].astype(np.int64) // 4
+        segment = size // len(header.uids) // 2 * 2
+        good = (areas[:, 0] == PROTON_PREAMBLE) & (meta + size <= header.scratch)
+        self.bad_blocks = int(np.count_nonzero(~good))
+        self._areas, self._good = areas, np.flatnonzero(good)
+        self._rings = self._find_rings(meta, segment)
+        self._begins, self._marks, self._async, self._values, wide = core.cuda_proton_count(self.words, self._rings)
+        self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
+
+    def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
+        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is.
+
+        With times there are three moments in order, and then write indices, which are even and not large. An older
+        area that passes for one with times would need the third stamp of its first warp to look like an index.
+        """
+        marked = areas[areas[:, 0] == PROTON_PREAMBLE]
+        if not len(marked) or areas.shape[1] < _NEW + self.header.units:
+            return False
+        times = marked[:, 4:10].astype(np.uint64)
+        begin, end, done = (times[:, at] | times[:, at + 1] << np.uint64(32) for at in (0, 2, 4))
+        ran = end > 0
+        ordered = (begin > 0) & (~ran | ((begin <= end) & (end <= done) & (done - begin < _LONGEST_NS)))
+        indices = marked[:, _NEW : _NEW + self.header.units]
+        even = (indices % 2 == 0) & (indices < _LARGEST_INDEX)
+        return bool(ordered.all() and even.all() and (begin < _LATEST).all())
+
+    def _find_rings(self, meta: int, segment: I64) -> I64:
+        """Return the core's table of rings, a row for each recorded warp of each good area."""
+        header = self.header
+        uids = np.array(header.uids)
+        rows = self._good
+        index = self._areas[rows][:, meta - header.units : meta][:, uids].astype(np.int64) // 2
+        entries = np.broadcast_to((segment[rows] // 2)[:, None], index.shape)
+        lost = np.maximum(0, index - entries)
+        first = np.where(lost > 0, index % np.maximum(entries, 1), 0)
+        start = header.payload + rows[:, None] * header.scratch + meta
+        start = start + np.arange(len(uids))[None, :] * segment[rows][:, None]
+        table = np.stack([start, entries, first, np.minimum(index, entries), lost], axis=-1)
+        return np.ascontiguousarray(table.reshape(-1, 5), np.int64)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The warps that were recorded."""
+        count = len(self.header.uids)
+        block = np.repeat(self._areas[self._good, 1].astype(np.int64), count)
+        warp = np.tile(np.array(self.header.uids, np.int64), len(self._good))
+        rings = self._rings
+        return Grid(
+            self.header.blocks,
+            count,
+            block,
+            warp,
+            sm=np.repeat(self._areas[self._good, 2].astype(np.int64), count),
+            warp=warp,
+            capacity=rings[:, 1],
+            offered=rings[:, 3] + rings[:, 4],
+            lost=rings[:, 4],
+        )
+
+    @property
+    def slots(self) -> int:
+        """Words of the file."""
+        return len(self.words)
+
+    @cached_property
+    def overwritten(self) -> I64 | None:
+        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]; None: nothing was."""
+        found = self._rings[:, 4] > 0
+        return found.astype(np.int64) if found.any() else None
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the words at which entries stand, int64 [n], from their lanes and positions in order of writing."""
+        lanes = lane.astype(np.int64)
+        start, entries, first = self._rings[lanes, 0], self._rings[lanes, 1], self._rings[lanes, 2]
+        at = first + index.astype(np.int64)
+        if self.overwritten is not None:
+            at = np.maximum(at - self.overwritten[lanes], first)
+        found: I64 = start + 2 * (at % np.maximum(entries, 1))
+        return found
+
+    def parts(self, limit: int) -> list[tuple[int, int]]:
+        """All lanes at once: a file holds 64 MiB at most."""
+        return [(0, len(self._rings))]
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
+        """What the lanes count is of one launch."""
+        return False
+
+    def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
+        """Decode all warps; arguments as ``buffer.Buffer.decode`` describes them."""
+        count = len(self._rings)
+        out = Outputs(count, slices=self._begins, instants=self._marks, gaps=int(self._rings[:, 3].sum()) + count)
+        result = core.cuda_proton_decode(self.words, self._rings, self.stamp_bits, step_back, *out.arguments())
+        return out.done(result, stamp_wrap=1 << self.stamp_bits)
+
+    def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:
+        """Place the lanes of each SM by their first stamps; each SM counts for itself."""
+        ticks, doubtful = np.zeros(len(self._rings), np.int64), np.zeros(len(self._rings), np.bool_)
+        assert self.grid.sm is not None
+        for sm in np.unique(self.grid.sm).tolist():
+            mine = self.grid.sm == sm
+            found, certain = turns_of({n: column[mine] for n, column in summary.items()}, None, 1 << self.stamp_bits)
+            ticks[mine], doubtful[mine] = found, not certain
+        return WrapOffsets(ticks, doubtful if doubtful.any() else None)
+
+    def extent(self, summary: Summary) -> LaneSpan:
+        """No area holds a reading of the counter."""
+        nothing = np.zeros(len(self._rings), np.int64)
+        return LaneSpan(nothing, nothing, nothing != 0, nothing != 0)
+
+    def clock_bounds(self, summary: Summary, extent: LaneSpan) -> Bounds | None:
+        """Return bounds of the SMs' counters: a CTA's records lie between the times at its start and its end."""
+        if not self.has_times or not len(self._rings):
+            return None
+        words = self._areas[self._good, 4:8].astype(np.int64)
+        begin, end = (np.repeat(words[:, at] | words[:, at + 1] << 32, len(self.header.uids)) for at in (0, 2))
+        good = np.flatnonzero((summary["records"] > 0) & (end > begin))
+        if not len(good):
+            return None
+        times = np.concatenate([begin[good], end[good]])
+        tick = max(1, int(np.gcd.reduce(times - times[0])))
+        return Bounds(
+            np.concatenate([good, good]),
+            np.concatenate([summary["min"][good], summary["max"][good]]),
+            np.concatenate([begin[good], begin[good]]),
+            np.concatenate([end[good], end[good]]) + tick,
+        )
+
+    def special(self, lane: U32, index: U32) -> TaggedRecords:
+        """Say what instants of the core really are."""
+        slot = self.slots_of(lane, index)
+        tag = self.words[slot].astype(np.int64)
+        kinds, is_end = PROTON_ENTRY["type"].of(tag), PROTON_ENTRY["is_end"].of(tag)
+        kind = np.full(len(slot), layout.INSTANT, np.int64)
+        kind[kinds == layout.ASYNC] = (layout.ASYNC_BEGIN + is_end)[kinds == layout.ASYNC]
+        kind[kinds == layout.METRIC] = -1
+        return TaggedRecords(kind, np.zeros(len(slot), np.int64), slot)
+
+    def tokens(self, slots: I64) -> I64:
+        """There are none."""
+        return np.zeros(len(slots), np.int64)
+
+    @property
+    def has_payloads(self) -> bool:
+        """Whether there may be values."""
+        return bool(self._values)
+
+    def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
+        """Return the value behind each record that has one."""
+        rows = np.searchsorted(self._rings[:, 0], slots, side="right") - 1
+        start, entries = self._rings[rows, 0], np.maximum(self._rings[rows, 1], 1)
+        behind = start + 2 * (((slots - start) // 2 + 1) % entries)
+        newest = self._rings[rows, 2] + self._rings[rows, 3] - 1
+        is_last = (slots - start) // 2 == newest % entries
+        found = (PROTON_ENTRY["type"].of(self.words[behind].astype(np.int64)) == layout.METRIC) & ~is_last
+        return np.where(found, self.words[np.minimum(behind + 1, len(self.words) - 1)], 0).astype(np.uint64), found
+
+    def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
+        """There are none."""
+        return np.zeros(len(slots))
+
+    @property
+    def has_special(self) -> bool:
+        """Whether there are asynchronous scopes or values."""
+        return bool(self._async or self._values)
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the file header says."""
+        return {"stride_source": "lanes", "policy": "ring"}
+
+    def stored(self) -> tuple[U32, I64]:
+        """Return the positions of all entries in order of writing, uint32 [n], and their lanes, int64 [n]."""
+        counts = self._rings[:, 3]
+        ring = np.repeat(np.arange(len(counts)), counts)
+        at = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if self.overwritten is not None:
+            at = at + self.overwritten[ring]
+        return at.astype(np.uint32), ring
+
+    def account(self, summary: Summary) -> tuple[int, int]:
+        """Count headers and entries; unreadable entries and areas are lost."""
+        header = self.header
+        records = int(summary["records"].sum())
+        meta = (_NEW if self.has_times else _OLD) + header.units
+        understood = _HEADER_WORDS + len(header.uids) + len(self._good) * meta + 2 * records
+        lost = 2 * (int(self._rings[:, 3].sum()) - records)
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        rest = self.words[header.payload + len(self._areas) * header.scratch :]
+        return understood, lost + int(np.count_nonzero(self._areas[bad])) + int(np.count_nonzero(rest))
+
+    def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
+        """Yield what the areas give reason to say."""
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        first = int(self.header.payload + bad[0] * self.header.scratch) if len(bad) else None
+        yield "cuda_bad_block", len(bad), first
+        yield "cuda_corrupt_record", int(summary["bad"].sum()), None
+
+    def raw(self) -> tuple[str, Callable[[int], Table]]:
+        """Return what makes the table of entries."""
+        return PROTON_ENTRIES.name, lambda before: proton_entries(self, before)
+
+
+def proton_entries(buffer: ProtonBuffer, before: int) -> Table:
+    """Return the entries of all rings of a Proton file, in the order in which they were written."""
+    stored, ring = buffer.stored()
+    slots = buffer.slots_of(ring, stored)
+    tag, low = buffer.words[slots].astype(np.uint64), buffer.words[slots + 1]
+    names = Dictionary(["scope", "async", "mark", "metric", "unknown"])
+    values: dict[str, Any] = {
+        "slot": slots,
+        "offset": before + slots * 4,
+        "lane": ring.astype(np.uint32),
+        "time": PROTON_ENTRY["time_high"].of(tag) << np.uint64(32) | low,
+        "scope": PROTON_ENTRY["scope"].of(tag).astype(np.uint32),
+        "is_end": PROTON_ENTRY["is_end"].of(tag) == 1,
+        "value_type": PROTON_ENTRY["value_type"].of(tag).astype(np.uint32),
+    }
+    kind = np.minimum(PROTON_ENTRY["type"].of(tag), 4).astype(np.int32)
+    return table_of(PROTON_ENTRIES, values, type=Column.array(kind, dictionary=names))

@@ -1,0 +1,1 @@
+"""From CUDA markers to clocks and names."""

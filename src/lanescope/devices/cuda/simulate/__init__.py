@@ -1,0 +1,1 @@
+"""Simulated CUDA kernels with known ground truth."""

@@ -1,0 +1,1 @@
+"""Reports that only Level Zero traces have."""

@@ -1,0 +1,220 @@
+"""The decoder of recordings: folders of CTF that ``lanescope record`` makes -> one ``Trace``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanescope.devices.levelzero.emit.timeline import Timeline
+from lanescope.devices.levelzero.formats import ctf_reader, layout
+from lanescope.devices.levelzero.interpret.resolved import attributed
+from lanescope.devices.levelzero.schema import DETAILS, STATS
+from lanescope.devices.levelzero.text_decoder import tolerance_of
+from lanescope.errors import UsageError
+from lanescope.source import Capture
+from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
+
+
+class RecordingDecoder:
+    """Decodes one recording.
+
+    Args:
+        capture: the capture: a folder, or the description of one process in it.
+        options: as ``family.LevelZero.options`` declares them.
+
+    Raises:
+        UsageError: an option that only texts have.
+    """
+
+    def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
+        self._capture, self._options = capture, dict(options)
+        self._tolerance = tolerance_of(options)
+        if options["time"] != "auto" or options["date"] is not None:
+            raise UsageError("a recording knows its date and its times", hint="leave time and date away")
+
+    def feed(self, data: memoryview) -> list[Trace]:
+        """Take bytes of the description; the streams beside it are read at the end."""
+        return []
+
+    def finish(self) -> list[Trace]:
+        """Read, attribute and draw."""
+        recording = ctf_reader.read(self._capture)
+        found = attributed(recording.events, tolerance=self._tolerance)
+        zero = found.origin()
+        builder = TraceBuilder(TimeBase(zero, "unix"), details=DETAILS, stats=STATS)
+        drawing = _Drawing(builder, recording, zero, self._inputs(builder, recording))
+        timeline = Timeline(builder, found, zero=zero, input_id=drawing.main)
+        timeline.draw()
+        drawing.draw(timeline.hosts.threads)
+        for name, table in recording.events.items():
+            builder.records(f"levelzero.{name}", partial(_same, table))
+        return [builder.finish()]
+
+    def _inputs(self, builder: TraceBuilder, recording: ctf_reader.Recording) -> dict[str, int]:
+        """Add each file as an input; return their ids by name within the recording."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        ids: dict[str, int] = {}
+        sources = [(f"{process.part}/metadata", process.source) for process in recording.processes]
+        sources += [(stream.part, stream.source) for stream in recording.streams]
+        sources.sort(key=lambda pair: pair[1] is not self._capture.main)
+        for part, source in sources:
+            ids[part] = builder.input(
+                capture=self._capture.name,
+                part="main" if source is self._capture.main else part,
+                path=source.path,
+                size=source.size,
+                sha256=source.sha256,
+                family="levelzero",
+                format=layout.CTF_FORMAT,
+                options=options,
+            )
+        return ids
+
+
+class _Drawing:
+    """Says what a recording lacks, and accounts for its bytes."""
+
+    def __init__(
+        self, builder: TraceBuilder, recording: ctf_reader.Recording, zero: int, inputs: Mapping[str, int]
+    ) -> None:
+        self._builder, self._recording, self._zero, self._inputs = builder, recording, zero, inputs
+        self.main = next(iter(inputs.values()))
+
+    def draw(self, lanes: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        """Append gaps, stats and accounting; ``lanes`` are the tracks of threads."""
+        self._lanes = lanes
+        for process in self._recording.processes:
+            self._account(f"{process.part}/metadata", process.source.size, process.source.size, 0, 0)
+            waits = process.statistics.get("lock_waits", 0)
+            if waits:
+                described = self._inputs[f"{process.part}/metadata"]
+                self._builder.add_stat("levelzero_recorder_contention", waits, input_id=described)
+        for stream in self._recording.streams:
+            found = stream.events
+            self._account(stream.part, stream.source.size, found.decoded, found.padding, found.lost)
+            self._losses(stream)
+            self._discarded(stream)
+            if stream.is_open and not self._recording.processes[stream.process].ended:
+                self._cut_short(stream)
+        self._pauses()
+
+    def _account(self, part: str, total: int, decoded: int, padding: int, lost: int) -> None:
+        self._builder.add_accounting(
+            input_id=self._inputs[part],
+            layer=0,
+            unit="byte",
+            unit_bytes=1,
+            total=total,
+            decoded=decoded,
+            padding=padding,
+            lost=lost,
+        )
+
+    def _gap(
+        self, stream: ctf_reader.Stream, begin: int, end: int | None, thread: int, cause: str, **more: Any
+    ) -> None:
+        """Append time of a thread in which calls may be missing."""
+        begin = max(begin - self._zero, 0)
+        self._builder.append(
+            "gaps",
+            track_id=int(self._lanes[thread]),
+            ts=begin,
+            dur=0 if end is None else max(end - self._zero - begin, 0),
+            dur_valid=[end is not None],
+            cause=cause,
+            input_id=self._inputs[stream.part],
+            **more,
+        )
+
+    def _losses(self, stream: ctf_reader.Stream) -> None:
+        """Say where bytes are no events: at the ends of packets, and between them."""
+        found, input_id = stream.events, self._inputs[stream.part]
+        lost, events = found.packet("lost").astype(np.int64), found.packet("events").astype(np.int64)
+        last = found.packet("first_event").astype(np.int64) + events
+        places = [(int(found.packet("offset")[row]), int(row)) for row in np.flatnonzero(lost)]
+        for offset, row in places:
+            self._bad(stream, offset, int(lost[row]), int(last[row]))
+        starts = found.packet("offset").astype(np.int64)
+        for offset, size in found.losses.tolist():
+            before = int(np.searchsorted(starts, offset)) - 1
+            self._bad(stream, offset, size, int(last[before]) if before >= 0 else 0)
+        cut = found.packet("cut").astype(np.int64)
+        if cut.any():
+            self._builder.add_stat(
+                "truncated", int(cut.sum()), input_id=input_id, first_offset=int(starts[np.flatnonzero(cut)[0]])
+            )
+
+    def _bad(self, stream: ctf_reader.Stream, offset: int, size: int, event: int) -> None:
+        """Say that bytes before event number ``event`` of the stream are lost."""
+        self._builder.add_stat("levelzero_invalid_event", size, input_id=self._inputs[stream.part], first_offset=offset)
+        if not len(stream.ts):
+            return
+        after = min(event, len(stream.ts) - 1)
+        begin = int(stream.ts[max(event - 1, 0)])
+        end = int(stream.ts[after]) if event < len(stream.ts) else None
+        self._gap(stream, begin, end, int(stream.thread[after]), "bad_bytes", first_offset=offset)
+
+    def _discarded(self, stream: ctf_reader.Stream) -> None:
+        """Say which events the recorder could not keep: packets count them."""
+        found = stream.events
+        count = np.maximum.accumulate(np.minimum(found.packet("discarded"), np.uint64(1 << 62)).astype(np.int64))
+        steps = np.diff(count, prepend=0)
+        rows_ = np.flatnonzero(steps)
+        first, events = found.packet("first_event").astype(np.int64), found.packet("events").astype(np.int64)
+        for row in rows_.tolist():
+            # They are missing somewhere in this packet or behind it.
+            begin, end = int(first[row]), int(first[row] + events[row])
+            if not len(stream.ts):
+                continue
+            at = min(begin, len(stream.ts) - 1)
+            until = int(stream.ts[end]) if end < len(stream.ts) else None
+            self._gap(
+                stream, int(stream.ts[at]), until, int(stream.thread[at]), "discarded", lost_count=int(steps[row])
+            )
+        if len(count) and count[-1]:
+            total, lost, input_id = len(found.classes) + int(count[-1]), int(count[-1]), self._inputs[stream.part]
+            self._builder.add_stat("levelzero_discarded", lost, input_id=input_id)
+            self._builder.add_accounting(
+                input_id=input_id,
+                layer=0,
+                scope="producer",
+                unit="event",
+                unit_bytes=1,
+                total=total,
+                decoded=total - lost,
+                lost=lost,
+            )
+
+    def _cut_short(self, stream: ctf_reader.Stream) -> None:
+        if not len(stream.ts):
+            return
+        last = int(stream.ts[-1])
+        self._builder.add_stat(
+            "levelzero_abnormal_exit", input_id=self._inputs[stream.part], first_ts=last - self._zero
+        )
+        self._gap(stream, last, None, int(stream.thread[-1]), "cut_short")
+
+    def _pauses(self) -> None:
+        """Mark the time outside of regions as not recorded."""
+        events = self._recording.events
+        process_of = events["threads"].values("process_id")
+        for pause in self._recording.pauses:
+            for thread in np.flatnonzero(process_of == pause.process).tolist():
+                begin = max(pause.begin - self._zero, 0)
+                end = None if pause.end is None else max(pause.end - self._zero, begin)
+                self._builder.append(
+                    "gaps",
+                    track_id=int(self._lanes[thread]),
+                    ts=begin,
+                    dur=0 if end is None else end - begin,
+                    dur_valid=[end is not None],
+                    cause="paused",
+                    input_id=self.main,
+                )
+
+
+def _same(table: Table) -> Table:
+    return table

@@ -1,0 +1,1 @@
+"""From attributed operations to trace tables."""

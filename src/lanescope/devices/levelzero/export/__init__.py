@@ -1,0 +1,1 @@
+"""Level Zero formats of other tools."""

@@ -1,0 +1,1 @@
+"""Level Zero traces as data: THAPI text and CTF, readers."""

@@ -1,0 +1,156 @@
+"""The event model in memory: typed columns of everything that a recorder of Level Zero tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.levelzero.formats.event_tables import EVENTS
+from lanescope.trace import Column, Dictionary, Table, TableSpec
+from lanescope.trace.column import DTYPES, Array
+
+#: Rows that are kept as Python tuples before they become arrays.
+_BLOCK = 1 << 16
+
+
+class Rows:
+    """Collects rows of one table; many rows cost little more than their columns.
+
+    Attributes:
+        add: takes one row, a tuple of the declared columns; text columns as codes of ``dictionary``.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self.spec = spec
+        self._rows: list[tuple[Any, ...]] = []
+        self._blocks: list[list[tuple[Array, Array | None]]] = []
+        self._dictionaries = {c.name: Dictionary() for c in spec.columns if c.type == "text"}
+        self.add = self._rows.append
+
+    def __len__(self) -> int:
+        return len(self._rows) + sum(len(block[0][0]) for block in self._blocks)
+
+    def dictionary(self, column: str) -> Dictionary:
+        """Return the texts of a text column."""
+        return self._dictionaries[column]
+
+    def pack(self, *, least: int = _BLOCK) -> None:
+        """Turn the collected rows into arrays if there are at least so many."""
+        if len(self._rows) < max(least, 1):
+            return
+        block = []
+        for column, values in zip(self.spec.columns, zip(*self._rows, strict=True), strict=True):
+            valid = None
+            if column.nullable and None in values:
+                valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+                values = tuple(0 if value is None else value for value in values)
+            array = np.empty(len(values), DTYPES[column.type])
+            array[:] = values
+            block.append((array, valid))
+        self._blocks.append(block)
+        self._rows.clear()
+
+    def table(self, sort: str = "") -> Table:
+        """Return all rows; sorted by column ``sort`` when it is given, ties as they came."""
+        self.pack(least=1)
+        made = {}
+        for index, column in enumerate(self.spec.columns):
+            parts = [block[index] for block in self._blocks]
+            values = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, DTYPES[column.type])
+            valid = None
+            if any(part[1] is not None for part in parts):
+                valid = np.concatenate([np.ones(len(p[0]), np.bool_) if p[1] is None else p[1] for p in parts])
+            made[column.name] = Column.array(values, valid=valid, dictionary=self._dictionaries.get(column.name))
+        table = Table(self.spec, made)
+        if sort and len(table) > 1:
+            seq = table.values(sort)
+            if bool((seq[1:] < seq[:-1]).any()):
+                return table.take(np.argsort(seq, kind="stable"))
+        return table
+
+
+class Events(Mapping[str, Table]):
+    """The tables of the event model, by name; those that are not given are empty.
+
+    Args:
+        tables: tables as ``schema.EVENTS`` declares them; those with ``seq`` are sorted by it.
+    """
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in EVENTS}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Events:
+        """Make a model from columns by table; a nullable column that is missing is unknown in all rows.
+
+        Args:
+            columns: table -> column -> array, sequence with ``None`` for unknown values, scalar for all rows, or
+                ``Column``.
+        """
+        specs = {spec.name: spec for spec in EVENTS}
+        return cls({name: table_of(specs[name], given) for name, given in columns.items()})
+
+    def __getitem__(self, name: str) -> Table:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def process(self, table: str) -> npt.NDArray[np.int32]:
+        """Return the process of each row of a table that names threads, int32 [n]."""
+        found: npt.NDArray[np.int32] = self["threads"].values("process_id")[self[table].values("thread_id")]
+        return found
+
+    def count(self) -> int:
+        """Return how many records there are in all."""
+        return sum(len(table) for table in self._tables.values())
+
+
+def is_text(table: Table, column: str, *texts: str) -> npt.NDArray[np.bool_]:
+    """Return which rows of a text column hold one of ``texts``, bool [n]; unknown values hold none."""
+    values = table.column(column)
+    known = values.dictionary.texts if values.dictionary else []
+    found = np.array([text in texts for text in known] or [False], np.bool_)[values.values]
+    return found if values.valid is None else found & values.valid
+
+
+def table_of(spec: TableSpec, given: Mapping[str, Any]) -> Table:
+    """Make a table from arrays, sequences, scalars or columns; see ``Events.of``."""
+    lengths = {len(value) for value in given.values() if isinstance(value, Column) or np.ndim(value) > 0}
+    if len(lengths) > 1:
+        raise ValueError(f"table {spec.name}: columns of different lengths {sorted(lengths)}")
+    length = lengths.pop() if lengths else 1
+    return Table(spec, {column.name: _column(column.name, column.type, given, length) for column in spec.columns})
+
+
+def _column(name: str, type_: str, given: Mapping[str, Any], length: int) -> Column:
+    dictionary = Dictionary() if type_ == "text" else None
+    value = given.get(name)
+    if isinstance(value, Column):
+        return value
+    if value is None:
+        return Column.null(length, DTYPES[type_], dictionary=dictionary)
+    if isinstance(value, str) or np.ndim(value) == 0:
+        if dictionary is not None:
+            value = dictionary.code(value)
+        return Column.constant(value, length, DTYPES[type_], dictionary=dictionary)
+    valid: npt.NDArray[np.bool_] | None = None
+    if not isinstance(value, np.ndarray):
+        value, valid = _without_nulls(value, blank="" if type_ in ("text", "utf8") else 0)
+    if dictionary is not None:
+        value = dictionary.codes(value)
+    return Column.array(np.asarray(value, DTYPES[type_]), valid=valid, dictionary=dictionary)
+
+
+def _without_nulls(values: Sequence[Any], *, blank: Any) -> tuple[list[Any], npt.NDArray[np.bool_] | None]:
+    listed = list(values)
+    if not any(value is None for value in listed):
+        return listed, None
+    valid = np.array([value is not None for value in listed], np.bool_)
+    return [blank if value is None else value for value in listed], valid

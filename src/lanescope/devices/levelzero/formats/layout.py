@@ -1,0 +1,287 @@
+"""What a Level Zero trace says, as data: records, their fields, and what the functions of the API mean to a timeline.
+
+Two producers write such traces. THAPI's tracer (provider ``lttng_ust_ze`` and its relatives) names events by handle,
+which is ambiguous; lanescope's own (provider ``lanescope_ze``) numbers operations and runs. Both may lie in a file as
+text, one record a line.
+
+Standard library only: ``family.py`` looks in here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+#: What a text is called, and a recording of ours.
+TEXT_FORMAT = "thapi_text"
+CTF_FORMAT = "lanescope_ctf"
+#: How times of the day are to be read.
+TIMES = ("auto", "exact", "thapi")
+
+API = "lttng_ust_ze"
+PROFILING = "lttng_ust_ze_profiling"
+PROPERTIES = "lttng_ust_ze_properties"
+OURS = "lanescope_ze"
+#: Providers whose records this family reads; others are known to carry nothing for it.
+PROVIDERS = (API, PROFILING, PROPERTIES, OURS)
+
+SUCCESS = "ZE_RESULT_SUCCESS"
+NOT_READY = "ZE_RESULT_NOT_READY"
+#: Results that answer a question; all others but these say that a function failed.
+ANSWERS = ("", SUCCESS, NOT_READY, "ZE_RESULT_QUERY_TRUE", "ZE_RESULT_QUERY_FALSE")
+#: What ``zeInit`` returns where there is no driver.
+UNINITIALIZED = 0x78000001
+#: Results by number, as a plain integer field shows them. Source: ze_api.h of API 1.17.
+RESULTS: Mapping[int, str] = {
+    0: SUCCESS,
+    1: NOT_READY,
+    0x78000022: "ZE_RESULT_QUERY_TRUE",
+    0x78000023: "ZE_RESULT_QUERY_FALSE",
+}
+
+#: The date that THAPI's reader gives to times of the day: 2024-01-01 UTC, in seconds since the Unix epoch.
+#: Source: utils/thapi_log_to_bt_source_component.rb.
+THAPI_DATE_S = 1_704_067_200
+#: Its tests hand fractions of a second to a parameter that takes microseconds: all of them shrink by this.
+THAPI_SHRINK = 1_000_000
+#: Number of the Level Zero backend in interval records.
+BACKEND = 1
+
+#: Beginning of a record: time of day, fraction of a second; host, process and thread; provider and event.
+#: Source: the published test files.
+RECORD_START = re.compile(
+    rb"(\d\d:\d\d:\d\d)\.(\d{1,9}) - (\S{1,255} - vpid: \d{1,10}, vtid: \d{1,10}) - "
+    rb"(\w{1,128}):(\w{1,255}): (.*)",
+    re.DOTALL,
+)
+#: Processes and threads are numbered by a 32-bit integer, from 0.
+MOST_PID = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TextRecord:
+    """One kind of record in a text trace.
+
+    Attributes:
+        name: ``provider:event``.
+        doc: one line, when it is written.
+        fields: the fields that are read, or written by the encoder, in order; a dot leads into a structure.
+        source: where the field list comes from.
+        status: ``documented``, ``observed``, ``published`` or ``unknown``.
+    """
+
+    name: str
+    doc: str
+    fields: tuple[str, ...]
+    source: str
+    status: str = "published"
+
+
+_YAML = "THAPI backends/ze/ze_events.yaml"
+_OWN = "lanescope's recorder"
+
+RECORDS: tuple[TextRecord, ...] = (
+    TextRecord(f"{API}:FUNCTION_entry", "entry of an API function", ("its parameters",), _YAML),
+    TextRecord(f"{API}:FUNCTION_exit", "return of an API function", ("zeResult", "its out values"), _YAML),
+    TextRecord(f"{PROFILING}:event_profiling", "an Append will be timed through this event", ("hEvent",), _YAML),
+    TextRecord(
+        f"{PROFILING}:event_profiling_results",
+        "the timestamps of an event were read",
+        ("hEvent", "status", "timestampStatus", "globalStart", "globalEnd", "contextStart", "contextEnd"),
+        _YAML,
+    ),
+    TextRecord(f"{PROPERTIES}:device", "properties of a root device", ("hDevice", "pDeviceProperties_val"), _YAML),
+    TextRecord(
+        f"{PROPERTIES}:subdevice",
+        "properties of a sub-device",
+        ("hDevice", "hSubDevice", "pDeviceProperties_val"),
+        _YAML,
+    ),
+    TextRecord(
+        f"{PROPERTIES}:device_timer",
+        "a reading of the device's clock",
+        ("hDevice", "hostTimestamp", "deviceTimestamp"),
+        _YAML,
+    ),
+    TextRecord(f"{PROPERTIES}:kernel", "properties of a kernel", ("hKernel", "pKernelProperties_val"), _YAML),
+    TextRecord(
+        f"{PROPERTIES}:memory_info_properties", "kind of a pointer", ("ptr", "pMemAllocProperties_val.type"), _YAML
+    ),
+    TextRecord(f"{PROPERTIES}:memory_info_range", "allocation behind a pointer", ("ptr", "base", "size"), _YAML),
+    TextRecord(
+        f"{OURS}:device",
+        "a device or sub-device was seen",
+        (
+            "device",
+            "parent",
+            "uuid",
+            "name",
+            "subdevice",
+            "frequency_num",
+            "frequency_den",
+            "timestamp_bits",
+            "kernel_timestamp_bits",
+        ),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:queue", "a command queue was created", ("queue", "device", "ordinal", "index"), _OWN, "documented"
+    ),
+    TextRecord(
+        f"{OURS}:list",
+        "a command list was created, or emptied by a Reset and so became another one",
+        (
+            "list_id",
+            "handle",
+            "context",
+            "device",
+            "ordinal",
+            "index",
+            "immediate",
+            "in_order",
+            "compute",
+            "reason",
+        ),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:kernel",
+        "a kernel was created, or its group size set",
+        ("kernel", "name", "simd", "group_x", "group_y", "group_z"),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:op",
+        "an Append succeeded; written before the call returns",
+        (
+            "op_id",
+            "list_id",
+            "api",
+            "how",
+            "reason",
+            "signal",
+            "waits",
+            "kernel",
+            "groups_x",
+            "groups_y",
+            "groups_z",
+            "bytes",
+            "dst",
+            "src",
+        ),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:list_run",
+        "a regular list was executed; written before the call returns",
+        ("list_id", "run", "queue", "t_entry", "t_exit", "quiet"),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:result",
+        "the ticks of one run of an operation were harvested",
+        ("op_id", "run", "global_start", "global_end", "context_start", "context_end"),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(f"{OURS}:lost", "a run will have no result", ("op_id", "run", "reason"), _OWN, "documented"),
+    TextRecord(
+        f"{OURS}:degraded",
+        "the recorder gave something up",
+        ("scope", "id", "reason", "code", "count"),
+        _OWN,
+        "documented",
+    ),
+    TextRecord(
+        f"{OURS}:clock_pair",
+        "a reading of both clocks, and how far the two may lie apart",
+        ("device", "host_ns", "device_ticks", "error_ns"),
+        _OWN,
+        "documented",
+    ),
+)
+
+#: Kinds of operations. ``signal`` only sets an event: it takes part in attribution and is no work of the device.
+KERNEL, COPY, FILL, BARRIER, SIGNAL, OTHER = KINDS = ("kernel", "copy", "fill", "barrier", "signal", "other")
+
+_APPEND = "zeCommandListAppend"
+#: What an Append does, by function; any other that can signal an event is ``other``.
+#: Source: Level Zero specification 1.17, section on command lists.
+APPENDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            _APPEND + "LaunchKernel",
+            _APPEND + "LaunchCooperativeKernel",
+            _APPEND + "LaunchKernelIndirect",
+            _APPEND + "LaunchMultipleKernelsIndirect",
+            _APPEND + "LaunchKernelWithParameters",
+            _APPEND + "LaunchKernelWithArguments",
+        ),
+        KERNEL,
+    ),
+    **dict.fromkeys(
+        (
+            _APPEND + "MemoryCopy",
+            _APPEND + "MemoryCopyWithParameters",
+            _APPEND + "MemoryCopyRegion",
+            _APPEND + "MemoryCopyFromContext",
+            _APPEND + "ImageCopy",
+            _APPEND + "ImageCopyRegion",
+            _APPEND + "ImageCopyToMemory",
+            _APPEND + "ImageCopyFromMemory",
+            _APPEND + "ImageCopyToMemoryExt",
+            _APPEND + "ImageCopyFromMemoryExt",
+            "zeRTASBuilderCommandListAppendCopyExt",
+        ),
+        COPY,
+    ),
+    **dict.fromkeys((_APPEND + "MemoryFill", _APPEND + "MemoryFillWithParameters"), FILL),
+    **dict.fromkeys((_APPEND + "Barrier", _APPEND + "MemoryRangesBarrier"), BARRIER),
+    _APPEND + "SignalEvent": SIGNAL,
+}
+
+#: Kinds of memory and their letters in names such as ``zeCommandListAppendMemoryCopy(S2D)``.
+#: Source: THAPI backends/ze/btx_zeinterval_callbacks.cpp.
+SHARED, DEVICE, HOST, SYSTEM = MEMORIES = ("shared", "device", "host", "system")
+MEMORY_LETTERS: Mapping[str, str] = {SHARED: "S", DEVICE: "D", HOST: "H", SYSTEM: "M"}
+
+#: Functions that allocate, and the kind of what they return.
+ALLOCATIONS: Mapping[str, str] = {
+    "zeMemAllocShared": SHARED,
+    "zeMemAllocDevice": DEVICE,
+    "zeMemAllocHost": HOST,
+    "zeModuleGetGlobalPointer": SHARED,
+}
+MEMORY_TYPES: Mapping[str, str] = {
+    "ZE_MEMORY_TYPE_HOST": HOST,
+    "ZE_MEMORY_TYPE_DEVICE": DEVICE,
+    "ZE_MEMORY_TYPE_SHARED": SHARED,
+}
+
+#: Functions that execute closed lists: name -> parameters of the queue, and of the lists.
+EXECUTES: Mapping[str, tuple[str, str]] = {
+    "zeCommandQueueExecuteCommandLists": ("hCommandQueue", "phCommandLists_vals"),
+    "zeCommandListImmediateAppendCommandListsExp": ("hCommandListImmediate", "phCommandLists_vals"),
+    "zeCommandListImmediateAppendCommandListsWithParameters": ("hCommandListImmediate", "phCommandLists_vals"),
+}
+
+#: Why a run of an operation has no result: nobody saw it end.
+NOT_DRAINED = "not_drained"
+
+#: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
+LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1
+FLAG_NAMES: Mapping[str, int] = {
+    "ZE_COMMAND_LIST_FLAG_IN_ORDER": LIST_IN_ORDER,
+    "ZE_COMMAND_QUEUE_FLAG_IN_ORDER": QUEUE_IN_ORDER,
+}
+#: Device properties of this structure type give the timer's resolution in cycles per second, others in ns per cycle.
+STYPE_CYCLES = "ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2"
+NS_PER_SECOND = 1_000_000_000
+#: No clock of a device is faster; what claims to be is no clock.
+FASTEST_HZ = 100_000_000_000

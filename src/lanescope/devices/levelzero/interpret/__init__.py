@@ -1,0 +1,1 @@
+"""From Level Zero calls to device operations: attribution, clocks, memory."""

@@ -1,0 +1,1 @@
+"""Simulated Level Zero programs with known ground truth."""

@@ -1,0 +1,1 @@
+"""The seam: what a device family declares."""

@@ -1,0 +1,147 @@
+"""What goes with the drawn events: arguments from detail tables, quality and flags, what a gap or a finding says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.io.event_stream import EventStream, Int32, Int64, Mask, UInt8, encode_utf8
+from lanescope.trace import Column, Dictionary, Flag, Table, Trace
+from lanescope.trace.row_packing import rows_of
+
+_NO_ROWS = np.empty(0, np.int64)
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvents, core.PerfettoEvents]:
+    """Return the spans and the points of a drawing with all that goes with them, as the native writers read them."""
+    placed, points = drawing.placement, drawing.points
+    flows = drawing.span_flows
+    slices = core.PerfettoEvents(
+        placed.order,
+        placed.begin,
+        placed.end,
+        drawing.span_name,
+        drawing.span_category,
+        flows.first,
+        flows.id,
+        flows.end,
+    )
+    flows, timed = drawing.point_flows, drawing.points_in_time
+    instants = core.PerfettoEvents(
+        timed.order, timed.ts, _NO_ROWS, points.name, points.category, flows.first, flows.id, flows.end
+    )
+    _facts(trace.slices).attach(slices)
+    _Arguments(len(trace.slices), len(trace.gaps), _declared(trace.gaps, ("lost_count", "first_offset"))).attach(slices)
+    _facts(trace.instants).attach(instants)
+    if drawing.finding_table is not None:
+        columns = _declared(drawing.finding_table, ("severity", "detail", "count"))
+        _Arguments(drawing.instants, drawing.findings, columns).attach(instants)
+    for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
+        for detail in trace.details.values():
+            if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
+                _detail(detail, table.values("id")).attach(events)
+    return slices, instants
+
+
+def drawn_samples(trace: Trace, drawing: EventStream) -> core.PerfettoSamples:
+    """Return the counter samples of a drawing as the native writers read them."""
+    timed = drawing.samples_in_time
+    return core.PerfettoSamples(timed.order, timed.ts, np.ascontiguousarray(trace.counters.values("value")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """Columns of one table that go with events.
+
+    Attributes:
+        base: the first event concerned.
+        count: how many events, from there.
+        columns: name, type and values of each.
+        first: int64 [count + 1]: event ``base + i`` has the rows ``row[first[i]:first[i + 1]]``; empty: it has row i.
+        row: int64, rows by event.
+    """
+
+    base: int
+    count: int
+    columns: list[tuple[str, str, Column]]
+    first: Int64 = field(default_factory=lambda: _NO_ROWS)
+    row: Int64 = field(default_factory=lambda: _NO_ROWS)
+
+    def attach(self, events: core.PerfettoEvents) -> None:
+        """Hand the columns to the encoder's events; those without any known value are left out."""
+        if not self.count:
+            return
+        for name, type_, column in self.columns:
+            if column.valid is not None and not column.valid.any():
+                continue
+            texts: Iterable[str] = ()
+            if type_ == "utf8":
+                texts = column.values.tolist()
+            elif column.dictionary is not None:
+                texts = column.dictionary.texts
+            values = _NO_BYTES if type_ == "utf8" else np.ascontiguousarray(column.values)
+            known = _known(column.valid)
+            events.argument(name, type_, values, known, encode_utf8(texts), self.base, self.count, self.first, self.row)
+
+
+def _known(valid: Mask | None) -> UInt8:
+    return _NO_BYTES if valid is None or valid.all() else np.ascontiguousarray(valid).view(np.uint8)
+
+
+def _declared(table: Table, names: Iterable[str]) -> list[tuple[str, str, Column]]:
+    return [(name, table.spec.column(name).type, table.column(name)) for name in names]
+
+
+def _facts(table: Table) -> _Arguments:
+    """Return what slices or instants say of themselves, where it is unusual."""
+    columns = []
+    quality = table.column("quality")
+    texts = quality.dictionary.texts if quality.dictionary is not None else []
+    exact = texts.index("exact") if "exact" in texts else -1
+    if quality.constant_value != exact:
+        valid = quality.values != exact
+        columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
+    flags = table.column("flags")
+    if flags.constant_value != 0 and flags.values.any():
+        words = Dictionary()
+        codes = _codes(flags.values, words)
+        columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
+    if "last_known_ts" in table.spec.names:
+        columns += _declared(table, ["last_known_ts"])
+    return _Arguments(0, len(table), columns)
+
+
+def _codes(flags: npt.NDArray[np.uint32], words: Dictionary) -> Int32:
+    """Return the code of each row's words, int32 [n]."""
+    most = int(flags.max(initial=0))
+    if most < 1 << 16:  # all declared flags: a table is ten times as fast as sorting
+        table = np.zeros(most + 1, np.int32)
+        for bits in np.flatnonzero(np.bincount(flags, minlength=most + 1)).tolist():
+            table[bits] = words.code(_words(bits))
+        return table[flags]
+    sets, codes = np.unique(flags, return_inverse=True)
+    return words.codes(_words(bits) for bits in sets.tolist())[codes]
+
+
+def _words(bits: int) -> str:
+    """Return the names of the flags that are set, and what no flag is declared for as a number."""
+    names = [str(flag.name).lower() for flag in Flag if bits & flag]
+    rest = bits & ~sum(Flag)
+    return "|".join([*names, hex(rest)] if rest else names)
+
+
+def _detail(table: Table, ids: Int64) -> _Arguments:
+    """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
+    columns = _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
+    events = rows_of(ids, table.values(table.spec.key))
+    count = len(ids)
+    if len(events) == count and bool((events == np.arange(count)).all()):
+        return _Arguments(0, count, columns)
+    by_event = np.argsort(events, kind="stable")
+    first = np.searchsorted(events, np.arange(count + 1), sorter=by_event)
+    return _Arguments(0, count, columns, first, by_event)

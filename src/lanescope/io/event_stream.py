@@ -1,0 +1,413 @@
+"""A trace laid out for a writer of packets: rows, events on them in time order, and flows between events.
+
+An *event* is a span (a slice by its row, then a gap by its row plus the number of slices) or a point (plus the number
+of spans): an instant of the trace, a finding, or an end of flows that have no slice there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.errors import InternalError
+from lanescope.trace import Column, Dictionary, Table, Trace
+from lanescope.trace.row_packing import Intervals, TimelineShift, place_intervals, rows_of
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+UInt8 = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"
+
+#: What a flow does at an event; the numbers are the encoder's.
+LEAVES_BEGIN, ENTERS_BEGIN, ENTERS_END = 0, 1, 2
+
+
+def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the parts end to end, contiguous; a single filled one without a copy."""
+    filled = [part for part in parts if len(part)]
+    return np.ascontiguousarray(filled[0] if len(filled) == 1 else np.concatenate(parts))
+
+
+def encode_utf8(texts: Iterable[str]) -> core.PerfettoTexts:
+    """Return texts as the encoder reads them: UTF-8 end to end, and offsets."""
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return core.PerfettoTexts(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+
+class Vocabulary:
+    """The texts of several dictionaries end to end, so that one array of codes can refer to all of them."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._at: list[tuple[Dictionary, int]] = []
+
+    def codes(self, column: Column) -> Int32:
+        """Return the codes of a text column in this vocabulary, int32 [n]."""
+        dictionary = column.dictionary or Dictionary()
+        offset = next((at for known, at in self._at if known is dictionary), None)
+        if offset is None:
+            offset = len(self.texts)
+            self._at.append((dictionary, offset))
+            self.texts.extend(dictionary.texts)
+        return column.values + np.int32(offset) if offset else column.values
+
+    def same(self, text: str, count: int) -> Int32:
+        """Return the code of one text, ``count`` times."""
+        self.texts.append(text)
+        return np.full(count, len(self.texts) - 1, np.int32)
+
+
+def is_empty_column(column: Column) -> bool:
+    """Tell whether a text column says nothing in any row, without looking at the rows."""
+    texts = column.dictionary.texts if column.dictionary is not None else []
+    constant = column.constant_value
+    return len(column) == 0 or not any(texts) or (constant is not None and not texts[constant])
+
+
+@dataclass(slots=True)
+class Points:
+    """Events without a length.
+
+    Attributes:
+        track: int64 [n], row of the tracks table.
+        ts: int64 [n], ns.
+        name: int32 [n], codes into the names.
+        category: int32 [n], codes into the categories.
+    """
+
+    track: Int64
+    ts: Int64
+    name: Int32
+    category: Int32
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass(slots=True)
+class InTime:
+    """Points or samples by track and time.
+
+    Attributes:
+        order: int64 [n], indices.
+        ts: int64 [n], ns, along ``order``.
+        start: int64 [tracks + 1], where each track begins in ``order``.
+    """
+
+    order: Int64
+    ts: Int64
+    start: Int64
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The rows of the drawing that hold anything, by track and row.
+
+    Attributes:
+        track: int64 [rows], the track of each.
+        row: int64 [rows], its number within the track.
+        first: int64 [tracks], row 0 of each track that has any.
+        ranges: int64 [rows, 6], where its spans, points and samples begin and end in their orders.
+        file_order: int64 [rows], the order in which to write them.
+    """
+
+    track: Int64
+    row: Int64
+    first: Int64
+    ranges: Int64
+    file_order: Int64
+
+
+@dataclass(slots=True)
+class FlowEvents:
+    """What the flows do at events, grouped by event: those of event i are [first[i], first[i + 1])."""
+
+    first: Int64
+    id: npt.NDArray[np.uint64]
+    end: UInt8
+
+    @classmethod
+    def none(cls) -> FlowEvents:
+        """No flows anywhere."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+
+    @classmethod
+    def grouped(cls, count: int, event: Int64, flow_id: npt.NDArray[np.uint64], end: UInt8) -> FlowEvents:
+        """Group what flows do by event, 0 <= event < count; others are left out."""
+        inside = (event >= 0) & (event < count)
+        event, flow_id, end = event[inside], flow_id[inside], end[inside]
+        if not len(event):
+            return cls.none()
+        first = np.zeros(count + 1, np.int64)
+        np.cumsum(np.bincount(event, minlength=count), out=first[1:])
+        by_event = np.argsort(event, kind="stable")
+        return cls(first, flow_id[by_event], end[by_event])
+
+
+class EventStream:
+    """A trace laid out.
+
+    Attributes:
+        tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
+        extra_track: whether anything lies on it.
+        names, categories: texts of all events.
+        spans: slices, then gaps; ``span_name``, ``span_category`` (empty when none has one) int32 [spans].
+        points: instants, then findings, then ends of flows; ``instants`` and ``findings`` count the first two.
+        finding_table: the findings that are drawn: those with a time.
+        placement: rows of the spans.
+        points_in_time, samples_in_time: points and counter samples by track and time.
+        lanes: the rows.
+        span_flows, point_flows: what flows do.
+        flows_drawn: how many flows can be drawn.
+    """
+
+    def __init__(self, trace: Trace, findings: Table | None, salt: int) -> None:
+        self.tracks = len(trace.tracks)
+        self._track_ids = trace.tracks.values("id")
+        self._is_counter = trace.tracks.values("kind") == "counter"
+        self.names, self.categories = Vocabulary(), Vocabulary()
+
+        self.spans = Intervals.of(trace.tracks, trace.slices, trace.gaps)
+        self.span_name = self._span_names(trace)
+        self.span_category = self._span_categories(trace)
+        self.placement = place_intervals(self.spans, trace.tracks)
+        self._require(np.flatnonzero(self.placement.rows), "slices and gaps", counter=False)
+
+        # What has no time is no event: of a loss the gap is drawn, and a finding about it where the gap is.
+        drawn = None if findings is None else findings.take(np.flatnonzero(findings.valid("ts")))
+        self.finding_table = drawn
+        self.instants, self.findings = len(trace.instants), 0 if drawn is None else len(drawn)
+        parts = [self._instants(trace.instants)]
+        if drawn is not None:
+            parts.append(self._findings(drawn))
+        source, destination, ends = self._flow_ends(trace)
+        parts.append(ends)
+        self.points = Points(
+            joined([part.track for part in parts]),
+            joined([part.ts for part in parts]),
+            joined([part.name for part in parts]),
+            joined([part.category for part in parts]),
+        )
+        self.extra_track = bool((self.points.track == self.tracks).any())
+
+        sample_track = rows_of(self._track_ids, trace.counters.values("track_id"))
+        self._require(sample_track, "samples", counter=True)
+        count = self.tracks + 1
+        self.points_in_time = _in_time(self.points.track, self.points.ts, count)
+        self.samples_in_time = _in_time(sample_track, trace.counters.values("ts"), count)
+        self.lanes = _lanes(self.placement, self.points_in_time.start, self.samples_in_time.start)
+        self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
+        if len(source):
+            self._draw_flows(source, destination, salt)
+
+    def _require(self, track: Int64, what: str, *, counter: bool) -> None:
+        """Refuse rows on no track, samples on anything but a counter, and all else on a counter."""
+        if len(track) and (track.min() < 0 or bool((self._is_counter[track] != counter).any())):
+            where = "something that is not a counter" if counter else "a counter"
+            raise InternalError(f"{what} lie on no track or on {where}")
+
+    def start(self) -> int | None:
+        """Return the first time at which anything is drawn, at least 0; None when nothing is."""
+        ranges = self.lanes.ranges
+        times = (self.placement.begin, self.points_in_time.ts, self.samples_in_time.ts)
+        firsts = []
+        for column, ts in zip((0, 2, 4), times, strict=True):
+            begin = ranges[:, column][ranges[:, column] < ranges[:, column + 1]]
+            if len(begin):
+                firsts.append(int(ts[begin].min()))
+        return max(min(firsts), 0) if firsts else None
+
+    # --- what is drawn ----------------------------------------------------------------------------------------
+
+    def _span_names(self, trace: Trace) -> Int32:
+        parts = [self.names.codes(trace.slices.column("name"))]
+        if len(trace.gaps):
+            parts.append(self.names.codes(trace.gaps.column("cause")))
+        return joined(parts)
+
+    def _span_categories(self, trace: Trace) -> Int32:
+        category = trace.slices.column("category")
+        if not len(trace.gaps):
+            return np.empty(0, np.int32) if is_empty_column(category) else joined([self.categories.codes(category)])
+        return joined([self.categories.codes(category), self.categories.same(GAP, len(trace.gaps))])
+
+    def _instants(self, instants: Table) -> Points:
+        track = rows_of(self._track_ids, instants.values("track_id"))
+        self._require(track, "instants", counter=False)
+        return Points(
+            track,
+            instants.values("ts"),
+            self.names.codes(instants.column("name")),
+            self.categories.codes(instants.column("category")),
+        )
+
+    def _findings(self, findings: Table) -> Points:
+        count = len(findings)
+        track = np.where(findings.valid("track_id"), rows_of(self._track_ids, findings.values("track_id")), -1)
+        placed = track >= 0
+        placed[placed] = ~self._is_counter[track[placed]]
+        titles = Dictionary()
+        codes = titles.codes(
+            f"{code} {title}" for code, title in zip(findings.values("code"), findings.values("title"), strict=True)
+        )
+        return Points(
+            np.where(placed, track, self.tracks),
+            findings.values("ts"),
+            self.names.codes(Column.array(codes, dictionary=titles)),
+            self.categories.same(FINDING, count),
+        )
+
+    # --- flows ------------------------------------------------------------------------------------------------
+
+    def _flow_ends(self, trace: Trace) -> tuple[Int64, Int64, Points]:
+        """Return the event at either end of each flow, int64 [flows], and the points that had to be made for it."""
+        flows = trace.flows
+        count = len(flows)
+        if not count:
+            none = np.empty(0, np.int64)
+            return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
+        ids = trace.slices.values("id")
+        sides = []
+        for side in ("src", "dst"):
+            event = np.where(flows.valid(f"{side}_slice_id"), rows_of(ids, flows.values(f"{side}_slice_id")), -1)
+            track = rows_of(self._track_ids, flows.values(f"{side}_track_id"))
+            sides.append((event, track, flows.values(f"{side}_ts")))
+        (source, _, left), (destination, _, arrived) = sides
+        # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
+        # at the moment of its arrival instead.
+        slice_ts = np.append(trace.slices.values("ts"), 0)  # the last stands for -1
+        begin = np.where(source < 0, left, slice_ts[source])
+        running = (destination >= 0) & (begin > slice_ts[destination]) & (begin <= arrived)
+        destination[running] = -1
+        event, track, ts = (np.concatenate(values) for values in zip(*sides, strict=True))
+        bare = event < 0
+        self._require(track[bare], "ends of flows", counter=False)
+        # Flows of one kind that meet at one place and time share one instant.
+        kind = np.tile(self.names.codes(flows.column("kind")), 2)
+        keys, point = np.unique(np.stack([track[bare], ts[bare], kind[bare]], 1), axis=0, return_inverse=True)
+        event[bare] = len(self.spans) + self.instants + self.findings + point.reshape(-1)
+        points = Points(keys[:, 0], keys[:, 1], keys[:, 2].astype(np.int32), self.categories.same(FLOW, len(keys)))
+        return event[:count], event[count:], points
+
+    def _draw_flows(self, source: Int64, destination: Int64, salt: int) -> None:
+        """Bind each flow to one packet at either end, such that the reader meets its source first.
+
+        The reader takes the ends of a flow in order of time, and at equal times in order of the file. Both are bound
+        to begins. Where those are at one time, the destination is bound to its end; where it has none or no length, the
+        order of the file decides.
+        """
+        spans, points = self.spans, self.points
+        begin = np.concatenate([spans.begin, points.ts])
+        end = begin.copy()
+        closed = np.ones(len(spans), np.bool_) if not len(spans.known) else spans.known.view(np.bool_)
+        end[: len(spans)][closed] += spans.length[closed]
+
+        at_begin = begin[source] < begin[destination]
+        together = begin[source] == begin[destination]
+        at_end = together & (begin[destination] < end[destination])
+        tied = np.flatnonzero(together & ~at_end)
+        drawn = at_begin | at_end
+        if len(tied):
+            lane, position = self._places()
+            from_lane, to_lane = lane[source[tied]], lane[destination[tied]]
+            apart = from_lane != to_lane
+            self.lanes.file_order = _sources_first(len(self.lanes.track), from_lane[apart], to_lane[apart])
+            rank = np.empty(len(self.lanes.track), np.int64)
+            rank[self.lanes.file_order] = np.arange(len(rank))
+            drawn[tied] = np.where(
+                apart, rank[from_lane] < rank[to_lane], position[source[tied]] < position[destination[tied]]
+            )
+        self.flows_drawn = int(np.count_nonzero(drawn))
+
+        ids = (np.flatnonzero(drawn) + 1 + salt).astype(np.uint64)
+        event = np.concatenate([source[drawn], destination[drawn]])
+        enters = np.where(at_end[drawn], ENTERS_END, ENTERS_BEGIN)
+        role = np.concatenate([np.full(len(ids), LEAVES_BEGIN), enters]).astype(np.uint8)
+        flow_id = np.concatenate([ids, ids])
+        self.span_flows = FlowEvents.grouped(len(spans), event, flow_id, role)
+        self.point_flows = FlowEvents.grouped(len(points), event - len(spans), flow_id, role)
+
+    def _places(self) -> tuple[Int64, Int64]:
+        """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""
+        spans = len(self.spans)
+        lane = self.lanes.first[np.concatenate([self.spans.track, self.points.track])]
+        lane[:spans] += self.placement.row
+        position = np.empty(len(lane), np.int64)
+        position[self.placement.order] = np.arange(spans)
+        position[spans + self.points_in_time.order] = np.arange(
+            spans, len(lane)
+        )  # points follow the begins of their time
+        return lane, position
+
+
+def _in_time(track: Int64, ts: Int64, tracks: int) -> InTime:
+    count = len(ts)
+    order, begin, end = np.empty((3, count), np.int64)
+    row, rows = np.empty(count, np.int32), np.empty(tracks, np.int32)
+    track, ts = np.ascontiguousarray(track), np.ascontiguousarray(ts)
+    flat, none = np.zeros(tracks, np.uint8), np.empty(0, np.uint8)
+    try:  # what has no length shares no time, so each track stays on one row
+        core.layout_place(track, ts, np.zeros(count, np.int64), none, flat, order, row, begin, end, rows)
+    except ValueError as error:
+        raise InternalError(f"instants cannot be placed: {error}") from error
+    start = np.zeros(tracks + 1, np.int64)
+    np.cumsum(np.bincount(track, minlength=tracks), out=start[1:])
+    return InTime(order, begin, start)
+
+
+def _lanes(placement: TimelineShift, point_start: Int64, sample_start: Int64) -> Lanes:
+    """Join the rows of the placement with the tracks that hold only points or samples."""
+    tracks = len(point_start) - 1
+    placed = np.zeros(tracks, np.int64)
+    placed[: len(placement.rows)] = placement.rows
+    bare = (np.diff(point_start) > 0) | (np.diff(sample_start) > 0)
+    rows = np.maximum(placed, bare)
+    first = np.cumsum(rows) - rows
+    track = np.repeat(np.arange(tracks), rows)
+    row = np.arange(len(track)) - first[track]
+    ranges = np.zeros((len(track), 6), np.int64)
+    holds_spans = row < placed[track]
+    ranges[holds_spans, 0] = placement.row_start[:-1]
+    ranges[holds_spans, 1] = placement.row_start[1:]
+    head = row == 0
+    for column, start in ((2, point_start), (4, sample_start)):
+        ranges[head, column] = start[:-1][track[head]]
+        ranges[head, column + 1] = start[1:][track[head]]
+    return Lanes(track, row, first, ranges, np.arange(len(track)))
+
+
+def _sources_first(lanes: int, before: Int64, after: Int64) -> Int64:
+    """Return an order of the lanes in which ``before[i]`` precedes ``after[i]``, int64 [lanes].
+
+    Lanes stay in natural order as far as that allows; of lanes that wait for one another the first goes first.
+    """
+    pairs = np.unique(np.stack([before, after], 1), axis=0)
+    followers: dict[int, list[int]] = {}
+    for source, destination in pairs.tolist():
+        followers.setdefault(source, []).append(destination)
+    waits = np.bincount(pairs[:, 1], minlength=lanes).tolist()
+    ready = [lane for lane in range(lanes) if not waits[lane]]  # a heap: it is sorted
+    stuck = iter(range(lanes))
+    done = [False] * lanes
+    order: list[int] = []
+    while len(order) < lanes:
+        lane = heapq.heappop(ready) if ready else next(lane for lane in stuck if not done[lane])
+        if done[lane]:
+            continue
+        done[lane] = True
+        order.append(lane)
+        for follower in followers.get(lane, ()):
+            waits[follower] -= 1
+            if not waits[follower] and not done[follower]:
+                heapq.heappush(ready, follower)
+    return np.array(order, np.int64)

@@ -1,0 +1,291 @@
+"""A trace as a folder of Parquet files, one sub-folder a table, and back again without loss.
+
+::
+
+    OUT.parquet/
+        metadata.json                 what the files cannot say: time base, declarations, row counts
+        slices/part-00000.parquet     one part per batch that has rows
+        tracks/part-00000.parquet
+        ...
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanescope.errors import InputError, UsageError
+from lanescope.io import atomic_file
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
+from lanescope.trace.column import DTYPES
+from lanescope.trace.schema import CORE_TABLES
+from lanescope.trace.trace import SHARED
+
+if TYPE_CHECKING:
+    import duckdb
+
+SCHEMA = "lanescope.parquet/2"
+METADATA = "metadata.json"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """What was written: rows by table, bytes of all files."""
+
+    rows: Mapping[str, int]
+    bytes: int
+
+
+def write(trace: Trace | Iterable[Trace], out: str | os.PathLike[str], *, replace: bool = False) -> WriteReport:
+    """Write a trace, or batches of one decode as they come, to the folder ``out``.
+
+    Everything is written to a folder beside it first and renamed at the end, so ``out`` is whole or not there. What is
+    replaced stays until then.
+
+    Args:
+        trace: the trace, or its batches in order.
+        out: a folder that does not exist, unless it may be replaced.
+        replace: replace a file, or a folder that holds nothing but what ``write`` writes.
+
+    Raises:
+        UsageError: there is something else in its place.
+        OSError: it cannot be written: the disk is full, for example.
+    """
+    target = Path(out)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    check_room(target, replace=replace)
+    with atomic_file.folder(target) as folder:
+        report = _write_folder([trace] if isinstance(trace, Trace) else trace, folder)
+        check_room(target, replace=replace)  # writing takes a while: something may have come there
+    return report
+
+
+def check_room(target: Path, *, replace: bool) -> None:
+    """Refuse what ``write`` must not replace.
+
+    Raises:
+        UsageError: there is something, and it may not be replaced, or is no work of ``write``.
+    """
+    if not target.exists():
+        return
+    if not replace:
+        raise UsageError(f"{target} is there already", hint="name another folder")
+    if target.is_dir():
+        other = _foreign(target)
+        if other == METADATA:
+            raise UsageError(f"{target} is a folder that lanescope did not write", hint="name another one")
+        if other is not None:
+            raise UsageError(f"{target} holds {other}, which lanescope did not write", hint="name another folder")
+
+
+def _foreign(folder: Path) -> str | None:
+    """Return the name of something in a folder that ``write`` did not make, ``METADATA`` if that is not ours; or None.
+
+    Those of earlier versions are ours as well.
+    """
+    try:
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        is_ours = metadata["schema"].startswith(SCHEMA.partition("/")[0] + "/")
+        tables = set(metadata["tables"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        is_ours, tables = False, set[str]()
+    if not is_ours:
+        return METADATA
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_part = len(name.parts) == 2 and name.parts[0] in tables and name.match("part-*.parquet") and path.is_file()
+        if not (is_part or str(name) == METADATA or (str(name) in tables and path.is_dir())):
+            return str(name)
+    return None
+
+
+@contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """Let what DuckDB raises where it cannot write to a path be what Python itself would raise there."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        found = re.search(r'"errno":"(\d+)"', str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        # It swallows the exception that a handler of signals has raised.
+        raise KeyboardInterrupt from None
+
+
+def _write_folder(batches: Iterable[Trace], folder: Path) -> WriteReport:
+    rows: dict[str, int] = {}
+    last: Trace | None = None
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for part, batch in enumerate(batches):
+            for name, table in batch.tables().items():
+                if name not in SHARED and len(table):
+                    _write_table(connection, table, folder / name / f"part-{part:05}.parquet")
+                rows[name] = rows.get(name, 0) + (0 if name in SHARED else len(table))
+            last = batch
+        if last is None:
+            raise ValueError("a trace has at least one batch")
+        for name in SHARED:
+            table = last.tables()[name]
+            if len(table):
+                _write_table(connection, table, folder / name / "part-00000.parquet")
+            rows[name] = len(table)
+    metadata = {
+        "schema": SCHEMA,
+        "time": asdict(last.time),
+        "tables": {name: {"rows": rows[name], **asdict(table.spec)} for name, table in last.tables().items()},
+    }
+    with _plain_errors(folder):
+        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+    return WriteReport(rows, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
+
+
+def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
+    with _plain_errors(path):
+        path.parent.mkdir(exist_ok=True)
+    # What is the same in all rows goes in as a literal: it costs neither memory nor a scan.
+    literals = {spec.name: literal for spec in table.spec.columns if (literal := _literal(spec, table)) is not None}
+    stored = tuple(spec for spec in table.spec.columns if spec.name not in literals)
+    rest = Table(replace(table.spec, columns=stored), {spec.name: table.column(spec.name) for spec in stored})
+    columns = ", ".join(f"{literals.get(name, _quoted(name))} as {_quoted(name)}" for name in table.spec.names)
+    connection.register("written", rest)
+    target = str(path).replace("'", "''")
+    # Level 1 is faster than level 3 and no larger: the encodings of the format leave little to find.
+    options = "format parquet, compression zstd, compression_level 1"
+    with _plain_errors(path):
+        connection.execute(f"copy (select {columns} from written) to '{target}' ({options})")
+    connection.unregister("written")
+
+
+_SQL_TYPES = {
+    "int64": "bigint",
+    "int32": "integer",
+    "uint64": "ubigint",
+    "uint32": "uinteger",
+    "uint16": "usmallint",
+    "uint8": "utinyint",
+    "float64": "double",
+    "bool": "boolean",
+    "text": "varchar",
+    "utf8": "varchar",
+}
+
+
+def _literal(spec: ColumnSpec, table: Table) -> str | None:
+    """Return the SQL of a column that is the same in all rows, else None; the first column is always stored."""
+    column = table.column(spec.name)
+    if spec is table.spec.columns[0] or column.constant_value is None:
+        return None
+    if column.is_unknown:
+        return f"null::{_SQL_TYPES[spec.type]}"
+    if column.valid is not None or spec.type in ("float64", "utf8"):
+        return None
+    if spec.type == "text" and column.dictionary is not None:
+        text = column.dictionary.texts[column.constant_value].replace("'", "''")
+        return None if "\0" in text else f"'{text}'"
+    return f"{int(column.constant_value)}::{_SQL_TYPES[spec.type]}"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Tell whether ``path`` is a folder that ``write`` made."""
+    # Not pathlib's, which raises where a name is too long to exist.
+    return os.path.isfile(os.path.join(path, METADATA))  # noqa: PTH113, PTH118
+
+
+def read(path: str | os.PathLike[str]) -> Trace:
+    """Read a folder that ``write`` made.
+
+    Raises:
+        InputError: the folder is not ours, is of a later version, or a file of it is missing or broken.
+    """
+    folder = Path(path)
+    try:
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        if metadata["schema"] != SCHEMA:
+            raise InputError(f"{folder} has schema {metadata['schema']!r}", hint=f"this version reads {SCHEMA}")
+        time = TimeBase(**metadata["time"])
+        declared = {spec.name: spec for spec in map(_spec, metadata["tables"].values())}
+        counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{folder}: {METADATA} cannot be read: {error}", hint="write the folder again") from None
+    core_names = {spec.name for spec in CORE_TABLES}
+    tables = {name: _read_table(folder / name, spec, counts[name]) for name, spec in declared.items()}
+    return Trace(time, tables, {name: table for name, table in tables.items() if name not in core_names})
+
+
+def _spec(entry: Mapping[str, Any]) -> TableSpec:
+    columns = tuple(ColumnSpec(**column) for column in entry["columns"])
+    if not all(name.isidentifier() for name in (entry["name"], *(column.name for column in columns))):
+        raise ValueError(f"table {entry['name']!r} has a name that is none")  # names become paths and SQL
+    return TableSpec(entry["name"], entry["doc"], columns, entry["key"])
+
+
+def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
+    import duckdb
+
+    parts = sorted(folder.glob("part-*.parquet"))
+    if not parts and not rows:
+        return Table.empty(spec)
+    try:
+        with duckdb.connect() as connection:
+            columns, texts = _fetch(connection, spec, [str(part) for part in parts])
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"{folder} cannot be read: {first}", hint="write the folder again") from None
+    table = Table(spec, {c.name: _column(c, columns[c.name], texts.get(c.name)) for c in spec.columns})
+    if len(table) != rows:
+        raise InputError(f"{folder} has {len(table)} rows, not {rows}", hint="a part is missing or was added")
+    return table
+
+
+def _fetch(
+    connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str]
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the columns as arrays, text columns as codes, and the texts behind the codes."""
+    texts: dict[str, list[str]] = {}
+    selected = []
+    for column in spec.columns:
+        name = _quoted(column.name)
+        if column.type == "text":
+            found = connection.execute(f"select distinct {name} from read_parquet(?) where {name} is not null", [parts])
+            texts[column.name] = [text for (text,) in found.fetchall()]
+        if texts.get(column.name):
+            # An enumeration gives the codes without making a Python string of each row.
+            listed = ", ".join("'" + text.replace("'", "''") + "'" for text in texts[column.name])
+            connection.execute(f"create type {_quoted('texts of ' + column.name)} as enum ({listed})")
+            name = f"enum_code({name}::{_quoted('texts of ' + column.name)}) as {name}"
+        selected.append(name)
+    return connection.execute(f"select {', '.join(selected)} from read_parquet(?)", [parts]).fetchnumpy(), texts
+
+
+def _column(spec: ColumnSpec, values: Any, texts: list[str] | None) -> Column:
+    valid = None
+    if isinstance(values, np.ma.MaskedArray):
+        valid = None if not np.ma.is_masked(values) else ~np.ma.getmaskarray(values)
+        values = values.filled("" if spec.type == "utf8" else 0)
+    if spec.type == "text":
+        if not texts:
+            return Column.null(len(values), np.int32, dictionary=Dictionary([""]))
+        return Column.array(values.astype(np.int32), valid=valid, dictionary=Dictionary(texts))
+    return Column.array(np.asarray(values, DTYPES[spec.type]), valid=valid)

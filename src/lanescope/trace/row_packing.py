@@ -1,0 +1,162 @@
+"""Drawing rows: where overlapping slices of one lane go, so that every row nests properly.
+
+Writers and views draw a lane as one or more rows. ``place`` decides which slice goes to which row and in which order
+the slices of a row are drawn; it never moves a slice in time. Row 0 is the lane itself, the others are overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.errors import InternalError
+from lanescope.trace.table import Table
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+
+#: The end of a slice that is still open, in a placement only: later than any time.
+FOREVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """What is placed: the slices of a trace and, behind them, its gaps.
+
+    Attributes:
+        track: int64 [n], row of the tracks table; -1 where there is no such track.
+        begin: int64 [n], ns.
+        length: int64 [n], ns, 0 where it is unknown.
+        known: uint8 [n], 0 where the end is unknown; empty when all ends are known.
+    """
+
+    track: Int64
+    begin: Int64
+    length: Int64
+    known: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, tracks: Table, *tables: Table) -> Intervals:
+        """Join ``tables`` (slices, gaps; int64 ``ts`` and nullable ``dur``) end to end."""
+        ids = tracks.values("id")
+        masks = [table.column("dur").valid for table in tables]
+        known = np.empty(0, np.uint8)
+        if any(mask is not None and not mask.all() for mask in masks):
+            known = _join([table.valid("dur") for table in tables]).view(np.uint8)
+        return cls(
+            rows_of(ids, _join([table.values("track_id") for table in tables])),
+            _join([table.values("ts") for table in tables]),
+            _join([table.values("dur") for table in tables]),
+            known,
+        )
+
+    def __len__(self) -> int:
+        return len(self.track)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineShift:
+    """Rows and drawing order of the intervals of a trace.
+
+    An interval is a slice (its row of the slices table) or a gap (its row of the gaps table plus the number of slices).
+
+    Attributes:
+        order: int64 [n], a permutation of the intervals: by track, row, then drawing order. Begins do not fall along a
+            row; an interval that ends where another begins ends first; where two begin together the outer one is first.
+        row: int32 [n], the row of each interval within its lane.
+        begin: int64 [n], ns, along ``order``.
+        end: int64 [n], ns, along ``order``; ``FOREVER`` where it is unknown.
+        rows: int32 [tracks], how many rows each track needs; 0 where nothing lies on it.
+        row_start: int64 [rows + 1], where each row of each track begins in ``order``, and n at the end.
+    """
+
+    order: Int64
+    row: Int32
+    begin: Int64
+    end: Int64
+    rows: Int32
+    row_start: Int64
+
+    @property
+    def row_track(self) -> Int64:
+        """int64 [rows], the track of each row of ``row_start``."""
+        return np.repeat(np.arange(len(self.rows)), self.rows)
+
+
+def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> TimelineShift:
+    """Give every slice a row of its lane on which it can be drawn.
+
+    On a lane of nesting ``nested`` a row holds a stack of at most 480 levels; slices that cross go to the next row,
+    and those that fit on none of eight rows each take one for themselves as long as they last. On any other lane a row
+    holds only slices that share no time, so that no hierarchy is drawn that the model does not know; a slice of no
+    length shares time with the slice it lies strictly inside. The lowest row that fits is taken. A slice whose end is
+    unknown lasts for ever. Ties keep the order of the table.
+
+    Args:
+        slices: the slices table, in any order.
+        tracks: the tracks table that its ``track_id`` refers to.
+        gaps: also place the gaps of the lanes, behind the slices where both begin together.
+
+    Returns:
+        The placement; see there for how intervals are numbered.
+
+    Raises:
+        InternalError: a slice lies on no track, or its length is negative or leads past the last time.
+
+    Complexity:
+        O(n + tracks) when the slices of each lane come flat and in time order, O(n log n) else.
+    """
+    tables = (slices,) if gaps is None else (slices, gaps)
+    return place_intervals(Intervals.of(tracks, *tables), tracks)
+
+
+def place_intervals(intervals: Intervals, tracks: Table) -> TimelineShift:
+    """Do the work of ``place`` for intervals that are at hand already."""
+    count = len(intervals)
+    nested = np.ascontiguousarray(tracks.values("nesting") == "nested").view(np.uint8)
+    order, begin, end = np.empty((3, count), np.int64)
+    row, rows = np.empty(count, np.int32), np.empty(len(tracks), np.int32)
+    try:
+        start = core.layout_place(
+            intervals.track, intervals.begin, intervals.length, intervals.known, nested, order, row, begin, end, rows
+        )
+    except ValueError as error:
+        raise InternalError(f"slices cannot be placed: {error}") from error
+    return TimelineShift(order, row, begin, end, rows, start)
+
+
+def depth(placement: TimelineShift) -> Int32:
+    """Return how many intervals are open around each one on its row, int32 [n]; 0 on lanes that are not nested."""
+    depths = np.empty(len(placement.order), np.int32)
+    core.layout_depths(placement.begin, placement.end, placement.order, placement.row_start, depths)
+    return depths
+
+
+def rows_of(ids: Int64, wanted: Int64) -> Int64:
+    """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none.
+
+    Args:
+        ids: int64 [n], the id column of a table; dense as the builder makes it (from any first id), or with holes after
+            a filter.
+        wanted: int64 [m], ids to find.
+    """
+    count = len(ids)
+    first = int(ids[0]) if count else 0
+    if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
+        wanted = wanted - first if first else wanted
+        if len(wanted) == 0 or (count and int(wanted.view(np.uint64).max()) < count):  # negative ones are the largest
+            return wanted
+        return np.where((wanted >= 0) & (wanted < count), wanted, -1)
+    by_id = np.argsort(ids, kind="stable")
+    at = np.minimum(np.searchsorted(ids, wanted, sorter=by_id), count - 1)
+    rows = by_id[at]
+    return np.where(ids[rows] == wanted, rows, -1)
+
+
+def _join(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    filled = [column for column in columns if len(column)]
+    return np.ascontiguousarray(filled[0] if len(filled) == 1 else np.concatenate(columns))
