@@ -281,8 +281,8 @@ class _Strip:
         number = np.full(len(self.tree) + 1, -1, np.int64)
         number[lanes] = np.arange(len(lanes))
         track, begin, end = self.time.extents
-        builtin = np.where((track >= 0) & (track < len(self.tree)), track, -1)
-        rows = np.flatnonzero((number[builtin] >= 0) & (end > begin))
+        known = np.where((track >= 0) & (track < len(self.tree)), track, -1)
+        rows = np.flatnonzero((number[known] >= 0) & (end > begin))
         if not len(rows):
             return {}
         levels = self._levels(rows)
