@@ -12,6 +12,6 @@ namespace softze {
 #define ENTRY(table, function, minor)
 #define HERE(table, function, minor) decltype(::function) function;
 #define NEWER(table, function, minor)
-#include "api/functions.def"
+#include "functions.def"
 
 }  // namespace softze

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "commands.hpp"
 #include "habits.hpp"
 #include "kernels.hpp"

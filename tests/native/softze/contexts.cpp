@@ -1,5 +1,5 @@
 // Contexts.
-#include "api/api.hpp"
+#include "api.hpp"
 #include "world.hpp"
 
 namespace softze {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "habits.hpp"
 #include "scheduler.hpp"
 #include "softze.h"

@@ -1,5 +1,5 @@
 // Event pools and events.
-#include "api/api.hpp"
+#include "api.hpp"
 #include "habits.hpp"
 #include "ticks.hpp"
 #include "world.hpp"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "habits.hpp"
 #include "world.hpp"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <shared_mutex>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "world.hpp"
 
 namespace softze {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "clock.hpp"
-#include "api/object_table.hpp"
+#include "objects.hpp"
 
 namespace softze {
 

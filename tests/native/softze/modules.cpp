@@ -4,7 +4,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "kernels.hpp"
 #include "world.hpp"
 

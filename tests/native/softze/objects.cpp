@@ -1,4 +1,4 @@
-#include "api/object_table.hpp"
+#include "objects.hpp"
 
 #include <mutex>
 #include <vector>

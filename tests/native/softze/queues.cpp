@@ -1,5 +1,5 @@
 // Command queues and fences.
-#include "api/api.hpp"
+#include "api.hpp"
 #include "commands.hpp"
 #include "world.hpp"
 

@@ -2,7 +2,7 @@
 // 1.0 and is then short, so a member is written only if the version asked for has it.
 #include <cstdint>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "habits.hpp"
 
 namespace softze {
@@ -10,7 +10,7 @@ namespace {
 
 enum class Table : uint8_t {
 #define TABLE(table) table,
-#include "api/functions.def"
+#include "functions.def"
 };
 
 struct Member {
@@ -26,7 +26,7 @@ const Member members[] = {
 #define HERE(table, function, minor) \
     {Table::table, minor, reinterpret_cast<void*>(static_cast<decltype(&::function)>(&softze::function))},
 #define NEWER(table, function, minor) {Table::table, minor, reinterpret_cast<void*>(&softze::function)},
-#include "api/functions.def"
+#include "functions.def"
 };
 
 ze_result_t fill(Table table, ze_api_version_t version, void** members_out) {
@@ -57,7 +57,7 @@ ze_result_t leave_alone(ze_api_version_t version, const void* table) {
 
 #define TABLE(name) \
     EXPORTED("zeGet" #name "ProcAddrTable", get_##name) { return softze::fill(softze::Table::name, version, table); }
-#include "api/functions.def"
+#include "functions.def"
 
 #define UNUSED_TABLE(name) \
     EXPORTED(#name "ProcAddrTable", get_##name) { return softze::leave_alone(version, table); }

@@ -1,4 +1,4 @@
-#include "api/api.hpp"
+#include "api.hpp"
 
 #include <dlfcn.h>
 

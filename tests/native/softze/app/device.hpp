@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/api.hpp"
+#include "api.hpp"
 
 inline constexpr uint32_t compute_group = 0, copy_group = 1;
 inline constexpr uint32_t in_order_queue = 1u << 1, in_order_list = 1u << 3;  // newer than Debian's headers

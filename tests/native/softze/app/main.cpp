@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-#include "api/api.hpp"
+#include "api.hpp"
 #include "subcommands.hpp"
 
 namespace {
