@@ -19,6 +19,7 @@ import pytest
 
 import lanescope
 import lanescope.levelzero
+from effort import some
 from lanescope.cli import main
 from lanescope.devices.levelzero import record, recorded
 from lanescope.errors import LanescopeError, MissingToolError, UsageError
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 ROOT = Path(__file__).parents[3]
 #: ``make kills`` and ``make sanitize`` ask for more.
-KILLS = int(os.environ.get("LANESCOPE_KILLS", "40"))
+KILLS = int(os.environ.get("LANESCOPE_KILLS") or some(40))
 SANITIZED = int(os.environ.get("LANESCOPE_SANITIZED", "1"))
 FUNCTIONS = ROOT / "native/levelzero/functions.def"
 
