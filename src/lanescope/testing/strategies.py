@@ -36,6 +36,10 @@ STATS = (
     StatSpec("test_end_unmatched", "notice", "an end without a begin"),
     StatSpec("test_task_duplicate", "notice", "a task met twice"),
     StatSpec("test_queue_degraded", "notice", "a queue of which not all is known"),
+    StatSpec("test_lane_config", "notice", "labels that are not settled"),
+    StatSpec("test_buffer_no_records", "notice", "buffers without a record"),
+    StatSpec("test_lane_may_be_lost", "notice", "lanes that may lack something"),
+    StatSpec("test_lane_stale", "notice", "records of an earlier run"),
 )
 
 #: Names as devices and hostile files have them.
