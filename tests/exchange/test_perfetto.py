@@ -188,7 +188,7 @@ def side_by_side(traces: list[Trace]) -> Trace:
             if not len(table):
                 continue
             shifted = {
-                column.name: table[column.name] + shift[column.references]
+                column.name: table.values(column.name) + shift[column.references]
                 for column in table.spec.columns
                 if column.references in shift
             }

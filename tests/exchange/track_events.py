@@ -362,6 +362,7 @@ def table_with(table: Table, **columns: Any) -> dict[str, Any]:
     for spec in table.spec.columns:
         if spec.name == "id" and not table.spec.key:
             continue
-        found[spec.name] = table[spec.name].tolist() if spec.type in ("text", "utf8") else table[spec.name]
+        values = table.values(spec.name)
+        found[spec.name] = values.tolist() if spec.type in ("text", "utf8") else values
         found[f"{spec.name}_valid"] = np.array(table.valid(spec.name))
     return found | columns
