@@ -477,8 +477,8 @@ _SPECS = {spec.name: spec for spec in EVENTS}
 
 
 def _device(rows: _Rows, records: _Records) -> None:
-    parent, den = records.integers("parent"), records.integers("frequency_den")
-    num = records.integers("frequency_num")
+    parent, den = records.integers("parent"), records.integers("ticks_per_second_den")
+    num = records.integers("ticks_per_second_num")
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = num / den
     known = (
@@ -500,8 +500,8 @@ def _device(rows: _Rows, records: _Records) -> None:
         uuid=records.texts("uuid"),
         name=records.texts("name"),
         subdevice=(records.integers("subdevice"), parent != 0),
-        frequency_num=(np.where(known, num, 0), known),
-        frequency_den=(np.where(known, den, 0), known),
+        ticks_per_second_num=(np.where(known, num, 0), known),
+        ticks_per_second_den=(np.where(known, den, 0), known),
         # Whole nanoseconds a cycle are written as such.
         is_rounded=den > 1,
         **bits,

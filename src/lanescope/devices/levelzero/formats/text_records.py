@@ -566,7 +566,7 @@ def _memory_range(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 
 def _our_device(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    num, den = fields.optional("frequency_num"), fields.optional("frequency_den")
+    num, den = fields.optional("ticks_per_second_num"), fields.optional("ticks_per_second_den")
     known = (
         bool(num and den) and max(num or 0, den or 0) < 1 << 62 and 1 <= (num or 0) / (den or 1) <= layout.FASTEST_HZ
     )

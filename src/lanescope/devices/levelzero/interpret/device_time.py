@@ -141,7 +141,7 @@ def place(
         clock = times.clocks.get(number)
         if clock is None:
             _place_unclocked(times, rows, start, end)
-            described = number >= 0 and bool(events["devices"].valid("frequency_num")[devices.row[number]])
+            described = number >= 0 and bool(events["devices"].valid("ticks_per_second_num")[devices.row[number]])
             stat = "levelzero_unanchored_clock" if described else "levelzero_unknown_device"
             notes.add(stat, submit[rows] + base)
             continue
@@ -198,10 +198,12 @@ def _clocks(events: Events, devices: Devices, notes: WarningCounts, base: int) -
         if edges[device] == edges[device + 1] and devices.parent[device] >= 0:
             source = int(devices.parent[device])
         mine = order[edges[source] : edges[source + 1]]
-        if not len(mine) or not table.valid("frequency_num")[about]:
+        if not len(mine) or not table.valid("ticks_per_second_num")[about]:
             continue
         clock = Clock(
-            Fraction(int(table.values("frequency_num")[about]), int(table.values("frequency_den")[about])),
+            Fraction(
+                int(table.values("ticks_per_second_num")[about]), int(table.values("ticks_per_second_den")[about])
+            ),
             is_rounded=bool(table.values("is_rounded")[about]),
             bits=int(table.values("timestamp_bits")[about]),
             kernel_bits=int(table.values("kernel_timestamp_bits")[about]),

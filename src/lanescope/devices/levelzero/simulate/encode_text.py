@@ -287,9 +287,9 @@ def _kernel(row: _Row) -> str:
 
 def _device(row: _Row) -> str:
     if not row["is_rounded"]:
-        columns = ("device", "parent", "uuid", "name", "subdevice", "frequency_num", "frequency_den")
+        columns = ("device", "parent", "uuid", "name", "subdevice", "ticks_per_second_num", "ticks_per_second_den")
         return _own("device", row, *columns, "timestamp_bits", "kernel_timestamp_bits")
-    about = [f"timerResolution: {row['frequency_den']}", f"timestampValidBits: {row['timestamp_bits']}"]
+    about = [f"timerResolution: {row['ticks_per_second_den']}", f"timestampValidBits: {row['timestamp_bits']}"]
     about += [f"kernelTimestampValidBits: {row['kernel_timestamp_bits']}", f"uuid: {row['uuid']}"]
     about.append(f"name: {_quoted(row['name'])}")
     own, parent = _hex(row["device"]), row["parent"]
