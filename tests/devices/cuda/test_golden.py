@@ -21,7 +21,7 @@ def load(name):
 
 def origin(expected):
     """Return when the decoder's ts = 0 was: the earliest stamp of the buffer, which may be an open region's."""
-    return min(row[4] for key in ("spans", "instants", "unfinished_regions") for row in expected[key])
+    return min(row[4] for key in ("spans", "instants", "open_regions") for row in expected[key])
 
 
 def test_all_five_are_here():
@@ -55,7 +55,7 @@ def test_instants(name):
 def test_open_regions(name):
     trace, expected = load(name)
     found = [row for row in spans(trace, origin=origin(expected)) if row[5] is None]
-    assert [list(row[:5]) for row in found] == expected["unfinished_regions"]
+    assert [list(row[:5]) for row in found] == expected["open_regions"]
     assert all(row[7] & Flag.UNFINISHED for row in found)
     assert stats(trace).get("cuda_unfinished_region", 0) == len(found)
 
