@@ -91,7 +91,7 @@ class Bench:
             times["on"].append(self.gpu.elapsed_ns(on))
         found = {f"{name}_ns": median(values[1:]) for name, values in times.items()}
         found |= {f"{name}_min_ns": min(values[1:]) for name, values in times.items()}
-        return found | {"ratio": found["on_ns"] / found["off_ns"], "rounds": self.rounds}
+        return found | {"slowdown": found["on_ns"] / found["off_ns"], "runs": self.rounds}
 
 
 def computed(values: np.ndarray, work: int) -> np.ndarray:
@@ -210,7 +210,7 @@ def measure_cost(bench: Bench) -> None:
         found[variant] = {"cycles": round(each, 2), "min_delta_ticks": gap}
         if mhz:
             found[variant]["ns"] = round(each / mhz * 1000, 2)
-        offered = [row["offered"] for row in trace.details["cuda_lanes"].rows()]
+        offered = [row["attempted"] for row in trace.details["cuda_lanes"].rows()]
         if variant != "tirx":
             bench.report.check(f"cost: {variant} counts every marker", holds=offered == [markers], seen=offered)
     bench.report.figures["marker_cost"] = found

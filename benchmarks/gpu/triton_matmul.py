@@ -124,10 +124,10 @@ def measure(check: Callable[..., None], out: Path, *, rounds: int) -> dict[str, 
         check("triton: computes what it must", holds=bool((c == exact).all()), seen=float((c - exact).abs().max()))
         examined = examine(s.trace(), check, programs=grid[0] * grid[1], steps=DEPTH // STEP)
         found = {
-            name: s.overhead(matmul[grid], (a, b, c, PROBES), options, name=name, rounds=rounds)
+            name: s.overhead(matmul[grid], (a, b, c, PROBES), options, name=name, runs=rounds)
             for name, options in (("matmul", in_place), ("matmul pipelined", sizes))
         }
     s.save(out / "triton")
     versions = {"triton": triton.__version__, "torch": torch.__version__}
-    figures = {name: {**asdict(cost), "ratio": cost.ratio} for name, cost in found.items()}
+    figures = {name: {**asdict(cost), "slowdown": cost.slowdown} for name, cost in found.items()}
     return {**figures["matmul"], **examined, "pipelined": figures["matmul pipelined"], **versions}

@@ -197,7 +197,7 @@ def test_hole_in_a_lane():
     assert gap["first_offset"] == 128 + 8 * 6
     assert stats(trace)["cuda_hole"] == 2
     assert accounts(trace)["slot"]["lost"] == 2
-    assert lanes(trace)[0, 1]["missing"] == 2
+    assert lanes(trace)[0, 1]["missing_slots"] == 2
     assert plain(trace)[-1] == (1, 400, 500, Flag.AFTER_GAP)
 
 
@@ -483,7 +483,7 @@ def test_two_writers_in_one_lane():
     lane = [("B", 0, 5000), ("B", 0, 4000), ("E", 0, 5100), ("E", 0, 4100), ("B", 1, 5200), ("E", 1, 4300)]
     trace = decode(buffer([lane, [(k, e, t + 3000) for k, e, t in LANE]]))
     assert stats(trace)["cuda_multiple_writers"] == 1
-    assert lanes(trace)[0, 0]["backward"] == 3
+    assert lanes(trace)[0, 0]["clock_reversals"] == 3
 
 
 @pytest.mark.parametrize(("tick", "step"), [(1, 1), (32, 32), (1000, 1000), (1024, 1024), (7, 7)])

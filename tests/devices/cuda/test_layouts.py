@@ -44,7 +44,7 @@ def marks(trace, category, origin):
 
 
 def lost(trace):
-    return sorted([row["block"], row["group"], row["lost"]] for row in lanes(trace).values() if row["lost"])
+    return sorted([row["block"], row["group"], row["dropped"]] for row in lanes(trace).values() if row["dropped"])
 
 
 # --- layouts with shared slots ------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_layout_that_the_bytes_are_not(layout):
 def check_ls2(simulation, trace):
     truth = simulation.truth
     described = next(trace.details["cuda_buffers"].rows())
-    origin, policy = described["t0_ticks"] - truth["origin_ns"], described["policy"]
+    origin, policy = described["t0_ticks"] - truth["origin_ns"], described["overflow_policy"]
     damaged = {tuple(row) for fault in ("holes", "corrupt") for row in truth[fault]}
     blocks = {block for block, _ in damaged}
 
@@ -227,7 +227,7 @@ def check_ls2(simulation, trace):
     assert flows == sorted(tuple(row) for row in truth["flows"] if row[0] not in blocks)
     # Losses, exactly.
     killed = {tuple(row) for row in truth["killed_lanes"]}
-    counted = [row for row in truth["lost_by_lane"] if lanes(trace)[tuple(row[:2])]["lost"] is not None]
+    counted = [row for row in truth["lost_by_lane"] if lanes(trace)[tuple(row[:2])]["dropped"] is not None]
     assert lost(trace) == counted
     # Only a lane that was killed when it was full leaves open how much it lost.
     assert all(tuple(row[:2]) in killed and policy == "drop" for row in truth["lost_by_lane"] if row not in counted)

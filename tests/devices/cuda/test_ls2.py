@@ -334,7 +334,7 @@ def test_counter_of_one_word_takes_two_positions_or_none():
     lane = [("I", 0, 10), ("I", 0, 20), ("I", 0, 30), ("c", 1, 40, 0, 7), ("I", 0, 50)]
     trace = decode(ls2([lane], capacity=4))
     row = lanes(trace)[0, 0]
-    assert (row["records"], row["offered"], row["lost"]) == (3, 6, 2)
+    assert (row["records"], row["attempted"], row["dropped"]) == (3, 6, 2)
     assert len(trace.counters) == 0
     assert accounts(trace)["slot"]["lost"] == 0
 
@@ -363,7 +363,7 @@ def test_ring_of_a_lane_that_was_killed_is_found_by_its_seam():
         lane = [("I", 0, 100 + 10 * i) for i in range(count)]
         trace = decode(ls2([lane], capacity=64, ring=True, states=[1]))
         assert [row[4] for row in instants(trace, origin=100)] == [100 + 10 * i for i in range(count - 64, count)]
-        assert lanes(trace)[0, 0]["lost"] == count - 64
+        assert lanes(trace)[0, 0]["dropped"] == count - 64
 
 
 def test_lane_that_was_killed_before_its_first_count():

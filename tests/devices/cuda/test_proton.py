@@ -59,7 +59,7 @@ def test_ring_is_read_from_its_oldest_entry():
     stamps = [3_000_000_001 + 10 * i for i in range(11)]
     trace = decode(file([[("M", 1, stamp) for stamp in stamps]], entries=8), name="run.bin")
     assert [row["ts_ticks"] for row in trace.instants.rows()] == stamps[3:]
-    assert lanes(trace)[0, 0]["lost"] == 3
+    assert lanes(trace)[0, 0]["dropped"] == 3
     assert [row["cause"] for row in trace.gaps.rows()] == ["overrun"]
 
 

@@ -96,12 +96,12 @@ def check(simulation, trace):
 
     # Two writers, steps back and further launches are seen.
     for lane in writers:
-        assert found[lane]["backward"] > 0
+        assert found[lane]["clock_reversals"] > 0
     for block, group, at, _step in truth["clock_step"]:
         lane = found[block, group]
-        assert lane["backward"] == (at < lane["records"])
+        assert lane["clock_reversals"] == (at < lane["records"])
     assert bool(found_stats.get("cuda_multiple_writers")) >= bool(
-        [lane for lane in writers if found[lane]["backward"] > 1 and found[lane]["missing"] == 0]
+        [lane for lane in writers if found[lane]["clock_reversals"] > 1 and found[lane]["missing_slots"] == 0]
     )
     for block, group, records in truth["reruns"]:
         assert found[block, group]["launches"] == 1 + (found[block, group]["records"] > records)

@@ -58,7 +58,7 @@ def test_a_lane_holds_as_many_records_as_it_says(options, data):
     trace = plan.decode(words)
     assert trace.instants["name"].tolist() == ["compute"] * plan.records_per_lane
     lanes = trace.details["cuda_lanes"]
-    assert lanes["lost"][lane] == lanes["lost"].sum() == 1
+    assert lanes["dropped"][lane] == lanes["dropped"].sum() == 1
     names = trace.tracks["name"][lanes["track_id"]]
     assert set(names.tolist()) == set(plan.groups)
 

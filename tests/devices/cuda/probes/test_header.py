@@ -98,7 +98,7 @@ def test_a_long_lane_counts_all_that_it_drops():
             assert words.tolist() == host.expected_ls2(program, setup).tolist()
             lane = helpers.lanes(helpers.decode(words))[0, 0]
             if last:
-                assert lane["lost"] == 1000 - 16
+                assert lane["dropped"] == 1000 - 16
             assert words[layout.LS2_FILE_WORDS + 1] == (1000 if last else 960)
             times = sorted(row[-1] for row in helpers.instants(helpers.decode(words), origin=100))
             assert times == list(range(1085, 1101) if ring else range(101, 117))
@@ -117,7 +117,7 @@ def test_positions_beyond_32_bits(ring, width, at):
     setup = setup_of(program, 64, record_words=width, is_ring=ring)
     words = host.run_ls2(program, new(setup), record_words=width)
     lane = helpers.lanes(helpers.decode(words))[0, 0]
-    assert (lane["offered"], lane["lost"]) == (offered, offered - 64)
+    assert (lane["attempted"], lane["dropped"]) == (offered, offered - 64)
     body = words[layout.LS2_FILE_WORDS + layout.LS2_LANE_WORDS :]
     assert body.any() == ring
     assert ring or host.library().position_of_last_lane() < 1 << 31
@@ -181,7 +181,7 @@ def test_planted_regions_come_back(data):
     assert sorted(samples) == sorted(levels)
     assert len(trace.flows) == 3
     assert sorted((trace.flows["src_ts"] + origin).tolist()) == sorted(flows)
-    lost = [row["lost"] for row in trace.details["cuda_lanes"].rows()]
+    lost = [row["dropped"] for row in trace.details["cuda_lanes"].rows()]
     assert lost == [0] * plan.lanes
     assert not any(Flag(flags) & (Flag.UNFINISHED | Flag.TRUNCATED) for flags in trace.slices["flags"])
 
@@ -317,7 +317,7 @@ def test_the_program_in_the_docs_runs(tmp_path):
     trace = lanescope.open(tmp_path / "run.bin", events="LOAD,COMPUTE,STORE")
     names = trace.slices["name"].tolist()
     assert {name: names.count(name) for name in set(names)} == {"LOAD": 80, "COMPUTE": 80, "STORE": 80}
-    assert {(row["records"], row["lost"], row["capacity"]) for row in trace.details["cuda_lanes"].rows()} == {
+    assert {(row["records"], row["dropped"], row["capacity"]) for row in trace.details["cuda_lanes"].rows()} == {
         (60, 0, 64)
     }
     assert not [row for row in trace.stats.rows() if row["severity"] in ("error", "data_loss")]

@@ -155,7 +155,7 @@ def test_losses_of_all_launches_of_a_kernel_are_one_line():
         "large launch 1: 2 of 2 lanes were full, 8 records were lost; records_per_lane=32 would have held them",
         "large launch 2: 2 of 2 lanes were full, 48 records were lost; records_per_lane=64 would have held them",
     ]
-    assert [lane["offered"] for lane in lanes(session.trace()).values()] == [40, 40]
+    assert [lane["attempted"] for lane in lanes(session.trace()).values()] == [40, 40]
 
 
 def test_lanes_without_room_of_all_launches_of_a_kernel_are_one_line(tmp_path):
@@ -231,16 +231,16 @@ def test_overhead_calls_the_kernel_in_turn_and_keeps_the_last_buffer():
             gpu.kernel(8, plan)(probes)
 
     with session as s:
-        found = s.overhead(kernel, (7, PROBES), {"name": "x"}, name="k", rounds=2)
+        found = s.overhead(kernel, (7, PROBES), {"name": "x"}, name="k", runs=2)
         assert calls == [(7, True, "x"), (7, False, "x")] * 3
         assert s.launches == 1
-        with pytest.raises(UsageError, match="no number of rounds"):
-            s.overhead(kernel, (7, PROBES), rounds=0)
-    assert found.ratio == found.instrumented_ns / found.baseline_ns > 1
+        with pytest.raises(UsageError, match="no number of runs"):
+            s.overhead(kernel, (7, PROBES), runs=0)
+    assert found.slowdown == found.instrumented_ns / found.baseline_ns > 1
     assert found.instrumented_min_ns <= found.instrumented_ns
     assert (found.min_delta_ticks, found.is_simulated) == (32, False)
     (row,) = s.trace().details["cuda_overhead"].rows()
-    assert (row["ratio"], row["kernel"], row["input_id"]) == (found.ratio, "k", 0)
+    assert (row["slowdown"], row["kernel"], row["input_id"]) == (found.slowdown, "k", 0)
     assert set(s.trace().slices["dur"].tolist()) == {32}
 
 
@@ -312,7 +312,7 @@ def test_cupy_allocates():
             Gpu(number, 1000 * number).kernel(4, s.plan)(s.launch(gpu=number))
         assert s.device == "pretended 0"
         assert (
-            s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), rounds=1).instrumented_ns > 0
+            s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), runs=1).instrumented_ns > 0
         )
     assert [row["sm"] for row in s.trace().details["cuda_lanes"].rows()] == [0] * 6
     assert choose("cupy").ordinal == 1  # the current one

@@ -124,10 +124,12 @@ def lane_details(making: TraceAssembly) -> None:
         if column is not None:
             columns[name] = np.maximum(column[known], 0)
             columns[f"{name}_valid"] = column[known] >= 0
-    for name in ("grid_id", "capacity", "offered", "lost"):
+    for name in ("grid_id", "capacity"):
         column = getattr(grid, name)
         columns[name] = None if column is None else column[known]
-        if name in ("offered", "lost") and column is not None and grid.counted is not None:
+    for name, column in (("attempted", grid.offered), ("dropped", grid.lost)):
+        columns[name] = None if column is None else column[known]
+        if column is not None and grid.counted is not None:
             columns[f"{name}_valid"] = grid.counted[known]
 
     def time(name: str) -> I64:
@@ -149,6 +151,8 @@ def lane_details(making: TraceAssembly) -> None:
         unmatched_ends=summary["unmatched"][known],
         unfinished_regions=summary["open"][known],
         is_full=summary["full"][known] != 0,
-        **{name: summary[name][known] for name in ("records", "launches", "missing", "backward", "wraps")},
+        missing_slots=summary["missing"][known],
+        clock_reversals=summary["backward"][known],
+        **{name: summary[name][known] for name in ("records", "launches", "wraps")},
         **columns,
     )

@@ -398,7 +398,7 @@ class Ls2Buffer:
 
         return {
             "stride_source": "lanes",
-            "policy": "ring" if header.is_ring else "drop",
+            "overflow_policy": "ring" if header.is_ring else "drop",
             "launch_id": header.launch,
             "ordinal": min(header.ordinal, (1 << 63) - 1),
             "anchors": header.anchors,

@@ -305,7 +305,7 @@ class ProtonBuffer:
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the file header says."""
-        return {"stride_source": "lanes", "policy": "ring"}
+        return {"stride_source": "lanes", "overflow_policy": "ring"}
 
     def stored(self) -> tuple[U32, I64]:
         """Return the positions of all entries in order of writing, uint32 [n], and their lanes, int64 [n]."""

@@ -16,7 +16,7 @@ class Overhead:
 
     Attributes:
         kernel: what it is called.
-        rounds: how often each was run.
+        runs: how often each was run.
         instrumented_ns, baseline_ns: how long it took with its probes and without, the median.
         instrumented_min_ns, baseline_min_ns: the shortest.
         min_delta_ticks: the smallest distance of two stamps in a row of one lane; None: no lane has two.
@@ -26,7 +26,7 @@ class Overhead:
     """
 
     kernel: str
-    rounds: int
+    runs: int
     instrumented_ns: float
     baseline_ns: float
     instrumented_min_ns: float
@@ -37,13 +37,13 @@ class Overhead:
     is_simulated: bool
 
     @property
-    def ratio(self) -> float | None:
+    def slowdown(self) -> float | None:
         """How many times longer the kernel takes with its probes, by the medians; None: it took no time without."""
         return self.instrumented_ns / self.baseline_ns if self.baseline_ns > 0 else None
 
     def __str__(self) -> str:
         """Return the figures on one line."""
-        ratio = "no ratio" if self.ratio is None else f"x {self.ratio:.4f}"
+        ratio = "no slowdown" if self.slowdown is None else f"x {self.slowdown:.4f}"
         unit = "ns" if self.clock == "globaltimer" else "cycles"
         gap = (
             "no two stamps" if self.min_delta_ticks is None else f"stamps at least {self.min_delta_ticks} {unit} apart"
@@ -52,7 +52,7 @@ class Overhead:
         simulated = ", on a simulated clock" if self.is_simulated else ""
         return (
             f"{self.kernel}: {self.instrumented_ns:,.0f} ns with probes, {self.baseline_ns:,.0f} ns without, {ratio}"
-            f" ({self.rounds} rounds, medians{simulated}); {gap}, step of the clock {step}"
+            f" ({self.runs} runs, medians{simulated}); {gap}, step of the clock {step}"
         )
 
 
@@ -74,7 +74,7 @@ def smallest_gap(trace: Trace) -> tuple[int | None, int | None]:
 
 def with_overhead(trace: Trace, found: Overhead) -> Trace:
     """Return the trace of one launch with the figures of its kernel in it."""
-    row = {**asdict(found), "ratio": found.ratio, "input_id": int(trace.inputs.values("id")[0])}
+    row = {**asdict(found), "slowdown": found.slowdown, "input_id": int(trace.inputs.values("id")[0])}
     table = Table.from_arrays(OVERHEAD, {name: [row[name]] for name in OVERHEAD.names})
     core = {name: table for name, table in trace.tables().items() if name not in trace.details}
     return Trace(trace.time, core, {**trace.details, OVERHEAD.name: table}, trace.records)

@@ -292,7 +292,7 @@ class Session:
         kwargs: Mapping[str, Any] | None = None,
         *,
         name: str = "kernel",
-        rounds: int = 20,
+        runs: int = 20,
         gpu: int = 0,
     ) -> Overhead:
         """Run a kernel with its probes and with the probes compiled out, in turn, and compare.
@@ -305,17 +305,17 @@ class Session:
             args: its arguments, with ``PROBES`` where the buffer goes. Without probes None goes there.
             kwargs: its arguments by name, likewise.
             name: what the kernel is called in the trace.
-            rounds: how often each runs, besides once before to compile and warm up.
+            runs: how often each runs, besides once before to compile and warm up.
             gpu: on which of the session's GPUs.
 
         Raises:
-            UsageError: the arguments have no place for the buffer, or there are no rounds.
+            UsageError: the arguments have no place for the buffer, or there are no runs.
         """
         named = dict(kwargs or {})
         if not any(value is PROBES for value in (*args, *named.values())):
             raise UsageError("the arguments have no place for the buffer", hint="say PROBES where it goes")
-        if rounds < 1:
-            raise UsageError(f"rounds: {rounds!r} is no number of rounds", hint="give at least 1")
+        if runs < 1:
+            raise UsageError(f"runs: {runs!r} is no number of runs", hint="give at least 1")
 
         def run(probes: Any) -> Callable[[], object]:
             given = [probes if value is PROBES else value for value in args]
@@ -323,18 +323,18 @@ class Session:
 
         backend = self._gpus[gpu].backend
         on, off = [], []
-        for number in range(rounds + 1):
+        for number in range(runs + 1):
             off.append(backend.elapsed_ns(run(None)))
             launch = self._new(name, gpu)
             on.append(backend.elapsed_ns(run(launch.array)))
-            if number < rounds:
+            if number < runs:
                 self._count -= 1
         launch.words, launch.array = backend.fetch(launch.array), None
         trace = self._decode(launch)
         gap, step = smallest_gap(trace)
         found = Overhead(
             kernel=name,
-            rounds=rounds,
+            runs=runs,
             instrumented_ns=median(on[1:]),
             baseline_ns=median(off[1:]),
             instrumented_min_ns=min(on[1:]),

@@ -115,15 +115,15 @@ def dropped(trace: Trace) -> dict[str, Dropped]:
     """
     lanes = trace.details["cuda_lanes"]
     input_of = trace.tracks.values("input_id")[lanes.values("track_id")]
-    lost = np.where(lanes.valid("lost"), lanes.values("lost"), 0)
+    lost = np.where(lanes.valid("dropped"), lanes.values("dropped"), 0)
     full = (lost > 0) | lanes.values("is_full").astype(bool)
     names = dict(zip(trace.inputs.values("id").tolist(), trace.inputs.values("capture").tolist(), strict=True))
     found = {}
     for number in sorted(set(input_of[full].tolist())):
         here = full & (input_of == number)
-        if (lanes.valid("offered") & here).any():
+        if (lanes.valid("attempted") & here).any():
             # A lane has room for a power of two.
-            count, room = int(lost[here].sum()), 1 << max(0, int(lanes.values("offered")[here].max()) - 1).bit_length()
+            count, room = int(lost[here].sum()), 1 << max(0, int(lanes.values("attempted")[here].max()) - 1).bit_length()
         else:
             count, room = None, 2 * int(lanes.values("capacity")[here].max())
         of_launch = int(np.count_nonzero(input_of == number))

@@ -143,7 +143,7 @@ def test_the_first_thread_leads_when_nobody_is_named():
     with session(events=["a"], blocks=2) as s:
         one_region[2, (3, 2, 2)](0, s.launch())
     found = lanes(s.trace())
-    assert [(lane["records"], lane["unfinished_regions"], lane["backward"]) for lane in found.values()] == [
+    assert [(lane["records"], lane["unfinished_regions"], lane["clock_reversals"]) for lane in found.values()] == [
         (2, 0, 0)
     ] * 2
 
@@ -321,22 +321,22 @@ def test_the_ring_keeps_the_newest():
         assert "32 records were lost; records_per_lane=64 would" in advice
         s._launches.clear()  # so that leaving it has nothing to warn of
     (lane,) = lanes(trace).values()
-    assert (lane["offered"], lane["lost"], lane["records"]) == (40, 32, 8)
+    assert (lane["attempted"], lane["dropped"], lane["records"]) == (40, 32, 8)
 
 
 def test_overhead_is_measured_and_kept():
     with session(events=["e"], blocks=4, records_per_lane=64) as s:
-        found = s.overhead(burst[4, 1], (10, PROBES), name="burst", rounds=3)
+        found = s.overhead(burst[4, 1], (10, PROBES), name="burst", runs=3)
         burst[4, 1](1, s.launch("burst"))
     # Two of four blocks read the clock 2 + 20 + 2 times; without probes only the host reads it.
     tick = sim_clock.TICK_NS
-    assert (found.instrumented_ns, found.baseline_ns, found.ratio) == ((2 * 24 + 1) * tick, tick, 49.0)
+    assert (found.instrumented_ns, found.baseline_ns, found.slowdown) == ((2 * 24 + 1) * tick, tick, 49.0)
     assert (found.min_delta_ticks, found.resolution_ticks, found.is_simulated) == (tick, tick, True)
     assert "x 49.0000" in str(found)
     assert "simulated" in str(found)
     trace = s.trace()
     (row,) = trace.details["cuda_overhead"].rows()
-    assert (row["kernel"], row["rounds"], row["ratio"], row["is_simulated"]) == ("burst", 3, 49.0, True)
+    assert (row["kernel"], row["runs"], row["slowdown"], row["is_simulated"]) == ("burst", 3, 49.0, True)
     assert trace.inputs["capture"][row["input_id"]] == "burst launch 0"
     assert s.launches == 2
     # Nothing was taken off: two stamps in a row are a tick apart, as the clock had it.

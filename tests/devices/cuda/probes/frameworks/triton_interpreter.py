@@ -192,7 +192,7 @@ def test_overhead_and_losses():
 
     def measured():
         with s:
-            return s.overhead(scale[(3,)], (HostArray(x), HostArray(out)), kwargs, name="scale", rounds=2)
+            return s.overhead(scale[(3,)], (HostArray(x), HostArray(out)), kwargs, name="scale", runs=2)
 
     with pytest.warns(DroppedRecordsWarning, match="records_per_lane=32 would"):
         found = measured()
