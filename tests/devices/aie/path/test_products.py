@@ -96,19 +96,19 @@ def test_counts_are_those_of_the_run(here, paths):
     assert walk["certain"] == walk["frames"] == len(here.retired)
     for row in rows(paths, schema.BUNDLES):
         # What follows the last frame is possible only.
-        assert row["least"] <= truth[row["address"]] <= row["most"] + 60
-        assert truth[row["address"]] - row["least"] <= 60
+        assert row["min_count"] <= truth[row["address"]] <= row["max_count"] + 60
+        assert truth[row["address"]] - row["min_count"] <= 60
     pairs = Counter(zip(here.path, here.path[1:], strict=False))
     for row in rows(paths, schema.EDGES):
         if row["kind"] == "loop":
-            assert 0 <= pairs[0x78, 0x70] - row["least"] <= 60
+            assert 0 <= pairs[0x78, 0x70] - row["min_count"] <= 60
     trips = Counter(value for what, value in here.retired if what.name == "LOOP")
-    found = {row["trips"]: row["entries"] for row in rows(paths, schema.LOOPS)}
+    found = {row["trip_count"]: row["entry_count"] for row in rows(paths, schema.LOOPS)}
     assert found == trips
-    assert {row["trips_are"] for row in rows(paths, schema.LOOPS)} == {"exact"}
-    calls = [row for row in rows(paths, schema.CALLS) if row["site"] is not None]
-    assert [(row["function"], row["site"]) for row in calls] == [("scale", 0x10)]
-    assert 0 <= truth[0x60] - calls[0]["least"] <= 1
+    assert {row["trip_count_quality"] for row in rows(paths, schema.LOOPS)} == {"exact"}
+    calls = [row for row in rows(paths, schema.CALLS) if row["call_site"] is not None]
+    assert [(row["function"], row["call_site"]) for row in calls] == [("scale", 0x10)]
+    assert 0 <= truth[0x60] - calls[0]["min_count"] <= 1
 
 
 def test_the_path_is_the_run(here, paths):
@@ -117,9 +117,9 @@ def test_the_path_is_the_run(here, paths):
     index = paths.program.index
     for row in rows(paths, schema.PATH):
         if row["quality"] in ("certain", "loop"):
-            stretch = [b.address for b in bundles[index[row["first"]] : index[row["last"]] + 1]]
-            assert len(stretch) == row["bundles"]
-            found += stretch * row["passes"]
+            stretch = [b.address for b in bundles[index[row["first_address"]] : index[row["last_address"]] + 1]]
+            assert len(stretch) == row["bundle_count"]
+            found += stretch * row["iterations"]
     assert len(found) > 2900
     assert found == here.path[: len(found)]
     frames = [row["first_frame"] for row in rows(paths, schema.PATH) if row["quality"] != "assumption"]
@@ -135,13 +135,13 @@ def test_certain_rows_are_what_happened_in_that_order(seed, lc_at, tmp_path_fact
     known = program.parse(case.source.listing())
     at = 0
     for row in rows(Paths(lanescope.open(capture), known), schema.PATH):
-        if row["quality"] not in ("certain", "loop") or row["passes"] is None:
+        if row["quality"] not in ("certain", "loop") or row["iterations"] is None:
             continue
-        first = known.index[row["first"]]
-        stretch = [bundle.address for bundle in known.bundles[first : first + row["bundles"]]]
-        assert stretch[-1] == row["last"] or row["quality"] == "loop"
-        assert row["passes"] > 0
-        wanted = stretch * row["passes"] if stretch[-1] == row["last"] else []
+        first = known.index[row["first_address"]]
+        stretch = [bundle.address for bundle in known.bundles[first : first + row["bundle_count"]]]
+        assert stretch[-1] == row["last_address"] or row["quality"] == "loop"
+        assert row["iterations"] > 0
+        wanted = stretch * row["iterations"] if stretch[-1] == row["last_address"] else []
         # Somewhere behind the row before; what lies between is what the other rows leave open.
         while case.path[at : at + len(wanted)] != wanted:
             at += 1
@@ -153,7 +153,7 @@ def test_sql_sees_the_tables(here):
     trace = lanescope.open("run.bin", listing="main.lst")
     with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
         told = connection.execute("select sum(frames), sum(certain) from aie_path_stats").fetchone()
-        executed = connection.execute("select sum(executed), sum(bundles) from aie_path_functions").fetchone()
+        executed = connection.execute("select sum(executed_bundles), sum(bundle_count) from aie_path_functions").fetchone()
     assert told == (len(here.retired), len(here.retired))
     assert executed == (len(set(here.path)), len(program.parse(LISTING).bundles))
 
@@ -217,7 +217,7 @@ def test_the_annotated_listing_has_every_line_and_the_visits(here, paths):
     for line in LISTING.splitlines():
         if line:
             assert any(shown.startswith(line) for shown in listed)
-    least = {row["address"]: row["least"] for row in rows(paths, schema.BUNDLES)}
+    least = {row["address"]: row["min_count"] for row in rows(paths, schema.BUNDLES)}
     numbered = [line for line in lines[1:] if " | " in line]
     shown = {text.split(":")[0].strip(): line for line, text in zip(numbered, listed, strict=True)}
     assert shown["74"].split("|")[0].strip().split("..")[0] == str(least[0x74])
@@ -250,7 +250,7 @@ def test_lcov_adds_up(here, paths, tmp_path):
 def test_calls_in_order_are_nested_slices(here, paths, tmp_path):
     trace = reports.timeline(paths)
     names = trace.slices["name"].tolist()
-    calls = sum(row["least"] for row in rows(paths, schema.CALLS) if row["site"] is not None)
+    calls = sum(row["min_count"] for row in rows(paths, schema.CALLS) if row["call_site"] is not None)
     assert names.count("scale") in (calls, calls + 1)
     assert names.count("main") == 1
     # One after the other, inside of their caller.
@@ -268,7 +268,7 @@ def test_events_of_pc_mode_have_a_function_and_a_few_bundles(tmp_path):
     packets = encode.packets(encode.header(0, 1, 2, 2), encode.pack(frames, mode=1))
     (tmp_path / "pc.bin").write_bytes(packets.tobytes())
     found = rows(Paths(lanescope.open(tmp_path / "pc.bin"), program.parse(LISTING)), schema.PC_PLACES)
-    assert [(row["function"], row["first"], row["last"], row["is_sure"]) for row in found] == [
+    assert [(row["function"], row["first_address"], row["last_address"], row["is_exact_function"]) for row in found] == [
         ("scale", 0x64, 0x74, True),
         ("", None, None, False),
         # Behind a call's slots: the event may be of the end of what was called.
@@ -366,9 +366,9 @@ def test_the_example_is_what_its_truth_says(tmp_path, capsys):
         assert command("other.bin", "--listing", "run.lst", "--calls") == 0
     visits = Counter(truth)
     for row in document["bundles"]:
-        assert row["least"] <= visits[row["address"]] <= row["most"]
+        assert row["min_count"] <= visits[row["address"]] <= row["max_count"]
     assert visits[sample_program.LOOP_BRANCH] == 4
-    called = {row["function"]: row["least"] for row in document["calls"] if row["site"] is not None}
+    called = {row["function"]: row["min_count"] for row in document["calls"] if row["call_site"] is not None}
     assert called == dict.fromkeys(("acquire_input", "acquire_output", "scale", "release_both"), 4)
 
 

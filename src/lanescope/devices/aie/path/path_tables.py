@@ -353,9 +353,9 @@ class Paths:
                 "instant_id": events.values("instant_id"),
                 "pc": events.values("pc"),
                 "function": functions,
-                "first": firsts,
-                "last": lasts,
-                "is_sure": sure,
+                "first_address": firsts,
+                "last_address": lasts,
+                "is_exact_function": sure,
             },
         )
 
