@@ -22,6 +22,8 @@ NUMBERS = {
     "ascend_coreless_tasks.task_id": "the runtime's task id",
     "ascend_edges.pred_task_id": "the runtime's task id",
     "ascend_edges.succ_task_id": "the runtime's task id",
+    "aie_path_calls.node_id": "the number of a call in its call tree",
+    "aie_path_calls.parent_id": "the number of a call in its call tree",
     "cuda_lanes.grid_id": "the driver's number of the launch",
     "cuda_buffers.launch_id": "the host's number of the launch",
     "cuda_regions.event_id": "event number of the record",

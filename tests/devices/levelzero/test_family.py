@@ -92,10 +92,10 @@ def test_captures_merge(tmp_path) -> None:
     assert_consistent(merged)
     first, second = merged.details["levelzero_operations"].rows()
     names = merged.slices["name"].tolist()
-    assert {names[row["append_slice"]] for row in (first, second)} == {"zeCommandListAppendBarrier"}
-    assert second["append_slice"] > first["slice_id"]
+    assert {names[row["append_slice_id"]] for row in (first, second)} == {"zeCommandListAppendBarrier"}
+    assert second["append_slice_id"] > first["slice_id"]
     assert second["append_ts"] - first["append_ts"] == 86_400_000_000_000
-    assert merged.tracks["name"][second["thread_track"]] == "thread 1"
+    assert merged.tracks["name"][second["thread_track_id"]] == "thread 1"
 
 
 def test_records_are_reachable(tmp_path) -> None:

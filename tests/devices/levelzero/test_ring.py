@@ -65,7 +65,7 @@ def test_scenarios(name: str, moves: str, expected: str, tmp_path: Path) -> None
 
 def test_each_run_of_a_ring_has_its_number(tmp_path: Path) -> None:
     trace = play(Script(), "A B . . . . C . . .").open(tmp_path)
-    assert [row["run"] for row in operations(trace)] == [1, 1, 2, 2, 1, 2, 3]
+    assert [row["execution_index"] for row in operations(trace)] == [1, 1, 2, 2, 1, 2, 3]
 
 
 def test_known_hole_interleaved_drains(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_threads_share_events(tmp_path: Path) -> None:
     script.tid = 2
     script.result(0x10)
     row = operations(script.open(tmp_path))[0]
-    assert (row["thread_track"], row["readback_track_id"]) == (2, 3)
+    assert (row["thread_track_id"], row["readback_track_id"]) == (2, 3)
 
 
 def test_push_outside_an_append_is_ignored(tmp_path: Path) -> None:
@@ -251,4 +251,4 @@ def test_twelve_thousand_fills(tmp_path: Path) -> None:
     assert not check.run(trace, ignore=["LS303"])
     assert trace.slices["name"].tolist().count("zeCommandListAppendSignalEvent") == 4002
     assert sum(name == "zeCommandListAppendMemoryFill(M)" for name in trace.slices["name"]) == 12_000
-    assert SUCCESS in set(trace.details["levelzero_operations"]["status"])
+    assert SUCCESS in set(trace.details["levelzero_operations"]["query_status"])

@@ -31,7 +31,7 @@ def launch(script: Script, op: int, kernel: int, **fields) -> Script:
 def found(script: Script, tmp_path) -> list[tuple[str, int]]:
     trace = script.open(tmp_path)
     assert not [finding for finding in check.run(trace) if finding.code != "LS303"]
-    return [(row["name"], row["run"]) for row in operations(trace)]
+    return [(row["name"], row["execution_index"]) for row in operations(trace)]
 
 
 def test_R1_shared_event(tmp_path) -> None:
@@ -104,10 +104,10 @@ def test_R4_without_numbers(tmp_path) -> None:
         script.execute(0x9, 1).result(0x4).result(0x4)
     trace = script.open(tmp_path)
     rows = operations(trace)
-    assert [(row["name"][-7:], row["run"]) for row in rows] == [(n, run) for run in (1, 2, 3) for n in ("Barrier",) * 2]
+    assert [(row["name"][-7:], row["execution_index"]) for row in rows] == [(n, run) for run in (1, 2, 3) for n in ("Barrier",) * 2]
     assert len({row["submit_ts"] for row in rows}) == 3
     executes = [row["id"] for row in trace.slices.rows() if row["name"] == "zeCommandQueueExecuteCommandLists"]
-    assert [row["submit_slice"] for row in rows] == [
+    assert [row["submit_slice_id"] for row in rows] == [
         executes[0],
         executes[0],
         executes[1],
@@ -218,7 +218,7 @@ def test_R29_execution_again_without_a_wait(tmp_path) -> None:
     script = Script().regular(1).append("Barrier", 0x4)
     script.execute(0x9, 1).execute(0x9, 1, inside=lambda: script.result(0x4)).result(0x4)
     rows = operations(script.open(tmp_path))
-    assert [row["run"] for row in rows] == [1, 2]
+    assert [row["execution_index"] for row in rows] == [1, 2]
     assert rows[0]["submit_ts"] < rows[1]["submit_ts"]
 
 

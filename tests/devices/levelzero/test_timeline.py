@@ -141,7 +141,7 @@ def test_queues_of_executions(tmp_path) -> None:
     trace = script.open(tmp_path)
     assert "GPU > queue 0x9, ordinal 3, index 2" in paths(trace)
     row = operations(trace)[0]
-    assert (row["ordinal"], row["index"]) == (3, 2)
+    assert (row["ordinal"], row["queue_index"]) == (3, 2)
 
 
 def test_a_list_that_is_emptied_or_recycled(tmp_path) -> None:

@@ -87,14 +87,14 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(softze, tim
     assert len(operations) == 40
     calls = {row["id"]: row for row in trace.slices.rows()}
     for op in operations:
-        assert op["append_slice"] is not None
-        assert calls[op["append_slice"]]["name"] == op["function"]
+        assert op["append_slice_id"] is not None
+        assert calls[op["append_slice_id"]]["name"] == op["function"]
         # The clocks are read within microseconds of each other; nothing runs before it was given to the device.
         assert op["ts"] >= op["submit_ts"] - 1_000_000
         assert op["ts"] + op["dur"] <= op["readback_ts"] + 1_000_000
         assert not op["flags"] & Flag.CLOCK_SUSPECT
     arrows = Counter(trace.flows["kind"].tolist())
-    executed = sum(calls[op["submit_slice"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
+    executed = sum(calls[op["submit_slice_id"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
     assert arrows == {"dispatch": 40, "dependency": executed}
     assert executed == 8
     names = Counter(op["name"] for op in operations)

@@ -38,8 +38,8 @@ def compare(trace, truth, *, skew_ppm=20.0):
         *(wanted[column] for column in columns), strict=True
     ):
         row = rows[seq]
-        assert (row["name"], row["run"], row["bytes"] or 0, row["quality"]) == (name, number, size, "exact")
-        assert (pids[row["thread_track"]], uuids[row["track_id"]]) == ((process, thread), device)
+        assert (row["name"], row["execution_index"], row["bytes"] or 0, row["quality"]) == (name, number, size, "exact")
+        assert (pids[row["thread_track_id"]], uuids[row["track_id"]]) == ((process, thread), device)
         # Until the clock was measured it is believed to be exact.
         bound = ERROR_NS + 2 * abs(row["ts"]) * skew_ppm * 1e-6
         assert abs(row["ts"] + zero - start) <= bound

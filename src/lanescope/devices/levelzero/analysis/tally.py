@@ -114,7 +114,7 @@ def samples(trace: Trace) -> dict[str, Samples]:
     moved = np.flatnonzero(
         operations.valid("bytes")
         & is_text(operations, "kind", layout.COPY, layout.FILL)
-        & is_text(operations, "status", layout.SUCCESS)
+        & is_text(operations, "query_status", layout.SUCCESS)
     )
     sizes = np.concatenate([calls.values("bytes")[touched], operations.values("bytes")[moved]])
     sizes = np.minimum(sizes, np.uint64((1 << 63) - 1)).astype(np.int64)
@@ -129,7 +129,7 @@ def samples(trace: Trace) -> dict[str, Samples]:
             op_rows,
             *lengths(op_rows),
             operations.values("error"),
-            operations.values("thread_track"),
+            operations.values("thread_track_id"),
             slices.values("track_id")[op_rows],
         ),
         TRAFFIC: of(

@@ -86,7 +86,9 @@ class _Formatter:
         """Yield the text of operations: the traffic of copies and fills, and the operation."""
         operations: Table = self._trace.details["levelzero_operations"].take(rows)
         about = self._trace.slices.take(operations.values("slice_id"))
-        moves = is_text(operations, "kind", layout.COPY, layout.FILL) & is_text(operations, "status", layout.SUCCESS)
+        moves = is_text(operations, "kind", layout.COPY, layout.FILL) & is_text(
+            operations, "query_status", layout.SUCCESS
+        )
         unclocked = ~about.valid("ts_ticks")
         for operation, row, is_move, is_raw in zip(
             operations.rows(), about.rows(), moves.tolist(), unclocked.tolist(), strict=True
@@ -102,13 +104,17 @@ class _Formatter:
             error = "true" if operation["error"] else "false"
             content = f'name = "{name}", dur = {length}, did = {device}, sdid = {sub}, err = {error}'
             content += f', metadata = "{metadata}"'
-            yield text + self._record("device", operation["thread_track"], row["ts"], content)
+            yield text + self._record("device", operation["thread_track_id"], row["ts"], content)
 
 
 def _metadata(operation: Mapping[str, Any]) -> str:
-    engine = f"{{ordinal: {operation['ordinal'] or 0}, index: {operation['index'] or 0}}}"
+    engine = f"{{ordinal: {operation['ordinal'] or 0}, index: {operation['queue_index'] or 0}}}"
     # An indirect launch keeps its group counts in device memory: nothing can be said of its shape.
-    if operation["groups_x"] is None or operation["kind"] != layout.KERNEL or operation["status"] != layout.SUCCESS:
+    if (
+        operation["groups_x"] is None
+        or operation["kind"] != layout.KERNEL
+        or operation["query_status"] != layout.SUCCESS
+    ):
         return engine
     groups = ",".join(str(operation[f"groups_{axis}"]) for axis in "xyz")
     sizes = ",".join(str(operation[f"group_{axis}"] or 0) for axis in "xyz")
