@@ -104,7 +104,9 @@ def test_R4_without_numbers(tmp_path) -> None:
         script.execute(0x9, 1).result(0x4).result(0x4)
     trace = script.open(tmp_path)
     rows = operations(trace)
-    assert [(row["name"][-7:], row["execution_index"]) for row in rows] == [(n, run) for run in (1, 2, 3) for n in ("Barrier",) * 2]
+    assert [(row["name"][-7:], row["execution_index"]) for row in rows] == [
+        (n, run) for run in (1, 2, 3) for n in ("Barrier",) * 2
+    ]
     assert len({row["submit_ts"] for row in rows}) == 3
     executes = [row["id"] for row in trace.slices.rows() if row["name"] == "zeCommandQueueExecuteCommandLists"]
     assert [row["submit_slice_id"] for row in rows] == [

@@ -70,7 +70,12 @@ LANES = TableSpec(
         ColumnSpec("records", "int64", "records that were read"),
         ColumnSpec("capacity", "int64", "records that have room; NULL while the stride is unknown", nullable=True),
         ColumnSpec("attempted", "int64", "records that the kernel tried to store; NULL: not counted", nullable=True),
-        ColumnSpec("dropped", "int64", "records that were dropped because the lane was full, exact; NULL: not counted", nullable=True),
+        ColumnSpec(
+            "dropped",
+            "int64",
+            "records that were dropped because the lane was full, exact; NULL: not counted",
+            nullable=True,
+        ),
         ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns", is_time=True),
         ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns", is_time=True),
         ColumnSpec(
@@ -103,7 +108,9 @@ BUFFERS = TableSpec(
         ColumnSpec("stride", "int64", "slots between two records of a lane; NULL: unknown", nullable=True),
         ColumnSpec("stride_source", "text", "given, tight, inferred, unknown"),
         ColumnSpec("t0_ticks", "int64", "unwrapped stamp of ts = 0, the earliest of the buffer", unit="ns"),
-        ColumnSpec("overflow_policy", "text", "what becomes of records without room: drop, ring; NULL: not said", nullable=True),
+        ColumnSpec(
+            "overflow_policy", "text", "what becomes of records without room: drop, ring; NULL: not said", nullable=True
+        ),
         ColumnSpec("launch_id", "uint64", "the host's number of the launch; NULL where none is stored", nullable=True),
         ColumnSpec("ordinal", "int64", "the host's number of the GPU; NULL likewise", nullable=True),
         ColumnSpec(

@@ -153,7 +153,9 @@ def test_sql_sees_the_tables(here):
     trace = lanescope.open("run.bin", listing="main.lst")
     with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
         told = connection.execute("select sum(frames), sum(certain) from aie_path_stats").fetchone()
-        executed = connection.execute("select sum(executed_bundles), sum(bundle_count) from aie_path_functions").fetchone()
+        executed = connection.execute(
+            "select sum(executed_bundles), sum(bundle_count) from aie_path_functions"
+        ).fetchone()
     assert told == (len(here.retired), len(here.retired))
     assert executed == (len(set(here.path)), len(program.parse(LISTING).bundles))
 
@@ -268,7 +270,9 @@ def test_events_of_pc_mode_have_a_function_and_a_few_bundles(tmp_path):
     packets = encode.packets(encode.header(0, 1, 2, 2), encode.pack(frames, mode=1))
     (tmp_path / "pc.bin").write_bytes(packets.tobytes())
     found = rows(Paths(lanescope.open(tmp_path / "pc.bin"), program.parse(LISTING)), schema.PC_PLACES)
-    assert [(row["function"], row["first_address"], row["last_address"], row["is_exact_function"]) for row in found] == [
+    assert [
+        (row["function"], row["first_address"], row["last_address"], row["is_exact_function"]) for row in found
+    ] == [
         ("scale", 0x64, 0x74, True),
         ("", None, None, False),
         # Behind a call's slots: the event may be of the end of what was called.

@@ -311,9 +311,7 @@ def test_cupy_allocates():
         for number in (0, 1):
             Gpu(number, 1000 * number).kernel(4, s.plan)(s.launch(gpu=number))
         assert s.device == "pretended 0"
-        assert (
-            s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), runs=1).instrumented_ns > 0
-        )
+        assert s.overhead(lambda p: p is None or Gpu(0, 0).kernel(4, s.plan)(p), (PROBES,), runs=1).instrumented_ns > 0
     assert [row["sm"] for row in s.trace().details["cuda_lanes"].rows()] == [0] * 6
     assert choose("cupy").ordinal == 1  # the current one
 

@@ -208,9 +208,15 @@ PC_PLACES = TableSpec(
         ColumnSpec("instant_id", "int64", "the instant of the event", references="instants"),
         ColumnSpec("pc", "int32", "address that was fetched", unit="bytes"),
         ColumnSpec("function", "text", "function of the address, empty if it is in none"),
-        ColumnSpec("first_address", "int32", "first bundle in a row that it may have been of", nullable=True, unit="bytes"),
-        ColumnSpec("last_address", "int32", "last bundle in a row that it may have been of", nullable=True, unit="bytes"),
-        ColumnSpec("is_exact_function", "bool", "it was of this function: nothing comes to these bundles from another one"),
+        ColumnSpec(
+            "first_address", "int32", "first bundle in a row that it may have been of", nullable=True, unit="bytes"
+        ),
+        ColumnSpec(
+            "last_address", "int32", "last bundle in a row that it may have been of", nullable=True, unit="bytes"
+        ),
+        ColumnSpec(
+            "is_exact_function", "bool", "it was of this function: nothing comes to these bundles from another one"
+        ),
     ),
     key="instant_id",
 )

@@ -123,7 +123,10 @@ def dropped(trace: Trace) -> dict[str, Dropped]:
         here = full & (input_of == number)
         if (lanes.valid("attempted") & here).any():
             # A lane has room for a power of two.
-            count, room = int(lost[here].sum()), 1 << max(0, int(lanes.values("attempted")[here].max()) - 1).bit_length()
+            count, room = (
+                int(lost[here].sum()),
+                1 << max(0, int(lanes.values("attempted")[here].max()) - 1).bit_length(),
+            )
         else:
             count, room = None, 2 * int(lanes.values("capacity")[here].max())
         of_launch = int(np.count_nonzero(input_of == number))
