@@ -15,7 +15,7 @@ from lanescope._native import core
 
 if TYPE_CHECKING:
     from lanescope.trace.column import Array, Column
-    from lanescope.trace.table import Table
+    from lanescope.trace.schema import TableSpec
 
 _FORMATS = {
     "int64": "l",
@@ -31,12 +31,16 @@ _FORMATS = {
 }
 
 
-def stream(table: Table) -> object:
-    """Return a capsule named ``arrow_array_stream`` that yields ``table`` in record batches."""
-    return core.arrow_stream(
-        [_column(spec.name, spec.type, spec.nullable, table.column(spec.name)) for spec in table.spec.columns],
-        len(table),
-    )
+def stream(spec: TableSpec, columns: Sequence[Column], length: int) -> object:
+    """Return a capsule named ``arrow_array_stream`` that yields the rows of a table in record batches.
+
+    Args:
+        spec: the declaration of the table.
+        columns: its columns, in the order of their declaration, ``length`` values each.
+        length: number of rows.
+    """
+    declared = zip(spec.columns, columns, strict=True)
+    return core.arrow_stream([_column(each.name, each.type, each.nullable, column) for each, column in declared], length)
 
 
 def _column(name: str, type_: str, nullable: bool, column: Column) -> core.ArrowColumn:  # noqa: FBT001

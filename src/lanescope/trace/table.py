@@ -174,4 +174,4 @@ class Table:
         """Export as an Arrow C stream (the PyCapsule protocol); the requested schema is a hint we may ignore."""
         from lanescope.trace.arrow import stream
 
-        return stream(self)
+        return stream(self.spec, [self.column(name) for name in self.spec.names], len(self))
