@@ -39,8 +39,8 @@ def stream(spec: TableSpec, columns: Sequence[Column], length: int) -> object:
         columns: its columns, in the order of their declaration, ``length`` values each.
         length: number of rows.
     """
-    declared = zip(spec.columns, columns, strict=True)
-    return core.arrow_stream([_column(each.name, each.type, each.nullable, column) for each, column in declared], length)
+    pairs = zip(spec.columns, columns, strict=True)
+    return core.arrow_stream([_column(each.name, each.type, each.nullable, column) for each, column in pairs], length)
 
 
 def _column(name: str, type_: str, nullable: bool, column: Column) -> core.ArrowColumn:  # noqa: FBT001
