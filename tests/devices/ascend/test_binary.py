@@ -28,6 +28,7 @@ from lanescope.devices.ascend.formats.device_structs import (
     SUBMIT_BUFFER,
     SUBMIT_RECORD,
 )
+from lanescope.devices.ascend.formats.encode import encode_dump
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, SUBMITS
 from lanescope.devices.ascend.formats.records import Records, section
 from lanescope.errors import InputError, UsageError
@@ -168,7 +169,7 @@ def test_dispatches_and_submits_as_their_structs_say(dispatches, submits):
 def test_what_was_collected_reads_back_from_a_dump(case, region):
     naming = "l2" if region.generation == "v3" else "chip"
     found = read((GOLDEN / case / f"{naming}_swimlane_records.json").read_bytes())
-    content = device_dump.encode_dump(found, region)
+    content = encode_dump(found, region)
     again = read_dump(content)
     assert again.metadata["clock_freq_hz"] == region.frequency
     assert (again.generation, again.level) == (region.generation, found.level)
@@ -179,14 +180,14 @@ def test_what_was_collected_reads_back_from_a_dump(case, region):
     assert sum(again.accounts) == len(content)
     assert all(stream.unaccounted == 0 for stream in again.streams)
     # Written again, a dump is the same to the byte.
-    assert device_dump.encode_dump(again, region) == content
+    assert encode_dump(again, region) == content
 
 
 def test_a_dump_says_what_the_records_file_says():
     path = GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json"
     deps = (path.parent / "deps.json").read_bytes()
     first = decode(path.read_bytes(), deps=deps)
-    second = decode_dump(device_dump.encode_dump(read(path.read_bytes()), REGIONS[0]), deps=deps)
+    second = decode_dump(encode_dump(read(path.read_bytes()), REGIONS[0]), deps=deps)
     names = ("task", "core", "dispatch_ts", "receive_ts", "finish_ts", "duration_ns", "gate_wait_ns")
 
     def rows(trace):
@@ -209,7 +210,7 @@ def test_many_buffers_of_a_stream_keep_their_order():
             "receive_to_start_cycles": np.full(2 * count, 2),
         },
     )
-    content = device_dump.encode_dump(Records("x", 1, {"num_cores": 5}, {AICORE.name: rows}), REGIONS[0])
+    content = encode_dump(Records("x", 1, {"num_cores": 5}, {AICORE.name: rows}), REGIONS[0])
     found = read_dump(content)[AICORE]
     assert found["core_id"].tolist() == [1] * count + [4] * count
     assert found["reg_task_id"].tolist() == [*range(1, count + 1)] * 2
@@ -269,7 +270,7 @@ def test_every_stream_is_reconciled():
         ("sched_phase", 1): (5, 0),
         ("orch_phase", 0): (0, 1),
     }
-    trace = decode_dump(device_dump.encode_dump(found, REGIONS[1], losses=losses))
+    trace = decode_dump(encode_dump(found, REGIONS[1], losses=losses))
     told = {(row["stream"], row["index"]): row for row in trace.details["ascend_record_streams"].rows()}
     for key, row in told.items():
         dropped, silent = losses.get(key, (0, 0))
@@ -286,7 +287,7 @@ def test_every_stream_is_reconciled():
 
 def test_more_records_than_were_written():
     found = read((GOLDEN / "v3_cold_first" / "chip_swimlane_records.json").read_bytes())
-    content = bytearray(device_dump.encode_dump(found, REGIONS[0]))
+    content = bytearray(encode_dump(found, REGIONS[0]))
     at = REGIONS[0].header.size + (REGIONS[0].cores + 0) * POOL.size + POOL["total_record_count"].offset
     assert struct.unpack_from("<I", content, at)[0] > 0
     struct.pack_into("<I", content, at, 0)
@@ -370,7 +371,7 @@ def test_zeros_and_large_noise_are_no_dump():
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.header.name)
 def test_dumps_are_recognised(region):
     found = read((GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json").read_bytes())
-    content = device_dump.encode_dump(found, region)
+    content = encode_dump(found, region)
     match = FAMILY.probe(Head(content[:HEAD_BYTES], len(content), "dump.bin"))
     assert (match.score >= CERTAIN, match.format) == (True, "dump")
 
@@ -378,7 +379,7 @@ def test_dumps_are_recognised(region):
 def test_stages_of_a_dump(tmp_path, capsys):
     found = read((GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json").read_bytes())
     path = tmp_path / "dump.bin"
-    path.write_bytes(device_dump.encode_dump(found, REGIONS[0]))
+    path.write_bytes(encode_dump(found, REGIONS[0]))
     for stage, least in (("packet", 2 + 2 * 11), ("record", 6 + 6 + 19 + 7), ("row", 30)):
         assert cli.main(["dump", "--stage", stage, str(path)]) == 0
         assert len(capsys.readouterr().out.splitlines()) >= least

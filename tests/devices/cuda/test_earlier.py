@@ -283,7 +283,7 @@ def test_parts_of_a_file_give_the_same(monkeypatch):
     monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 400)
     monkeypatch.setattr("lanescope.devices.cuda.formats.earlier_launch._AT_ONCE", 50)
     monkeypatch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
-    monkeypatch.setattr("lanescope.devices.cuda.formats.word_store.PIECE_WORDS", 100)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.word_source.PIECE_WORDS", 100)
     for layout in (None, "flashinfer-v2"):
         if layout:
             simulation = simulate(3, blocks=9, tiles=3, stale=7, layout="flashinfer2")

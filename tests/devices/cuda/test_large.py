@@ -15,7 +15,7 @@ from devices.cuda.test_hostile import wild
 from effort import some
 from lanescope.devices.cuda import decoder as decoding
 from lanescope.devices.cuda.emit import batches
-from lanescope.devices.cuda.formats import tirx, word_store
+from lanescope.devices.cuda.formats import tirx, word_source
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import InputError
 from lanescope.source import Reader, Source, SpooledFile
@@ -52,7 +52,7 @@ def differing(one: Trace, other: Trace) -> list[str]:
 
 def opened(path: Path, monkeypatch, **limits: int) -> Trace:
     with monkeypatch.context() as patch:
-        for module, name in ((decoding, "WHOLE_BYTES"), (word_store, "PIECE_WORDS"), (batches, "PART_RECORDS")):
+        for module, name in ((decoding, "WHOLE_BYTES"), (word_source, "PIECE_WORDS"), (batches, "PART_RECORDS")):
             if name in limits:
                 patch.setattr(module, name, limits[name])
         return lanescope.open(path, "cuda", **({"layout": "warpscope", "cap": 400} if "warpscope" in path.name else {}))

@@ -10,7 +10,8 @@ import pytest
 from devices.levelzero.helpers import opened, operations, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.simulate.simulator import PAIR_ERROR_NS, SHARING, START_NS
+from lanescope.devices.levelzero.simulate.machine import PAIR_ERROR_NS, START_NS
+from lanescope.devices.levelzero.simulate.simulator import SHARING
 from lanescope.testing import assert_accounted, assert_consistent
 
 #: Readings of both clocks are late by up to this, and ticks are this long.

@@ -19,6 +19,10 @@ inline constexpr uint32_t kTruncated = 1 << 3;
 inline constexpr uint32_t kAfterGap = 1 << 4;
 inline constexpr uint32_t kQualityShift = 5;
 inline constexpr uint32_t kSegmentShift = 7;
+inline constexpr uint32_t kExact = 0;
+inline constexpr uint32_t kEstimated = 1;
+inline constexpr uint32_t kInferred = 2;
+inline constexpr uint32_t kAllSlots = 0xFF;
 struct Slices {
     std::span<int64_t> begin;
     std::span<int64_t> duration;

@@ -1,3 +1,4 @@
+// What the scanner does with many characters: stepping over values, reading the elements of lists.
 #include "core/devices/ascend/json_scanner.hpp"
 
 #include <cstring>
@@ -375,84 +376,7 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
     return *at_++ == '}' && (present & shape.required_) == shape.required_;
 }
 
-// --- the file ----------------------------------------------------------------------------------------------------------
-
-bool Scanner::open() {
-    space();
-    if (fault_ != ParseError::none) return false;
-    if (*at_ != '{') return unexpected();
-    ++at_;
-    ++open_;
-    is_fresh_ = true;
-    return true;
-}
-
-bool Scanner::open_list() {
-    if (fault_ != ParseError::none) return false;
-    space();
-    if (*at_ != '[') return unexpected();
-    ++at_;
-    ++open_;
-    is_fresh_ = true;
-    return true;
-}
-
-bool Scanner::item() {
-    if (fault_ != ParseError::none) return false;
-    if (open_ == 0) return unexpected();
-    space();
-    if (*at_ == ']') {
-        ++at_;
-        --open_;
-        is_fresh_ = false;
-        return false;
-    }
-    if (!std::exchange(is_fresh_, false)) {
-        if (*at_ != ',') return unexpected();
-        ++at_;
-        space();
-    }
-    return true;
-}
-
-bool Scanner::key(Span* out) {
-    if (fault_ != ParseError::none) return false;
-    if (open_ == 0) return unexpected();
-    space();
-    if (*at_ == '}') {
-        ++at_;
-        is_fresh_ = false;
-        if (--open_ != 0) return false;
-        space();
-        return at_ == end_ ? false : fail(ParseError::syntax);
-    }
-    if (!std::exchange(is_fresh_, false)) {
-        if (*at_ != ',') return unexpected();
-        ++at_;
-        space();
-    }
-    out->begin = offset() + 1;
-    if (!skip_string()) return false;
-    out->end = offset() - 1;
-    space();
-    if (*at_ != ':') return unexpected();
-    ++at_;
-    return true;
-}
-
-char Scanner::peek() {
-    space();
-    return *at_;
-}
-
-bool Scanner::skip(Span* out) {
-    if (fault_ != ParseError::none) return false;
-    space();
-    out->begin = offset();
-    if (!skip_value()) return false;
-    out->end = offset();
-    return true;
-}
+// --- lists ---------------------------------------------------------------------------------------------------------
 
 size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out, size_t capacity, bool* done) {
     *done = false;

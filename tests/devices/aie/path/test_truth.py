@@ -18,7 +18,7 @@ from effort import some
 from lanescope.devices.aie.formats.layout import WRAPPED_TRIPS
 from lanescope.devices.aie.path import segments
 from lanescope.devices.aie.path.program import program
-from lanescope.devices.aie.path.walk.core_model import UNKNOWN, Erratum
+from lanescope.devices.aie.path.walk.core_state import UNKNOWN, Erratum
 from lanescope.devices.aie.path.walk.walker import LOOP, NEW_PC, NOT_TAKEN, TAKEN, Stream, Walker
 
 PROGRAMS = int(os.environ.get("LANESCOPE_PROGRAMS") or some(25, 6))

@@ -18,7 +18,8 @@ from lanescope._native import core
 from lanescope.devices.aie.path import segments
 from lanescope.devices.aie.path.program import program
 from lanescope.devices.aie.path.walk import state_sets, walker
-from lanescope.devices.aie.path.walk.core_model import ERRATUM_DOCS, KINDS, MOST_CALLS, UNKNOWN, Erratum, settled
+from lanescope.devices.aie.path.walk.calls import MOST_CALLS
+from lanescope.devices.aie.path.walk.core_state import ERRATUM_DOCS, KINDS, UNKNOWN, Erratum, settled
 from lanescope.devices.aie.path.walk.walker import (
     LOOP,
     NEW_PC,

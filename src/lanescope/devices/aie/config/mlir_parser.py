@@ -12,23 +12,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from lanescope.devices.aie.config.mlir_designs import (
+    Design,
+    LoweredTrace,
+    RuntimeSequence,
+    TraceOp,
+    configuration_of,
+    module_in_row,
+)
 from lanescope.devices.aie.config.mlir_writer import MLIR_MODES, MLIR_TYPES
-from lanescope.devices.aie.config.model import SLOTS, Config, Place, Unit, agreed, strip_trailing_zeros
-from lanescope.devices.aie.config.register_writes import Write, from_writes, unread_at, write_at
-from lanescope.devices.aie.config.validators import ConfigError, event_number, port_selection
-from lanescope.devices.aie.formats import events, registers
+from lanescope.devices.aie.config.model import SLOTS, Config
+from lanescope.devices.aie.config.register_writes import Write, unread_at, write_at
+from lanescope.devices.aie.config.validators import ConfigError
+from lanescope.devices.aie.formats import registers
 
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
 _MAX_DIGITS = 20
-#: No design has more runtime sequences that set up a trace.
-_MAX_SEQUENCES = 256
-#: What MLIR texts call devices begins with these.
-DEVICES = {"npu1": "aie2", "npu2": "aie2p", "xcve2": "aie2", "aie2p": "aie2p", "aie2": "aie2"}
 #: What begins names of values, symbols, blocks, attributes and types.
 _SIGILS = "%@^#!"
 _WORD32 = (1 << 32) - 1
@@ -67,63 +71,6 @@ def _tokens(text: str) -> Iterator[_Token]:
         yield _Token(kind, match[kind])
 
 
-@dataclass(slots=True)
-class _Trace:
-    """An ``aie.trace`` operation whose body is being read.
-
-    Attributes:
-        symbol: its name.
-        tile: column and row.
-        depth: of the braces around it.
-        unit: what it says so far; the kind of module may come late, so names wait for it.
-        names: names or numbers of the events of its slots.
-        ports: (slot, bundle, channel, is it a master).
-        edges: start and stop: a name, a number, or a broadcast channel.
-    """
-
-    symbol: str
-    tile: tuple[int, int]
-    depth: int
-    module: str = ""
-    mode: int | None = None
-    packet_id: int | None = None
-    names: list[str | int] = field(default_factory=list)
-    ports: list[tuple[int, str, int, bool]] = field(default_factory=list)
-    edges: dict[str, tuple[str, str | int]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Lowered:
-    """An ``aie.trace.config`` operation whose body is being read."""
-
-    symbol: str
-    tile: tuple[int, int]
-    depth: int
-    module: str
-    values: dict[str, int] = field(default_factory=dict)
-    ports: list[tuple[int, str]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Sequence:
-    """A runtime sequence: the register writes in it, and the traces that it starts."""
-
-    name: str
-    writes: list[Write] = field(default_factory=list)
-    started: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class _Design:
-    """An ``aie.device`` operation; what stands outside of any is one more."""
-
-    name: str = ""
-    device: str = ""
-    traces: list[_Trace] = field(default_factory=list)
-    lowered: list[_Lowered] = field(default_factory=list)
-    sequences: list[_Sequence] = field(default_factory=lambda: [_Sequence("")])
-
-
 def read(text: str) -> Config:
     """Return the configuration that an MLIR text holds.
 
@@ -137,7 +84,7 @@ def read(text: str) -> Config:
         raise ConfigError("it is too long for a design", "take input_with_addresses.mlir of the build")
     scanner = _Scanner(text)
     scanner.run()
-    return scanner.result()
+    return configuration_of(scanner.designs, scanner.unread)
 
 
 class _Scanner:
@@ -146,13 +93,13 @@ class _Scanner:
         self._ahead: deque[_Token] = deque()  # tokens that were looked at and not taken
         self._operation = ""  # the one at hand
         self._depth = 0
-        self._design = _Design()
-        self._designs = [self._design]
-        self._unread: Counter[str] = Counter()
+        self._design = Design()
+        self.designs = [self._design]
+        self.unread: Counter[str] = Counter()
         self._constants: dict[str, int] = {}
         self._tiles: dict[str, tuple[int, int]] = {}
-        self._trace: _Trace | None = None
-        self._config: _Lowered | None = None
+        self._trace: TraceOp | None = None
+        self._config: LoweredTrace | None = None
         self._result = ""  # the value that the operation at hand defines
         self._handlers: dict[str, Callable[[], None]] = {
             "aie.device": self._read_device,
@@ -269,7 +216,7 @@ class _Scanner:
                 self._handlers[token.text]()
                 self._result = ""
             elif token.text.startswith("aie.trace.") and token.text not in _WITHOUT_LABELS:
-                self._unread[token.text] += 1
+                self.unread[token.text] += 1
 
     def _close(self) -> None:
         self._depth -= 1
@@ -289,11 +236,11 @@ class _Scanner:
         self._skip("(")
         device = self._word()
         self._skip(")")
-        self._design = _Design(self._symbol(), device)
-        self._designs.append(self._design)
+        self._design = Design(self._symbol(), device)
+        self.designs.append(self._design)
 
     def _read_sequence(self) -> None:
-        self._design.sequences.append(_Sequence(self._symbol() or f"sequence {len(self._design.sequences)}"))
+        self._design.sequences.append(RuntimeSequence(self._symbol() or f"sequence {len(self._design.sequences)}"))
 
     def _read_start(self) -> None:
         self._design.sequences[-1].started.add(self._symbol())
@@ -362,9 +309,9 @@ class _Scanner:
         mask = _int(said.get("mask"))
         if write is None:
             if name := unread_at(address, 1 if value is None else value):
-                self._unread[f"{self._operation} of {name}"] += 1
+                self.unread[f"{self._operation} of {name}"] += 1
         elif value is None:
-            self._unread[f"{self._operation} of {write.register.name} without a constant"] += 1
+            self.unread[f"{self._operation} of {write.register.name} without a constant"] += 1
         else:
             if is_masked and mask is not None:
                 write = replace(write, value=self._masked(write, mask & _WORD32))
@@ -385,7 +332,7 @@ class _Scanner:
         operands = self._operands()
         tile = self._tiles.get(operands[0]) if operands else None
         if tile is None:
-            self._unread[f"{self._operation} on a tile without a position"] += 1
+            self.unread[f"{self._operation} on a tile without a position"] += 1
         return tile
 
     def _read_trace(self) -> None:
@@ -393,7 +340,7 @@ class _Scanner:
         tile = self._tile_of()
         self._trace = None
         if tile is not None:
-            self._trace = _Trace(symbol, tile, self._depth)
+            self._trace = TraceOp(symbol, tile, self._depth)
             self._design.traces.append(self._trace)
 
     def _read_mode(self) -> None:
@@ -402,7 +349,7 @@ class _Scanner:
         if self._trace is not None:
             self._trace.mode = number if number in (0, 1, 2) else _MODES.get(word.lower())
             if self._trace.mode is None:
-                self._unread[self._operation] += 1
+                self.unread[self._operation] += 1
 
     def _read_packet(self) -> None:
         pairs = self._pairs()
@@ -411,14 +358,14 @@ class _Scanner:
             word = str(pairs.get("type", ""))
             self._trace.module = _MODULES.get(word.lower(), "")
             if word and not self._trace.module:
-                self._unread[self._operation] += 1
+                self.unread[self._operation] += 1
 
     def _read_event(self) -> None:
         value = self._value()
         if self._trace is None:
             return
         if value is None or len(self._trace.names) >= SLOTS:
-            self._unread[self._operation] += 1
+            self.unread[self._operation] += 1
         else:
             self._trace.names.append(value if isinstance(value, int) else value.rpartition("::")[2])
 
@@ -429,7 +376,7 @@ class _Scanner:
         if self._trace is None:
             return
         if slot is None or not 0 <= slot < SLOTS or channel is None:
-            self._unread[self._operation] += 1
+            self.unread[self._operation] += 1
             return
         is_master = str(pairs.get("direction", pairs.get("master", ""))).lower() in ("s2mm", "true", "1")
         self._trace.ports.append((slot, str(pairs.get("port", "")), channel, is_master))
@@ -442,7 +389,7 @@ class _Scanner:
             if kind in pairs:
                 self._trace.edges[what] = kind, pairs[kind]
         if pairs.keys().isdisjoint(("broadcast", "event")):
-            self._unread[self._operation] += 1
+            self.unread[self._operation] += 1
 
     # --- registers of aie.trace.config ------------------------------------------------------------------------------
 
@@ -452,7 +399,7 @@ class _Scanner:
         module = _MODULES.get(str(self._pairs_before_body().get("packet_type", "")).lower(), "")
         self._config = None
         if tile is not None:
-            self._config = _Lowered(symbol, tile, self._depth, module or _module_in(tile[1]))
+            self._config = LoweredTrace(symbol, tile, self._depth, module or module_in_row(tile[1]))
             self._design.lowered.append(self._config)
 
     def _pairs_before_body(self) -> dict[str, str | int]:
@@ -471,7 +418,7 @@ class _Scanner:
         name = str(pairs.get("register", ""))
         register = registers.register(module, name)
         if register is None:
-            self._unread[f"{self._operation} of {name or 'no register'}"] += 1
+            self.unread[f"{self._operation} of {name or 'no register'}"] += 1
             return
         value = pairs.get("value", 0)
         said = register.fields.get(str(pairs.get("field", "")))
@@ -485,185 +432,9 @@ class _Scanner:
         if isinstance(value, str) and said.endswith("_id") and ":" in value:
             self._config.ports.append((int(said[4]), value))
             return
-        number = self._event(module, value) if isinstance(value, str) else value
+        number = self._design.event(module, value) if isinstance(value, str) else value
         values[name] = values.get(name, 0) & ~(bits.mask << bits.lsb) | (number & bits.mask) << bits.lsb
-
-    # --- the result -----------------------------------------------------------------------------------------------
-
-    def _event(self, module: str, event: str | int) -> int:
-        if isinstance(event, int):
-            return event & 0xFF
-        return event_number(self._family(), module, event)
-
-    def _family(self) -> str:
-        word = self._design.device
-        for prefix, device in DEVICES.items():
-            if word.startswith(prefix):
-                return device
-        if word.startswith("xcvc"):
-            raise ConfigError(f"{word} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
-        return "aie2"
-
-    def result(self) -> Config:
-        """Return what was found.
-
-        Raises:
-            ConfigError: nothing, or names that no device has.
-        """
-        parts: dict[str, Config] = {}
-        for design in self._designs:
-            self._design = design
-            for name, part in self._parts():
-                if part.places:
-                    parts[name if name not in parts else f"{name} ({len(parts) + 1})"] = part
-        if not parts:
-            unread = ", ".join(self._unread)[:200]
-            raise ConfigError(
-                "it holds no configuration of a trace" + (f" that can be read: {unread}" if unread else ""),
-                "take the text that aiecc leaves: input_with_addresses.mlir",
-            )
-        devices = {part.device for part in parts.values()}
-        if len(devices) > 1:
-            raise ConfigError(
-                f"it holds designs for {' and '.join(sorted(devices))}, which name events differently",
-                "take the text of one design",
-            )
-        made = agreed(parts)
-        return replace(made, unread={**made.unread, **self._unread})
-
-    def _parts(self) -> Iterator[tuple[str, Config]]:
-        """Yield what each runtime sequence of the design at hand sets up, by name; without any, what is declared."""
-        design = self._design
-        symbols = {symbol for sequence in design.sequences for symbol in sequence.started}
-
-        def is_started(symbol: str, by: _Sequence) -> bool:
-            names = {symbol, symbol.removesuffix("_config")}
-            # What no sequence starts by name is taken to be set up by all of them.
-            return not names & symbols or bool(names & by.started)
-
-        used = [sequence for sequence in design.sequences if sequence.writes or sequence.started]
-        if len(used) > _MAX_SEQUENCES:
-            raise ConfigError(
-                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
-                "take the text of one design",
-            )
-        if not (used or design.traces or design.lowered):
-            return
-        device = self._family()
-        lowered = [(made.symbol, self._written(made)) for made in design.lowered]
-        writes = [write for _, made in lowered for write in made]
-        writes += [write for sequence in used for write in sequence.writes]
-        written = from_writes(device, writes).places
-        declared = [(trace.symbol, self._unit(trace, written)) for trace in design.traces]
-        for sequence in used or design.sequences[:1]:
-            units = [unit for symbol, unit in declared if is_started(symbol, sequence)]
-            below = [write for symbol, made in lowered if is_started(symbol, sequence) for write in made]
-            name = f"{design.name or 'device'}:{sequence.name or 'sequence'}"
-            yield name, _part(device, units, below, sequence.writes)
-
-    def _unit(self, trace: _Trace, written: Set[Place]) -> Unit:
-        """Return what a declaration says; an unknown name does not matter where registers give the number.
-
-        Args:
-            trace: the declaration.
-            written: units that register writes of the design set up.
-        """
-        col, row = trace.tile
-        module = trace.module or _module_in(row)
-
-        def event(name: str | int) -> int:
-            try:
-                return self._event(module, name)
-            except ConfigError:
-                if (module, col, row) in written:
-                    return 0
-                raise
-
-        ports: list[int | None] = [None] * SLOTS
-        for slot, bundle, channel, is_master in trace.ports:
-            ports[slot] = self._selection(module, bundle, channel, is_master=is_master)
-        edges = {what: self._edge(module, *edge) for what, edge in trace.edges.items()}
-        packet_id = trace.packet_id if trace.packet_id is not None and 0 <= trace.packet_id < 32 else None
-        return Unit(
-            module,
-            col,
-            row,
-            strip_trailing_zeros(event(name) for name in trace.names),
-            tuple(ports),
-            mode=trace.mode if module == "core" else 0,
-            start=edges.get("start"),
-            stop=edges.get("stop"),
-            # mlir-aie resets the timer with what starts the trace.
-            reset=edges.get("start"),
-            packet_id=packet_id,
-            packet_type=events.MODULES.index(module),
-        )
-
-    def _edge(self, module: str, kind: str, value: str | int) -> int:
-        if kind == "broadcast":
-            value = f"BROADCAST_A_{value}" if module == "shim" else f"BROADCAST_{value}"
-        elif isinstance(value, str):
-            value = value.rpartition("::")[2]
-        return self._event(module, value)
-
-    def _selection(self, module: str, bundle: str, channel: int, *, is_master: bool) -> int:
-        kind = "master" if is_master else "slave"
-        known = registers.ports(module)
-        named = next((name for name in known if name.lower() == f"{bundle}:{channel} {kind}".lower()), None)
-        return port_selection(module, named or f"{bundle[:20]}:{channel} {kind}")
-
-    def _written(self, lowered: _Lowered) -> list[Write]:
-        values = dict(lowered.values)
-        for slot, port in lowered.ports:
-            name = registers.PORT_NAMES[slot // 4]
-            is_master = values.get(name, 0) >> (8 * (slot % 4) + 5) & 1 == 1
-            bundle, _, channel = port.partition(":")
-            number = int(channel) if channel.isdecimal() and len(channel) < 4 else 0
-            selection = self._selection(lowered.module, bundle, number, is_master=is_master)
-            values[name] = values.get(name, 0) & ~(0x1F << 8 * (slot % 4)) | (selection & 0x1F) << 8 * (slot % 4)
-        writes = []
-        for name, value in values.items():
-            register = registers.register(lowered.module, name)
-            if register is not None:
-                writes.append(Write(*lowered.tile, register, value))
-        return writes
-
-
-def _part(device: str, declared: list[Unit], lowered: list[Write], writes: list[Write]) -> Config:
-    """Return what one sequence sets up: by declarations, by what these are lowered to, by its register writes."""
-    units: dict[Place, Unit] = {}
-    twice: dict[Place, str] = {}
-    for unit in declared:
-        if units.setdefault(unit.place, unit) != unit:
-            twice[unit.place] = "declared twice, in different ways"
-    above = from_writes(device, lowered, declared=units.values())
-    made = from_writes(device, writes, declared=above.units.values())
-    # Where registers say all that a unit watches, what was declared does not matter.
-    told, told_below = _count_frames([*lowered, *writes]), _count_frames(writes)
-    contradictions = {place: what for place, what in twice.items() if place not in told}
-    contradictions |= {place: what for place, what in above.contradictions.items() if place not in told_below}
-    refused = contradictions.keys() - (above.units.keys() - twice.keys())
-    return replace(
-        made,
-        units={place: unit for place, unit in made.units.items() if place not in refused},
-        trigger=above.trigger if made.trigger is None else made.trigger,
-        contradictions={**contradictions, **made.contradictions},
-    )
-
-
-def _count_frames(writes: Iterable[Write]) -> set[Place]:
-    """Return the units of which register writes say all that they watch."""
-    halves: dict[Place, set[str]] = {}
-    for write in writes:
-        if write.register.name.startswith("Trace_Event"):
-            halves.setdefault((write.register.module, write.col, write.row), set()).add(write.register.name)
-    return {place for place, names in halves.items() if len(names) == 2}
 
 
 def _int(value: str | int | None) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _module_in(row: int) -> str:
-    """Return the kind of module that a row of an NPU has, where nothing else tells."""
-    return "shim" if row == 0 else "memtile" if row == 1 else "core"

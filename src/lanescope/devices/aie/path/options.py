@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.aie.path.program import program as programs
 from lanescope.devices.aie.path.program.program import Program
-from lanescope.devices.aie.path.walk.core_model import Erratum, settled
+from lanescope.devices.aie.path.walk.core_state import Erratum, settled
 from lanescope.devices.aie.schema import PROGRAM_FILES
 from lanescope.errors import InputError, UsageError
 from lanescope.source import Source

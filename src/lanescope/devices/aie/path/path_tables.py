@@ -21,8 +21,9 @@ from lanescope.devices.aie.path.program.program import (
     Program,
 )
 from lanescope.devices.aie.path.segments import Segment
-from lanescope.devices.aie.path.walk.core_model import ERRATUM_DOCS, PLACES, UNKNOWN, Erratum, settled
-from lanescope.devices.aie.path.walk.walker import CAP, Counts, Walk, Walker
+from lanescope.devices.aie.path.walk.core_state import ERRATUM_DOCS, PLACES, UNKNOWN, Erratum, settled
+from lanescope.devices.aie.path.walk.walk_counts import Counts
+from lanescope.devices.aie.path.walk.walker import CAP, Walk, Walker
 from lanescope.devices.aie.path.walk.windows import Fact
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from lanescope.devices.aie.path.path_tables import Paths, bounds
 from lanescope.devices.aie.path.program.program import CALLS, DELAY_SLOTS, RETURN, Program
-from lanescope.devices.aie.path.walk.walker import Counts, Section, Walk, Walker
+from lanescope.devices.aie.path.walk.walk_counts import Counts
+from lanescope.devices.aie.path.walk.walker import Section, Walk, Walker
 from lanescope.devices.aie.path.walk.windows import Iterations, Window
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 

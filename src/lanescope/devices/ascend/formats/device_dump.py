@@ -12,7 +12,7 @@ stream by stream: collected + dropped == total.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend.formats.device_structs import (
     AICORE_BUFFER,
-    AICORE_RECORD,
     AICPU_BUFFER,
     KIND_NUMBERS_V3,
     KIND_NUMBERS_V3C,
@@ -45,7 +44,7 @@ Rows = npt.NDArray[Any]
 
 #: What stands for the key of the level.
 LEVEL_KEY = "raw dump"
-_LISTS = {"aicpu_task": AICPU, "sched_phase": PHASES, "orch_phase": SUBMITS, "aicore_task": AICORE}
+LISTS = {"aicpu_task": AICPU, "sched_phase": PHASES, "orch_phase": SUBMITS, "aicore_task": AICORE}
 #: Phases that name a task in place of pops.
 _NAMING = ("dummy_task", "predicated_skip", "graph_prepare")
 #: Cores and threads beyond are not believed where entries are looked for.
@@ -96,7 +95,7 @@ def buffer_of(stream: str, generation: str) -> Struct:
 
 
 @cache
-def _dtype(stream: str, generation: str) -> tuple[np.dtype[Any], int, int]:
+def record_dtype(stream: str, generation: str) -> tuple[np.dtype[Any], int, int]:
     """Return the numpy type of a stream's records, how many a buffer holds, and the bytes of a buffer."""
     struct = buffer_of(stream, generation)
     records = struct["records"]
@@ -166,7 +165,7 @@ def _fits(content: Bytes, region: Region) -> bool:
 def _headerless(content: Bytes) -> str | None:
     """Return the stream whose buffers a file consists of."""
     for stream in STREAMS:
-        _, most, size = _dtype(stream, "v3")
+        _, most, size = record_dtype(stream, "v3")
         if not len(content) or len(content) % size:
             continue
         counts = content.reshape(-1, size)[:, size - 64 :].copy().view("<u4").reshape(len(content) // size, -1)
@@ -179,7 +178,7 @@ def _headerless(content: Bytes) -> str | None:
 
 def _is_plausible(content: Bytes, stream: str) -> bool:
     """Tell whether the first records of a buffer may be of a stream."""
-    dtype, most, _ = _dtype(stream, "v3c")
+    dtype, most, _ = record_dtype(stream, "v3c")
     rows = np.frombuffer(content[: len(content) // dtype.itemsize * dtype.itemsize], dtype)[: min(most, 64)]
     begin, end = _stamps(rows, stream)
     used = (begin > 0) | (end > 0)
@@ -199,7 +198,7 @@ def _stamps(rows: Rows, stream: str) -> tuple[Rows, Rows]:
 
 
 def _whole(content: Bytes, stream: str, index: int) -> Dump:
-    size = _dtype(stream, "v3")[2]
+    size = record_dtype(stream, "v3")[2]
     begins = range(0, len(content), size)
     pieces = tuple(Piece("buffer", at, at + size, stream, index, seq) for seq, at in enumerate(begins))
     return Dump(pieces, None, "")
@@ -218,7 +217,7 @@ def _entries(content: Bytes, at: int) -> Iterator[Piece]:
         if place * unit < done:
             continue
         stream = STREAMS[int(entries["kind"][place])]
-        _, most, size = _dtype(stream, "v3")
+        _, most, size = record_dtype(stream, "v3")
         first = at + place * unit + unit
         struct = buffer_of(stream, "v3")
         if first + size > len(content) or _count(content, first, struct) > most:
@@ -268,7 +267,7 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     generation = dump.generation or said or _generation(content, dump)
     reader = _Dumped(content, dump, generation or "v3c")
     header = {} if dump.region is None else _header(content, dump.region)
-    sections = {layout.name: reader.section(stream, header.get("level", 0)) for stream, layout in _LISTS.items()}
+    sections = {layout.name: reader.section(stream, header.get("level", 0)) for stream, layout in LISTS.items()}
     sections = {name: rows for name, rows in sections.items() if len(rows) or name == AICORE.name}
     frequency = options.get("frequency") or (None if dump.region is None else dump.region.frequency)
     metadata: dict[str, Any] = {} if frequency is None else {"clock_freq_hz": frequency}
@@ -312,7 +311,7 @@ def _generation(content: Bytes, dump: Dump) -> str:
 
 def _rows(content: Bytes, piece: Piece, generation: str) -> Rows:
     """Return the records of a buffer that are valid by its count."""
-    dtype, most, _ = _dtype(piece.stream, generation)
+    dtype, most, _ = record_dtype(piece.stream, generation)
     count = _count(content, piece.begin, buffer_of(piece.stream, generation))
     return np.frombuffer(content, dtype, min(count, most), piece.begin)
 
@@ -363,7 +362,7 @@ class _Dumped:
 
     def section(self, stream: str, level: int) -> Section:
         """Return the records of a stream: by core or thread, and by the sequence of their buffers."""
-        layout = _LISTS[stream]
+        layout = LISTS[stream]
         # Sequences wrap; buffers of one stream lie in the order in which they were handed over.
         pieces = sorted(self._buffers[stream], key=lambda piece: piece.index)
         parts = [_rows(self._content, piece, self._generation) for piece in pieces]
@@ -463,141 +462,3 @@ def _submits(rows: Rows, _: Int64, __: str) -> dict[str, Any]:
 
 
 _COLUMNS = {"aicore_task": _aicore, "aicpu_task": _aicpu, "sched_phase": _phases, "orch_phase": _submits}
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-
-
-def encode_dump(
-    records: Records,
-    region: Region | None = REGIONS[0],
-    *,
-    generation: str = "",
-    losses: Mapping[tuple[str, int], tuple[int, int]] | None = None,
-) -> bytes:
-    """Return a dump: the exact inverse of reading, as far as records of the device hold what is asked for.
-
-    Args:
-        records: what to write.
-        region: the chip whose header and pools come first; None: entries and buffers alone.
-        generation: v3 or v3c, whose phases to write; empty: that of the region.
-        losses: by stream and index: records dropped with notice, and without.
-    """
-    generation = generation or ("v3c" if region is None else region.generation)
-    buffers, written = list[bytes](), dict[tuple[str, int], int]()
-    for stream, layout in _LISTS.items():
-        rows = records[layout]
-        index = rows["core_id"].astype(np.int64) if layout.depth == 1 else rows.group.astype(np.int64)
-        raw = _UNREAD[stream](rows, generation)
-        for number in np.unique(index).tolist():
-            mine = raw[index == number]
-            written[stream, number] = len(mine)
-            buffers += _filled(mine, stream, number, generation)
-    head = b"" if region is None else _region(records, region, buffers[::2], written, losses or {})
-    return head + b"".join(buffers)
-
-
-def _filled(rows: Rows, stream: str, index: int, generation: str) -> Iterable[bytes]:
-    _, most, size = _dtype(stream, generation)
-    struct = buffer_of(stream, generation)
-    for seq, first in enumerate(range(0, len(rows), most)):
-        part = rows[first : first + most]
-        entry = {"core_index": index, "kind": STREAMS.index(stream), "buffer_ptr": 4096 * (seq + 1), "buffer_seq": seq}
-        yield QUEUE_ENTRY.encode(entry)
-        content = np.zeros(size, np.uint8)
-        content[: part.nbytes] = part.view(np.uint8).reshape(-1)
-        content[struct["count"].offset :][:4] = np.frombuffer(len(part).to_bytes(4, "little"), np.uint8)
-        yield content.tobytes()
-
-
-def _region(
-    records: Records,
-    region: Region,
-    entries: list[bytes],
-    written: Mapping[tuple[str, int], int],
-    losses: Mapping[tuple[str, int], Any],
-) -> bytes:
-    head = np.zeros(1, region.header.dtype)[0]
-    # All were handed over by the first thread, and taken.
-    kept = entries[-region.entries :]
-    head["queues"][: len(kept)] = np.frombuffer(b"".join(kept), QUEUE_ENTRY.dtype)
-    head["queue_heads"][0] = head["queue_tails"][0] = len(kept) % region.entries
-    head["num_cores"] = min(max(int(records.metadata.get("num_cores") or 1), 1), region.cores)
-    head["level"] = records.level
-    head["num_sched_phase_threads"] = min(records[PHASES].groups, region.threads)
-    head["num_orch_phase_threads"] = min(records[SUBMITS].groups, region.threads)
-    threads = records.metadata.get("core_to_thread") or []
-    head["core_to_thread"] = -1
-    head["core_to_thread"][: len(threads)] = threads[: region.cores]
-    pools = np.zeros(len(region.pools), POOL.dtype)
-    for pool, key in zip(pools, region.pools, strict=True):
-        dropped, silent = losses.get(key, (0, 0))
-        pool["total_record_count"] = written.get(key, 0) + dropped + silent
-        pool["dropped_record_count"] = dropped
-    return bytes(head.tobytes()) + pools.tobytes()
-
-
-def _raw(struct_rows: int, dtype: np.dtype[Any], columns: Mapping[str, Any]) -> Rows:
-    made = np.zeros(struct_rows, dtype)
-    for name, values in columns.items():
-        made[name] = values
-    return made
-
-
-def _raw_aicore(rows: Section, _: str) -> Rows:
-    return _raw(
-        len(rows),
-        AICORE_RECORD.dtype,
-        {
-            "start_time": rows["start_cycles"],
-            "end_time": rows["end_cycles"],
-            "task_token_raw": rows["task_token_raw"],
-            "reg_task_id": rows["reg_task_id"],
-            "receive_to_start_cycles": rows["receive_to_start_cycles"],
-        },
-    )
-
-
-def _raw_aicpu(rows: Section, generation: str) -> Rows:
-    columns = {"dispatch_time": "dispatch_cycles", "finish_time": "finish_cycles", "reg_task_id": "reg_task_id"}
-    return _raw(len(rows), _dtype("aicpu_task", generation)[0], {name: rows[cell] for name, cell in columns.items()})
-
-
-def _kind_number(text: str, numbers: Mapping[str, int]) -> int:
-    """Return the number of a kind: a text without one has it in its name, or gets the first that is free."""
-    if text.startswith("kind_") and text[5:].isdecimal() and int(text[5:]) < 1 << 32:
-        return int(text[5:])
-    return numbers.get(text, len(numbers))
-
-
-def _raw_phases(rows: Section, generation: str) -> Rows:
-    names = KIND_NUMBERS_V3C if generation == "v3c" else KIND_NUMBERS_V3
-    numbers = {name: number for number, name in names.items()}
-    codes = [_kind_number(text, numbers) for text in rows.texts]
-    columns: dict[str, Any] = {
-        "start_time": rows["start_cycles"],
-        "end_time": rows["end_cycles"],
-        "loop_iter": rows["loop_iter"],
-        "kind": np.array(codes or [0], np.uint32)[rows["kind"]],
-        "tasks_processed": rows["tasks_processed"],
-        "shared_depth_at_start": rows["shared_at_start"],
-        "shared_depth_at_end": rows["shared_at_end"],
-    }
-    if generation == "v3c":
-        has_task = rows.has("task_id")
-        task = rows["task_id"]
-        low, high = (task & np.uint64(0xFFFFFFFF)).astype(np.int64), (task >> np.uint64(32)).astype(np.int64)
-        columns["pop_hit_or_local_id"] = np.where(has_task, low, rows["pop_hit"])
-        columns["pop_miss_or_ring_id"] = np.where(has_task, high, rows["pop_miss"])
-    else:
-        columns |= {"pop_hit": rows["pop_hit"], "pop_miss": rows["pop_miss"]}
-        columns |= {"local_depth_at_start": rows["local_at_start"], "local_depth_at_end": rows["local_at_end"]}
-    return _raw(len(rows), _dtype("sched_phase", generation)[0], columns)
-
-
-def _raw_submits(rows: Section, generation: str) -> Rows:
-    columns = {"start_time": "start_cycles", "end_time": "end_cycles", "task_id": "task_id", "submit_idx": "submit_idx"}
-    return _raw(len(rows), _dtype("orch_phase", generation)[0], {name: rows[cell] for name, cell in columns.items()})
-
-
-_UNREAD = {"aicore_task": _raw_aicore, "aicpu_task": _raw_aicpu, "sched_phase": _raw_phases, "orch_phase": _raw_submits}

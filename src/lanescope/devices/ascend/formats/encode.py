@@ -1,21 +1,37 @@
-"""Records back to files: the exact inverse of reading, element by element, in the writer's own arrangement."""
+"""Records back to files: the exact inverse of reading, in the writer's own arrangement.
+
+JSON files are written element by element, dumps of device memory buffer by buffer.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.devices.ascend.formats.device_dump import LISTS, buffer_of, record_dtype
+from lanescope.devices.ascend.formats.device_structs import (
+    AICORE_RECORD,
+    KIND_NUMBERS_V3,
+    KIND_NUMBERS_V3C,
+    POOL,
+    QUEUE_ENTRY,
+    REGIONS,
+    STREAMS,
+    Region,
+)
 from lanescope.devices.ascend.formats.layout import (
     AICPU,
     DEPS_EDGES,
     DEPS_TASKS,
     PHASES,
     RECORDS,
+    SUBMITS,
     V1,
     V1_TASKS,
     V4_METRICS,
@@ -27,6 +43,7 @@ from lanescope.devices.ascend.formats.records import Deps, Records, Section
 from lanescope.devices.ascend.formats.records import section as make_section
 
 Text = bytes | memoryview
+Rows = npt.NDArray[Any]
 
 _MAX_DIGITS = 20
 _ROWS_AT_ONCE = 8192
@@ -252,3 +269,145 @@ _WRITERS: Mapping[str, Callable[[Section, JsonField, int], Any]] = {
     "boolean": lambda section, cell, row: bool(section[cell.name][row]),
     "words": _words,
 }
+
+
+# --- dumps of device memory -------------------------------------------------------------------------------------------
+
+
+def encode_dump(
+    records: Records,
+    region: Region | None = REGIONS[0],
+    *,
+    generation: str = "",
+    losses: Mapping[tuple[str, int], tuple[int, int]] | None = None,
+) -> bytes:
+    """Return a dump: the exact inverse of reading, as far as records of the device hold what is asked for.
+
+    Args:
+        records: what to write.
+        region: the chip whose header and pools come first; None: entries and buffers alone.
+        generation: v3 or v3c, whose phases to write; empty: that of the region.
+        losses: by stream and index: records dropped with notice, and without.
+    """
+    generation = generation or ("v3c" if region is None else region.generation)
+    buffers, written = list[bytes](), dict[tuple[str, int], int]()
+    for stream, layout in LISTS.items():
+        rows = records[layout]
+        index = rows["core_id"].astype(np.int64) if layout.depth == 1 else rows.group.astype(np.int64)
+        raw = _UNREAD[stream](rows, generation)
+        for number in np.unique(index).tolist():
+            mine = raw[index == number]
+            written[stream, number] = len(mine)
+            buffers += _filled(mine, stream, number, generation)
+    head = b"" if region is None else _region(records, region, buffers[::2], written, losses or {})
+    return head + b"".join(buffers)
+
+
+def _filled(rows: Rows, stream: str, index: int, generation: str) -> Iterable[bytes]:
+    _, most, size = record_dtype(stream, generation)
+    struct = buffer_of(stream, generation)
+    for seq, first in enumerate(range(0, len(rows), most)):
+        part = rows[first : first + most]
+        entry = {"core_index": index, "kind": STREAMS.index(stream), "buffer_ptr": 4096 * (seq + 1), "buffer_seq": seq}
+        yield QUEUE_ENTRY.encode(entry)
+        content = np.zeros(size, np.uint8)
+        content[: part.nbytes] = part.view(np.uint8).reshape(-1)
+        content[struct["count"].offset :][:4] = np.frombuffer(len(part).to_bytes(4, "little"), np.uint8)
+        yield content.tobytes()
+
+
+def _region(
+    records: Records,
+    region: Region,
+    entries: list[bytes],
+    written: Mapping[tuple[str, int], int],
+    losses: Mapping[tuple[str, int], Any],
+) -> bytes:
+    head = np.zeros(1, region.header.dtype)[0]
+    # All were handed over by the first thread, and taken.
+    kept = entries[-region.entries :]
+    head["queues"][: len(kept)] = np.frombuffer(b"".join(kept), QUEUE_ENTRY.dtype)
+    head["queue_heads"][0] = head["queue_tails"][0] = len(kept) % region.entries
+    head["num_cores"] = min(max(int(records.metadata.get("num_cores") or 1), 1), region.cores)
+    head["level"] = records.level
+    head["num_sched_phase_threads"] = min(records[PHASES].groups, region.threads)
+    head["num_orch_phase_threads"] = min(records[SUBMITS].groups, region.threads)
+    threads = records.metadata.get("core_to_thread") or []
+    head["core_to_thread"] = -1
+    head["core_to_thread"][: len(threads)] = threads[: region.cores]
+    pools = np.zeros(len(region.pools), POOL.dtype)
+    for pool, key in zip(pools, region.pools, strict=True):
+        dropped, silent = losses.get(key, (0, 0))
+        pool["total_record_count"] = written.get(key, 0) + dropped + silent
+        pool["dropped_record_count"] = dropped
+    return bytes(head.tobytes()) + pools.tobytes()
+
+
+def _raw(struct_rows: int, dtype: np.dtype[Any], columns: Mapping[str, Any]) -> Rows:
+    made = np.zeros(struct_rows, dtype)
+    for name, values in columns.items():
+        made[name] = values
+    return made
+
+
+def _raw_aicore(rows: Section, _: str) -> Rows:
+    return _raw(
+        len(rows),
+        AICORE_RECORD.dtype,
+        {
+            "start_time": rows["start_cycles"],
+            "end_time": rows["end_cycles"],
+            "task_token_raw": rows["task_token_raw"],
+            "reg_task_id": rows["reg_task_id"],
+            "receive_to_start_cycles": rows["receive_to_start_cycles"],
+        },
+    )
+
+
+def _raw_aicpu(rows: Section, generation: str) -> Rows:
+    columns = {"dispatch_time": "dispatch_cycles", "finish_time": "finish_cycles", "reg_task_id": "reg_task_id"}
+    return _raw(
+        len(rows), record_dtype("aicpu_task", generation)[0], {name: rows[cell] for name, cell in columns.items()}
+    )
+
+
+def _kind_number(text: str, numbers: Mapping[str, int]) -> int:
+    """Return the number of a kind: a text without one has it in its name, or gets the first that is free."""
+    if text.startswith("kind_") and text[5:].isdecimal() and int(text[5:]) < 1 << 32:
+        return int(text[5:])
+    return numbers.get(text, len(numbers))
+
+
+def _raw_phases(rows: Section, generation: str) -> Rows:
+    names = KIND_NUMBERS_V3C if generation == "v3c" else KIND_NUMBERS_V3
+    numbers = {name: number for number, name in names.items()}
+    codes = [_kind_number(text, numbers) for text in rows.texts]
+    columns: dict[str, Any] = {
+        "start_time": rows["start_cycles"],
+        "end_time": rows["end_cycles"],
+        "loop_iter": rows["loop_iter"],
+        "kind": np.array(codes or [0], np.uint32)[rows["kind"]],
+        "tasks_processed": rows["tasks_processed"],
+        "shared_depth_at_start": rows["shared_at_start"],
+        "shared_depth_at_end": rows["shared_at_end"],
+    }
+    if generation == "v3c":
+        has_task = rows.has("task_id")
+        task = rows["task_id"]
+        low, high = (task & np.uint64(0xFFFFFFFF)).astype(np.int64), (task >> np.uint64(32)).astype(np.int64)
+        columns["pop_hit_or_local_id"] = np.where(has_task, low, rows["pop_hit"])
+        columns["pop_miss_or_ring_id"] = np.where(has_task, high, rows["pop_miss"])
+    else:
+        columns |= {"pop_hit": rows["pop_hit"], "pop_miss": rows["pop_miss"]}
+        columns |= {"local_depth_at_start": rows["local_at_start"], "local_depth_at_end": rows["local_at_end"]}
+    return _raw(len(rows), record_dtype("sched_phase", generation)[0], columns)
+
+
+def _raw_submits(rows: Section, generation: str) -> Rows:
+    columns = {"start_time": "start_cycles", "end_time": "end_cycles", "task_id": "task_id", "submit_idx": "submit_idx"}
+    return _raw(
+        len(rows), record_dtype("orch_phase", generation)[0], {name: rows[cell] for name, cell in columns.items()}
+    )
+
+
+_UNREAD = {"aicore_task": _raw_aicore, "aicpu_task": _raw_aicpu, "sched_phase": _raw_phases, "orch_phase": _raw_submits}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.cuda.formats.grid import Grid
+from lanescope.devices.cuda.formats.buffer import Grid
 from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]

@@ -1,1 +1,4 @@
-"""Layouts of CUDA marker buffers, readers and writers."""
+"""Layouts of CUDA marker buffers, readers and writers.
+
+For speed the native decoders apply the rules of lanes (pairing, gaps, wraps) while they read the records.
+"""

@@ -12,8 +12,7 @@ from lanescope.devices.cuda.formats.layout_detection import layout_of
 from lanescope.devices.cuda.formats.ls2 import Ls2Header
 from lanescope.devices.cuda.formats.proton import ProtonHeader
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
-from lanescope.devices.cuda.formats.word_source import WordSource, content_of
-from lanescope.devices.cuda.formats.word_store import Words, store_of
+from lanescope.devices.cuda.formats.word_source import Words, WordSource, content_of, store_of
 from lanescope.errors import InputError
 from lanescope.source import CERTAIN, Head, Match, npy
 

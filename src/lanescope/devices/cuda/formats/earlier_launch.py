@@ -26,7 +26,7 @@ from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
-from lanescope.devices.cuda.formats.word_store import Words, WordStore
+from lanescope.devices.cuda.formats.word_source import Words, WordStore
 
 Mask = npt.NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.cuda.formats.layout import FINALIZE, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import header
-from lanescope.devices.cuda.formats.word_store import Words, WordStore, store_of
+from lanescope.devices.cuda.formats.word_source import Words, WordStore, store_of
 
 #: What the core says of a lane whose records name different SMs.
 SEVERAL_SMS = -2

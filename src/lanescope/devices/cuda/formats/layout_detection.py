@@ -15,8 +15,7 @@ from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.strided import StridedBuffer
 from lanescope.devices.cuda.formats.tirx import header, scan
-from lanescope.devices.cuda.formats.word_source import WordSource
-from lanescope.devices.cuda.formats.word_store import WordStore
+from lanescope.devices.cuda.formats.word_source import WordSource, WordStore
 from lanescope.errors import InputError, UsageError
 
 #: Words that are looked at to tell the most common layout.

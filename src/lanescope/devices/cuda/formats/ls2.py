@@ -12,32 +12,22 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.cuda.formats import layout
-from lanescope.devices.cuda.formats.buffer import Bounds, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
-from lanescope.devices.cuda.formats.grid import UNKNOWN, Grid
-from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
-from lanescope.devices.cuda.formats.raw_records import table_of
-from lanescope.devices.cuda.formats.tirx import MAX_SLOTS
-from lanescope.devices.cuda.formats.word_store import PIECE_WORDS, Words, WordStore, store_of
-from lanescope.errors import InputError
-from lanescope.trace import Column, Dictionary, Table
-from lanescope.trace.schema import ColumnSpec, TableSpec
-
-LS2_RECORDS = TableSpec(
-    "cuda_ls2_records",
-    "a word of a lane that is not zero, as it stands in the buffer; payloads stand beside their records",
-    (
-        ColumnSpec("slot", "int64", "where it stands, in words"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("word", "uint64", "the word"),
-        ColumnSpec("lane", "uint32", "the lane that it stands in"),
-        ColumnSpec("time", "uint32", "stamp as stored"),
-        ColumnSpec("event_id", "uint32", "event that it names"),
-        ColumnSpec("kind", "text", "begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, value"),
-        ColumnSpec("token", "uint32", "small number that it carries"),
-        ColumnSpec("payload", "uint64", "its second word; NULL in buffers of one-word records", nullable=True),
-    ),
+from lanescope.devices.cuda.formats.buffer import (
+    UNKNOWN,
+    Bounds,
+    Grid,
+    LaneSpan,
+    Mask,
+    Summary,
+    TaggedRecords,
+    WrapOffsets,
 )
-
+from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
+from lanescope.devices.cuda.formats.raw_records import LS2_RECORDS, ls2_records
+from lanescope.devices.cuda.formats.tirx import MAX_SLOTS
+from lanescope.devices.cuda.formats.word_source import PIECE_WORDS, Words, WordStore, store_of
+from lanescope.errors import InputError
+from lanescope.trace import Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.
@@ -479,36 +469,6 @@ class Ls2Buffer:
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of words."""
-        return LS2_RECORDS.name, lambda before: ls2_records(self, before)
-
-
-def ls2_records(buffer: Ls2Buffer, before: int) -> Table:
-    """Return the words in the lanes of an LS2 buffer that are not zero, lane headers left out."""
-    header = buffer.header
-    start, width = layout.LS2_FILE_WORDS, header.lane_words
-    words = buffer.words.whole()
-    slots = np.flatnonzero(words[start:]) + start
-    at = (slots - start) % width - layout.LS2_LANE_WORDS
-    slots = slots[(at >= 0) & (at % header.record_words == 0)]
-    raw = words[slots]
-    is_record = raw & np.uint64(1) == 1
-    payload, has_payload = np.zeros(len(slots), np.uint64), np.full(len(slots), header.record_words == 2)
-    if header.record_words == 2:
-        payload = words[np.minimum(slots + 1, len(words) - 1)]
-    kinds = Dictionary([*(layout.LS2_KINDS[kind] for kind in sorted(layout.LS2_KINDS)), "value"])
-    kind = np.where(is_record, layout.LS2_RECORD["kind"].of(raw).astype(np.int64), len(layout.LS2_KINDS))
-    values: dict[str, Any] = {
-        "slot": slots,
-        "offset": before + slots * 8,
-        "word": raw,
-        "lane": ((slots - start) // width).astype(np.uint32),
-        "time": layout.LS2_RECORD["time"].of(raw).astype(np.uint32),
-        "event_id": layout.LS2_RECORD["event"].of(raw).astype(np.uint32),
-        "token": layout.LS2_RECORD["token"].of(raw).astype(np.uint32),
-    }
-    return table_of(
-        LS2_RECORDS,
-        values,
-        kind=Column.array(kind.astype(np.int32), dictionary=kinds),
-        payload=Column.array(payload, valid=has_payload),
-    )
+        return LS2_RECORDS.name, lambda before: ls2_records(
+            self.words.whole(), before, lane_words=self.header.lane_words, record_words=self.header.record_words
+        )

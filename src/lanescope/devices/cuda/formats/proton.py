@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.cuda.formats import layout
-from lanescope.devices.cuda.formats.buffer import Bounds, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
-from lanescope.devices.cuda.formats.grid import Grid
+from lanescope.devices.cuda.formats.buffer import Bounds, Grid, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, turns_of
 from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
 from lanescope.devices.cuda.formats.raw_records import table_of

@@ -9,7 +9,7 @@ import numpy as np
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.layout import KINDS, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
-from lanescope.devices.cuda.formats.word_store import Words
+from lanescope.devices.cuda.formats.word_source import Words
 from lanescope.trace import Column, Dictionary, Table
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
@@ -25,6 +25,21 @@ RECORDS = TableSpec(
         ColumnSpec("event_id", "uint32", "event that it names"),
         ColumnSpec("kind", "text", "begin, end, instant, finalize"),
         ColumnSpec("is_read", "bool", "whether it is a record of the lane of its slot"),
+    ),
+)
+LS2_RECORDS = TableSpec(
+    "cuda_ls2_records",
+    "a word of a lane that is not zero, as it stands in the buffer; payloads stand beside their records",
+    (
+        ColumnSpec("slot", "int64", "where it stands, in words"),
+        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("word", "uint64", "the word"),
+        ColumnSpec("lane", "uint32", "the lane that it stands in"),
+        ColumnSpec("time", "uint32", "stamp as stored"),
+        ColumnSpec("event_id", "uint32", "event that it names"),
+        ColumnSpec("kind", "text", "begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, value"),
+        ColumnSpec("token", "uint32", "small number that it carries"),
+        ColumnSpec("payload", "uint64", "its second word; NULL in buffers of one-word records", nullable=True),
     ),
 )
 
@@ -66,6 +81,43 @@ def strided_records(words: Words, buffer: TirxBuffer, name: str, before: int) ->
     }
     kinds = Dictionary(KINDS[kind] for kind in sorted(KINDS))
     return table_of(RECORDS, values, kind=Column.array(TIRX_RECORD["kind"].of(raw).astype(np.int32), dictionary=kinds))
+
+
+def ls2_records(words: Words, before: int, *, lane_words: int, record_words: int) -> Table:
+    """Return the words in the lanes of an LS2 buffer that are not zero, lane headers left out.
+
+    Args:
+        words: uint64 [n], the buffer.
+        before: bytes of the file in front of it.
+        lane_words: words of a lane.
+        record_words: words of a record.
+    """
+    start, width = layout.LS2_FILE_WORDS, lane_words
+    slots = np.flatnonzero(words[start:]) + start
+    at = (slots - start) % width - layout.LS2_LANE_WORDS
+    slots = slots[(at >= 0) & (at % record_words == 0)]
+    raw = words[slots]
+    is_record = raw & np.uint64(1) == 1
+    payload, has_payload = np.zeros(len(slots), np.uint64), np.full(len(slots), record_words == 2)
+    if record_words == 2:
+        payload = words[np.minimum(slots + 1, len(words) - 1)]
+    kinds = Dictionary([*(layout.LS2_KINDS[kind] for kind in sorted(layout.LS2_KINDS)), "value"])
+    kind = np.where(is_record, layout.LS2_RECORD["kind"].of(raw).astype(np.int64), len(layout.LS2_KINDS))
+    values: dict[str, Any] = {
+        "slot": slots,
+        "offset": before + slots * 8,
+        "word": raw,
+        "lane": ((slots - start) // width).astype(np.uint32),
+        "time": layout.LS2_RECORD["time"].of(raw).astype(np.uint32),
+        "event_id": layout.LS2_RECORD["event"].of(raw).astype(np.uint32),
+        "token": layout.LS2_RECORD["token"].of(raw).astype(np.uint32),
+    }
+    return table_of(
+        LS2_RECORDS,
+        values,
+        kind=Column.array(kind.astype(np.int32), dictionary=kinds),
+        payload=Column.array(payload, valid=has_payload),
+    )
 
 
 def table_of(spec: TableSpec, values: dict[str, Any], **columns: Column) -> Table:

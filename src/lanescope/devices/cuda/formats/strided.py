@@ -10,12 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.formats import earlier_launch, flashinfer, layout
-from lanescope.devices.cuda.formats.buffer import Bounds, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
-from lanescope.devices.cuda.formats.grid import UNKNOWN, Grid
+from lanescope.devices.cuda.formats.buffer import (
+    UNKNOWN,
+    Bounds,
+    Grid,
+    LaneSpan,
+    Mask,
+    Summary,
+    TaggedRecords,
+    WrapOffsets,
+)
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, turns_of
 from lanescope.devices.cuda.formats.raw_records import RECORDS, strided_records
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
-from lanescope.devices.cuda.formats.word_store import Words, WordStore, store_of
+from lanescope.devices.cuda.formats.word_source import Words, WordStore, store_of
 from lanescope.errors import UsageError
 from lanescope.trace import Table
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.cuda.formats.lanes import Decoded, Outputs
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD, TIRX_V1
-from lanescope.devices.cuda.formats.word_store import LaneMajorStore, Words, WordStore, store_of
+from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore, store_of
 from lanescope.errors import InputError, UsageError
 
 #: Beyond this positions do not fit the 32 bits that the core keeps them in.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, FLASHINFER_V2, INSTANT, WARPSCOPE
-from lanescope.devices.cuda.formats.word_store import Words
+from lanescope.devices.cuda.formats.word_source import Words
 from lanescope.devices.cuda.simulate.expected_analysis import planted
 from lanescope.devices.cuda.simulate.fault_injection import FAULTS, Faults, FaultyLane, joined
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of

@@ -12,7 +12,7 @@ from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
-from lanescope.devices.levelzero.interpret.attribution import kernel_states
+from lanescope.devices.levelzero.interpret.appends import kernel_states
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.trace import TraceBuilder
 from lanescope.trace.schema import QUALITIES

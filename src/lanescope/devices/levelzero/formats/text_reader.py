@@ -10,7 +10,8 @@ from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, Rows
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
 from lanescope.devices.levelzero.formats.fields import BadField
-from lanescope.devices.levelzero.formats.text_records import BadRun, Handler, Recorder, TextReport, handler_of
+from lanescope.devices.levelzero.formats.text_handlers import handler_of
+from lanescope.devices.levelzero.formats.text_records import BadRun, Handler, Recorder, TextReport
 
 _DAY_NS = 86_400 * layout.NS_PER_SECOND
 #: A step back by more than this is midnight.

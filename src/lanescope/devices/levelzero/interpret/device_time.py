@@ -11,7 +11,8 @@ import numpy.typing as npt
 from lanescope.common.asof_join import Int64, Mask, join
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
-from lanescope.devices.levelzero.interpret.attribution import Appends, Operations, WarningCounts
+from lanescope.devices.levelzero.interpret.appends import Appends
+from lanescope.devices.levelzero.interpret.attribution import Operations, WarningCounts
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock
 from lanescope.trace import Flag
 

@@ -1,4 +1,4 @@
-"""A simulator of Level Zero programs: what a recorder would tell, and what really happened.
+"""A simulator of Level Zero programs: what a recorder would record, and what really happened.
 
 Processes run threads on devices. A thread makes command lists of all four sorts (in order or not, immediate or
 regular), appends kernels, copies, fills, barriers and signals to them, shares events between operations in several
@@ -18,22 +18,15 @@ import numpy.typing as npt
 from lanescope.common.asof_join import Int64
 from lanescope.devices.base import Simulation
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.event_model import Events, table_of
-from lanescope.devices.levelzero.formats.event_tables import EVENTS
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.devices.levelzero.simulate.event_writer import EventWriter
+from lanescope.devices.levelzero.simulate.machine import KERNELS, START_NS, Device, Machine, Process, Thread, u64
 from lanescope.errors import UsageError
-from lanescope.trace import Column, Dictionary
-
-Codes = npt.NDArray[np.int32]
 
 #: How events are given to the operations of a list. ``one``: each operation has its own, destroyed after the wait, and
 #: the handles come back. ``shared``: all operations signal one. ``pair``: they take turns on two. ``none``: the program
 #: gives no event, the recorder uses its own.
 SHARING = ("one", "shared", "pair", "none")
-#: Noon of the day that text traces are given, ns.
-START_NS = (layout.THAPI_DATE_S + 12 * 3600) * layout.NS_PER_SECOND
-_PAIR_EVERY_NS = 100_000_000
-#: A reading of both clocks is recorded so long after it was made at most.
-PAIR_ERROR_NS = 300
 _MOST_EVENTS = 64
 
 _APPEND = "zeCommandListAppend"
@@ -45,186 +38,7 @@ _MIX: tuple[tuple[str, int], ...] = (
     (_APPEND + "Barrier", 10),
     (_APPEND + "SignalEvent", 10),
 )
-_KERNELS = (("gemm_nn<float, 16>", 16, (256, 1, 1)), ("softmax", 32, (64, 4, 1)), ('stencil "3d"', 8, (8, 8, 8)))
 _KIND = {function: layout.APPENDS[function] for function, _ in _MIX}
-
-
-class EventWriter:
-    """Records in the making: columns by table, each record with a number that tells its place among all."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[dict[str, Any]]] = {spec.name: [] for spec in EVENTS}
-        self._dictionaries = {(s.name, c.name): Dictionary() for s in EVENTS for c in s.columns if c.type == "text"}
-        self._times: list[Int64] = []
-        self._count = 0
-
-    def codes(self, table: str, column: str, texts: list[str]) -> Codes:
-        """Return the codes of texts of a column, int32 [n]."""
-        return self._dictionaries[table, column].codes(texts)
-
-    def number(self, ts: Int64) -> Int64:
-        """Return numbers for new records at times ``ts``, int64 [n]; of equal times the earlier number comes first."""
-        self._times.append(ts)
-        self._count += len(ts)
-        return np.arange(self._count - len(ts), self._count)
-
-    def add(self, table: str, ts: Any, thread: int, numbers: Int64 | None = None, **columns: Any) -> Int64:
-        """Add records; columns are arrays, texts or numbers for all, None where unknown.
-
-        Args:
-            table: one of the event model's.
-            ts: int64 [n], or one time.
-            thread: whose.
-            numbers: of the records, when they stand in the stream already as records of another table.
-            **columns: the others.
-
-        Returns:
-            Numbers of the records.
-        """
-        ts = np.atleast_1d(np.asarray(ts, np.int64))
-        if numbers is None:
-            numbers = self.number(ts)
-        self._parts[table].append({"seq": numbers, "ts": ts, "thread_id": thread, **columns})
-        return numbers
-
-    def call(
-        self, function: Any, entry: Any, exit: Any, thread: int, result: Any = layout.SUCCESS, **columns: Any
-    ) -> tuple[Int64, Int64]:
-        """Add calls of a function; return the numbers of their entries and exits."""
-        entries = self.add("calls", entry, thread, function=function, is_exit=False, **columns)
-        exits = self.add("calls", exit, thread, function=function, is_exit=True, result=result)
-        return entries, exits
-
-    def finish(self, processes: list[tuple[str, int]], threads: list[tuple[int, int]]) -> tuple[Events, Int64]:
-        """Return the event model, and the place in the stream of each number, int64 [numbers]."""
-        ts = np.concatenate(self._times)
-        place = np.empty(len(ts), np.int64)
-        place[np.argsort(ts, kind="stable")] = np.arange(1, len(ts) + 1)
-        tables = {}
-        for spec in EVENTS:
-            parts = self._parts[spec.name]
-            if not parts:
-                continue
-            lengths = [len(part["seq"]) for part in parts]
-            columns: dict[str, Any] = {}
-            seq = place[np.concatenate([part["seq"] for part in parts])]
-            order = np.argsort(seq, kind="stable")
-            for column in spec.columns:
-                values = [part.get(column.name) for part in parts]
-                columns[column.name] = self._column(spec.name, column.name, column.type, values, lengths, order)
-            columns["seq"] = seq[order]
-            tables[spec.name] = table_of(spec, columns)
-        specs = {spec.name: spec for spec in EVENTS}
-        tables["processes"] = table_of(
-            specs["processes"], {"host": [host for host, _ in processes], "pid": [pid for _, pid in processes]}
-        )
-        tables["threads"] = table_of(
-            specs["threads"], {"process_id": [process for process, _ in threads], "tid": [tid for _, tid in threads]}
-        )
-        return Events(tables), place
-
-    def _column(self, table: str, name: str, type_: str, values: list[Any], lengths: list[int], order: Int64) -> Column:
-        dictionary = self._dictionaries.get((table, name))
-        if all(value is None for value in values):
-            return Column.null(sum(lengths), np.int32 if dictionary else np.int64, dictionary=dictionary)
-        arrays, masks = [], []
-        for value, length in zip(values, lengths, strict=True):
-            masks.append(np.full(length, value is not None))
-            if isinstance(value, tuple):
-                value, masks[-1] = value
-            elif value is None:
-                value = 0
-            elif isinstance(value, str) and dictionary is not None:
-                value = dictionary.code(value)
-            arrays.append(np.broadcast_to(np.asarray(value, object if type_ == "utf8" else None), (length,)))
-        valid = np.concatenate(masks)[order]
-        joined = np.concatenate(arrays)[order]
-        wanted = {"text": np.int32, "utf8": object}.get(type_, type_)
-        return Column.array(joined.astype(wanted), valid=None if valid.all() else valid, dictionary=dictionary)
-
-
-@dataclass
-class Device:
-    """One device, or sub-device, of one process.
-
-    Attributes:
-        handle: its handle.
-        context: handle of the context in which its lists are made.
-        clock: the clock that it shares with its siblings.
-    """
-
-    handle: int
-    uuid: str
-    name: str
-    clock: Clock
-    context: int = 0
-    parent: int | None = None
-    subdevice: int | None = None
-
-
-@dataclass
-class Clock:
-    """A device's counter.
-
-    Attributes:
-        num: nominal ticks a second, numerator.
-        den: denominator.
-        rate: ticks per ns, as they really are.
-        begin: ticks at ``START_NS``.
-        bits: width.
-    """
-
-    num: int
-    den: int
-    rate: float
-    begin: int
-    bits: int
-
-    def at(self, ns: Any, *, bits: int | None = None) -> npt.NDArray[np.uint64]:
-        """Return what the counter shows at times, uint64 [n]."""
-        passed = np.floor((np.asarray(ns, np.int64) - START_NS) * self.rate).astype(np.int64)
-        ticks: npt.NDArray[np.uint64] = passed.astype(np.uint64) + np.uint64(self.begin)
-        width = self.bits if bits is None else bits
-        return ticks if width == 64 else ticks & np.uint64((1 << width) - 1)
-
-
-@dataclass
-class Thread:
-    """One thread of a program.
-
-    Attributes:
-        number: its row.
-        process: whose.
-        now: how far it has come, ns.
-        last_pair: when it last read both clocks.
-        index: the queue that it uses on each device.
-    """
-
-    number: int
-    process: Process
-    index: int
-    now: int
-    last_pair: int = -(1 << 62)
-
-
-@dataclass
-class Process:
-    """One process: handles are its own, so those of several processes are the same numbers."""
-
-    number: int
-    devices: list[Device]
-    next_handle: int = 0x5500_0000_1000
-    next_op: int = 1
-    next_list: int = 1
-    next_event: int = 1
-    kernels: list[int] = field(default_factory=list)
-    buffers: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def handle(self, count: int = 1) -> int:
-        """Return the first of ``count`` new handles, 0x40 apart."""
-        first = self.next_handle
-        self.next_handle += 0x40 * count
-        return first
 
 
 @dataclass
@@ -273,6 +87,7 @@ class Simulator:
         self.options = options
         self.rng = np.random.default_rng(seed)
         self.tape, self.truth = EventWriter(), Truth()
+        self.machine = Machine(options, self.rng, self.tape)
         self.numbered = options["style"] == "numbered"
         self.signals = self.lost = 0
         self.threads: list[Thread] = []
@@ -284,7 +99,9 @@ class Simulator:
         """Return the records and the truth."""
         options = self.options
         for number in range(options["processes"]):
-            self._start(number)
+            first = self.machine.start(number)
+            self.threads.append(first)
+            self.processes.append(first.process)
         for index in range(1, options["threads"]):
             for process in self.processes:
                 begin = START_NS + 1_000_000 * index + 17 * process.number
@@ -293,7 +110,7 @@ class Simulator:
         for thread in self.threads:
             self._program(thread, per_thread)
         for thread in self.threads:
-            self._pairs(thread, force=True)
+            self.machine.read_clocks(thread, force=True)
         processes = [("simhost", 100 + process.number) for process in self.processes]
         threads = [(thread.process.number, 1000 + thread.number) for thread in self.threads]
         events, place = self.tape.finish(processes, threads)
@@ -319,146 +136,6 @@ class Simulator:
             "records": len(place),
         }
 
-    # --- the beginning ------------------------------------------------------------------------------------------
-
-    def _start(self, number: int) -> None:
-        options, tape = self.options, self.tape
-        process = Process(number, [])
-        first = Thread(len(self.threads), process, 0, START_NS + 1000 * number)
-        self.processes.append(process)
-        self.threads.append(first)
-        for device in range(options["devices"]):
-            self._device(first, device)
-        self._pairs(first, force=True)
-        for name, simd, shape in _KERNELS:
-            self._kernel(first, name, simd, shape)
-        # A kernel goes, and another comes back under its handle.
-        self._recycle_kernel(first)
-        for memory, function in (
-            ("shared", "zeMemAllocShared"),
-            ("device", "zeMemAllocDevice"),
-            ("host", "zeMemAllocHost"),
-        ):
-            base, size = process.handle(4096), 1 << 18
-            process.buffers[memory] = base, size
-            if not self.numbered:
-                _, exit_ = self._step(first, function)
-                tape.add(
-                    "allocations",
-                    exit_[1],
-                    first.number,
-                    exit_[0],
-                    action="alloc",
-                    base=_u64(base),
-                    bytes=size,
-                    memory=memory,
-                )
-        process.buffers["system"] = 0x7FFF_0000_0000, 1 << 18
-
-    def _step(
-        self, thread: Thread, function: str, *, cost: int = 0, **columns: Any
-    ) -> tuple[tuple[Int64, int], tuple[Int64, int]]:
-        """Let a thread make one call; return number and time of its entry and of its exit."""
-        cost = cost or int(self.rng.integers(300, 2000))
-        entry, thread.now = thread.now + 50, thread.now + 50 + cost
-        numbers = self.tape.call(function, entry, thread.now, thread.number, **columns)
-        return (numbers[0], entry), (numbers[1], thread.now)
-
-    def _device(self, thread: Thread, number: int) -> None:
-        process, options = thread.process, self.options
-        num, den = options["frequency"], 1
-        if number % 2:
-            num, den = 57_600_000, 3
-        bits, kernel_bits = options["bits"], options["kernel_bits"]
-        skew = options["skew_ppm"] * (1 if number % 2 else -1)
-        # The counter wraps a little after the start, so that every trace of some length sees it.
-        begin = (1 << kernel_bits) - int(options["wrap_after_ms"] * num // den // 1000)
-        clock = Clock(num, den, num / den * (1 + skew * 1e-6) / layout.NS_PER_SECOND, max(begin, 0), bits)
-        uuid = f"{0x8680 + number:032x}"
-        self._step(thread, "zeContextCreate")
-        context = process.handle()
-        root = Device(process.handle(), uuid, f"Sim GPU {number}", clock, context)
-        self._describe(thread, root)
-        process.devices.append(root)
-        if number == 0:
-            for sub in range(options["subdevices"]):
-                device = Device(
-                    process.handle(), f"{0x8680:028x}{sub + 1:04x}", root.name, clock, context, root.handle, sub
-                )
-                self._describe(thread, device)
-                process.devices.append(device)
-
-    def _describe(self, thread: Thread, device: Device) -> None:
-        thread.now += 100
-        self.tape.add(
-            "devices",
-            thread.now,
-            thread.number,
-            device=_u64(device.handle),
-            parent=None if device.parent is None else _u64(device.parent),
-            uuid=device.uuid,
-            name=device.name,
-            subdevice=device.subdevice,
-            ticks_per_second_num=device.clock.num // device.clock.den,
-            ticks_per_second_den=1,
-            is_rounded=False,
-            timestamp_bits=self.options["bits"],
-            kernel_timestamp_bits=self.options["kernel_bits"],
-        )
-
-    def _kernel(self, thread: Thread, name: str, simd: int, size: tuple[int, int, int], handle: int = 0) -> None:
-        process, tape = thread.process, self.tape
-        handle = handle or process.handle()
-        process.kernels.append(handle)
-        group: dict[str, Any] = {f"group_{axis}": value for axis, value in zip("xyz", size, strict=True)}
-        if self.numbered:
-            number = len(process.kernels)
-            process.kernels[-1] = number
-            thread.now += 100
-            tape.add(
-                "kernels",
-                thread.now,
-                thread.number,
-                action="update",
-                kernel=_u64(number),
-                name=name,
-                simd=simd,
-                **group,
-            )
-            return
-        _, exit_ = self._step(thread, "zeKernelCreate")
-        tape.add("kernels", exit_[1], thread.number, exit_[0], action="create", kernel=_u64(handle), name=name)
-        thread.now += 60
-        tape.add("kernels", thread.now, thread.number, action="update", kernel=_u64(handle), simd=simd)
-        entry, _ = self._step(thread, "zeKernelSetGroupSize")
-        tape.add("kernels", entry[1], thread.number, entry[0], action="update", kernel=_u64(handle), **group)
-
-    def _recycle_kernel(self, thread: Thread) -> None:
-        if self.numbered:
-            return
-        handle = thread.process.kernels.pop()
-        _, exit_ = self._step(thread, "zeKernelDestroy")
-        self.tape.add("kernels", exit_[1], thread.number, exit_[0], action="destroy", kernel=_u64(handle))
-        self._kernel(thread, *_KERNELS[-1], handle=handle)
-
-    def _pairs(self, thread: Thread, *, force: bool = False) -> None:
-        """Read both clocks of all devices, at most ten times a second."""
-        if not force and thread.now - thread.last_pair < _PAIR_EVERY_NS:
-            return
-        thread.last_pair = thread.now
-        for device in thread.process.devices:
-            thread.now += 500
-            read = thread.now - int(self.rng.integers(0, PAIR_ERROR_NS))
-            ticks = device.clock.at(read)
-            self.tape.add(
-                "clock_pairs",
-                thread.now,
-                thread.number,
-                device=_u64(device.handle),
-                host_ns=thread.now,
-                device_ticks=np.atleast_1d(ticks),
-            )
-
     # --- programs -----------------------------------------------------------------------------------------------
 
     def _program(self, thread: Thread, ops: int) -> None:
@@ -477,7 +154,7 @@ class Simulator:
             ops -= count
             turn += 1
             thread.now += int(self.options["pause_us"] * 1000)
-            self._pairs(thread)
+            self.machine.read_clocks(thread)
 
     def _make_list(
         self, thread: Thread, device: Device, *, immediate: bool, in_order: bool, handle: int = 0
@@ -485,7 +162,7 @@ class Simulator:
         """Make a list; return what Appends call it, and its handle."""
         process = thread.process
         handle = handle or process.handle()
-        _, exit_ = self._step(thread, "zeCommandListCreateImmediate" if immediate else "zeCommandListCreate")
+        _, exit_ = self.machine.step(thread, "zeCommandListCreateImmediate" if immediate else "zeCommandListCreate")
         name = handle
         numbers: Int64 | None = exit_[0]
         if self.numbered:
@@ -497,10 +174,10 @@ class Simulator:
             thread.number,
             numbers,
             action="create",
-            list=_u64(name),
-            handle=_u64(handle) if self.numbered else None,
-            context=_u64(device.context),
-            device=_u64(device.handle),
+            list=u64(name),
+            handle=u64(handle) if self.numbered else None,
+            context=u64(device.context),
+            device=u64(device.handle),
             ordinal=0,
             index=thread.index if immediate else None,
             immediate=immediate,
@@ -510,9 +187,9 @@ class Simulator:
         return name, handle
 
     def _end_list(self, thread: Thread, name: int, action: str) -> None:
-        _, exit_ = self._step(thread, "zeCommandListReset" if action == "reset" else "zeCommandListDestroy")
+        _, exit_ = self.machine.step(thread, "zeCommandListReset" if action == "reset" else "zeCommandListDestroy")
         if not self.numbered:
-            self.tape.add("lists", exit_[1], thread.number, exit_[0], action=action, list=_u64(name))
+            self.tape.add("lists", exit_[1], thread.number, exit_[0], action=action, list=u64(name))
 
     def _immediate(self, thread: Thread, device: Device, count: int, *, in_order: bool, sharing: str) -> None:
         name, _ = self._make_list(thread, device, immediate=True, in_order=in_order)
@@ -531,7 +208,7 @@ class Simulator:
 
     def _regular(self, thread: Thread, device: Device, count: int, *, in_order: bool, sharing: str) -> None:
         process = thread.process
-        _, exit_ = self._step(thread, "zeCommandQueueCreate")
+        _, exit_ = self.machine.step(thread, "zeCommandQueueCreate")
         queue = process.handle()
         own = None if self.numbered else exit_[0]
         self.tape.add(
@@ -539,8 +216,8 @@ class Simulator:
             exit_[1],
             thread.number,
             own,
-            queue=_u64(queue),
-            device=_u64(device.handle),
+            queue=u64(queue),
+            device=u64(device.handle),
             ordinal=0,
             index=thread.index,
         )
@@ -554,17 +231,17 @@ class Simulator:
             if self.numbered or not handle:
                 name, handle = self._make_list(thread, device, immediate=False, in_order=in_order, handle=handle)
             block = self._append(thread, name, events, sharing, part)
-            self._step(thread, "zeCommandListClose")
+            self.machine.step(thread, "zeCommandListClose")
             for run in range(1, runs + 1):
-                entry, exit_ = self._step(thread, "zeCommandQueueExecuteCommandLists")
+                entry, exit_ = self.machine.step(thread, "zeCommandQueueExecuteCommandLists")
                 own_number = None if self.numbered else entry[0]
                 self.tape.add(
                     "runs",
                     entry[1],
                     thread.number,
                     own_number if own_number is not None else self.tape.number(np.array([exit_[1] - 1])),
-                    list=_u64(name),
-                    queue=_u64(queue),
+                    list=u64(name),
+                    queue=u64(queue),
                     run=run if self.numbered else None,
                     exit_ts=exit_[1] - 1 if self.numbered else exit_[1],
                     quiet=False,
@@ -639,7 +316,7 @@ class Simulator:
             function=self._functions["appends"][code[timed]],
             kind=self._kinds[code[timed]],
             op_id=op[timed].astype(np.uint64) if self.numbered else None,
-            list=_u64(name),
+            list=u64(name),
             event=np.where(is_signal & (sharing == "none"), attr, signal)[timed],
             waits=0,
             kernel=of(kernels, is_kernel),
@@ -681,7 +358,7 @@ class Simulator:
         for number in range(len(functions)):
             names[code == number] = functions[number]
         for number in range(len(process.kernels)):
-            names[self._is(code, (layout.KERNEL,)) & (kernel == number)] = _KERNELS[number][0]
+            names[self._is(code, (layout.KERNEL,)) & (kernel == number)] = KERNELS[number][0]
         for to in range(1, 5):
             names[fills & (dst_kind == to)] = f"{_APPEND}MemoryFill({letters[to]})"
             for source in range(1, 5):
@@ -779,10 +456,6 @@ class Simulator:
         entry = thread.now + 50 + 120 * np.arange(len(block.code))
         thread.now = int(entry[-1]) + 100
         self.tape.call("zeEventHostReset", entry, entry + 100, thread.number)
-
-
-def _u64(value: int) -> npt.NDArray[np.uint64]:
-    return np.array(value, np.uint64)
 
 
 def simulate_events(options: Mapping[str, Any], seed: int) -> tuple[Events, dict[str, Any]]:

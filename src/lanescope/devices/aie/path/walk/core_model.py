@@ -1,7 +1,7 @@
 """What a core may do from a state of which only part is known: the rules of branches, slots, stack and loops.
 
 A state is one complete guess. ``Machine.advance`` lets it run to where it needs a frame, ``Machine.accept`` gives it
-one; either may fork. Slow and plain: ``automaton`` sees to it that each situation is worked out once.
+one; either may fork. Slow and plain: ``state_sets`` sees to it that each situation is worked out once.
 
 Source: five delay slots, frames of each branch class, loop registers: measured or published, see the format tables;
 what hardware does where nobody has looked is an ``Erratum`` that is left open.
@@ -9,10 +9,7 @@ what hardware does where nobody has looked is an ``Erratum`` that is left open.
 
 from __future__ import annotations
 
-import enum
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import NamedTuple
 
 from lanescope.devices.aie.formats.layout import WRAPPED_TRIPS
 from lanescope.devices.aie.path.program.program import (
@@ -25,184 +22,44 @@ from lanescope.devices.aie.path.program.program import (
     DELAY_SLOTS,
     DIRECT,
     HALT,
-    JUMP,
-    JUMP_INDIRECT,
-    PLAIN,
     RETURN,
     Bundle,
     Program,
 )
-
-
-class Erratum(enum.Flag):
-    """What a device may do where it is not known; several of a kind mean: any of these."""
-
-    LC_AT_WRITE = enum.auto()  # the loop frame comes when the counter is loaded
-    LC_AT_BODY = enum.auto()  # before the first bundle of the body
-    LC_AT_END = enum.auto()  # when the last bundle of the body is first passed
-    FRAME_AT_ISSUE = enum.auto()  # a branch is told when it issues
-    FRAME_AFTER_SLOTS = enum.auto()  # after its delay slots
-    CALL_LEAVES_LOOP = enum.auto()  # a call whose slots end a loop's body returns behind the loop
-    CALL_STAYS_IN_LOOP = enum.auto()  # it returns to the loop's begin
-    START_IN_STALL = enum.auto()  # a Start at the end of fetch's lead behind a lock request: the request stalls
-    START_IN_SLOTS = enum.auto()  # or the branch between them has issued
-
-    @property
-    def flag(self) -> str:
-        """Its name on the command line."""
-        return str(self.name).lower().replace("_", "-")
-
-
-#: Errata of one kind: at least one of each holds.
-KINDS = (
-    Erratum.LC_AT_WRITE | Erratum.LC_AT_BODY | Erratum.LC_AT_END,
-    Erratum.FRAME_AT_ISSUE | Erratum.FRAME_AFTER_SLOTS,
-    Erratum.CALL_LEAVES_LOOP | Erratum.CALL_STAYS_IN_LOOP,
-    Erratum.START_IN_STALL | Erratum.START_IN_SLOTS,
+from lanescope.devices.aie.path.walk.calls import CallSites, CallStacks
+from lanescope.devices.aie.path.walk.core_state import (
+    ANYWHERE,
+    AT_BODY,
+    AT_END,
+    AT_WRITE,
+    END,
+    FALLS,
+    LOOKAHEAD,
+    NEED_ADDRESS,
+    NEED_ATOM,
+    NEED_COUNT,
+    NEED_COUNT_AT_END,
+    PLACES,
+    RUN,
+    RUNNING,
+    UNKNOWN,
+    ZERO,
+    Assumption,
+    Count,
+    Erratum,
+    Item,
+    OngoingLoop,
+    PendingLoop,
+    Repeat,
+    Run,
+    State,
+    StateLimitExceeded,
+    Step,
+    settled,
 )
-#: What is known of all devices: only the state at a Start was seen on hardware.
-UNKNOWN = KINDS[0] | KINDS[1] | KINDS[2] | Erratum.START_IN_STALL
-ERRATUM_DOCS = {
-    Erratum.LC_AT_WRITE: "a loop frame comes when the loop counter is loaded",
-    Erratum.LC_AT_BODY: "a loop frame comes before the first bundle of the body",
-    Erratum.LC_AT_END: "a loop frame comes when the last bundle of the body is first passed",
-    Erratum.FRAME_AT_ISSUE: "a branch is told when it issues",
-    Erratum.FRAME_AFTER_SLOTS: "a branch is told after its delay slots",
-    Erratum.CALL_LEAVES_LOOP: "a call whose delay slots end a loop's body returns behind the loop",
-    Erratum.CALL_STAYS_IN_LOOP: "a call whose delay slots end a loop's body returns to the begin of the body",
-    Erratum.START_IN_STALL: "a Start at the last delay slot of a branch behind a lock request: the request stalls",
-    Erratum.START_IN_SLOTS: "such a Start: the branch has issued, and its frame came before",
-}
 
 
-def settled(known: Erratum) -> Erratum:
-    """Return errata with what may be of a kind where none is said."""
-    for kind in KINDS:
-        known = known if known & kind else known | kind & UNKNOWN
-    return known
-
-
-#: Bits of places where loop frames may come.
-AT_WRITE, AT_BODY, AT_END = 1, 2, 4
-PLACES = {Erratum.LC_AT_WRITE: AT_WRITE, Erratum.LC_AT_BODY: AT_BODY, Erratum.LC_AT_END: AT_END}
-#: Bundles between the fetched address and the branch that retires.
-LOOKAHEAD = 6
-#: Calls in each other that a stack remembers. A core has room for few; beyond, the outer half is forgotten.
-MOST_CALLS = 256
-
-#: What a state waits for: nothing yet, an atom, an address, a loop count, a count at the end of the body; END: nothing.
-RUN, NEED_ATOM, NEED_ADDRESS, NEED_COUNT, NEED_COUNT_AT_END, END = range(6)
-#: Values of ``State.after`` that are no address: no transfer; a transfer whose frame came before the start.
-FALLS, ANYWHERE = -1, -2
-
-#: Passes that are left of a loop, the current one included: (is a lower bound modulo 2**28, constant, times register);
-#: or that the counter was loaded but its frame has not come, where; or that it runs but nobody knows how long.
-Count = tuple[bool, int, int]
-ZERO: Count = (False, 0, 0)
-
-
-class PendingLoop(NamedTuple):
-    """The loop counter was loaded; its frame has not come."""
-
-    address: int
-
-
-class OngoingLoop(NamedTuple):
-    """A loop that began before the recording."""
-
-    why: str = "before"
-
-
-RUNNING = OngoingLoop()
-
-
-class State(NamedTuple):
-    """One guess.
-
-    Attributes:
-        need: what it waits for.
-        pc: the bundle that is next.
-        slots: delay slots that are left.
-        after: where the branch in flight goes after them.
-        branch: address of the branch in flight, -1: none.
-        stack: number of its shadow call stack; below its bottom nothing is known.
-        ls, le: loop addresses, None: not known.
-        passes: passes left, None: not known.
-        registers: watched registers with known values.
-        before: (steps in which the anchor must be met, anchor) until it was met.
-    """
-
-    need: int
-    pc: int
-    slots: int = 0
-    after: int = FALLS
-    branch: int = -1
-    stack: int = 0
-    ls: int | None = None
-    le: int | None = None
-    passes: Count | PendingLoop | OngoingLoop | None = None
-    registers: tuple[tuple[str, int], ...] = ()
-    before: tuple[int, int] | None = None
-
-
-class Repeat(NamedTuple):
-    """A loop body without any decision, passed several times: ``passes + factor * register``, or more.
-
-    Attributes:
-        body: addresses of one pass.
-        passes: constant part.
-        factor: 1: the register of loop counts is added.
-        step: 0: exactly so often; else any multiple of it more.
-    """
-
-    body: tuple[int, ...]
-    passes: int
-    factor: int
-    step: int
-
-
-Item = int | Repeat
-
-
-class Assumption(NamedTuple):
-    """Something that a piece of path rests on, or says of a loop.
-
-    Attributes:
-        kind: ``inferred`` (a constant nobody saw written), ``searched`` (a target that was tried), ``open_return``
-            (a return below the bottom of the stack), ``stall`` (the lock request that a Start fell into), ``start``
-            (a bundle before the fetched one whose frame is the first), ``in_flight`` (a branch whose frame came before
-            the Start, and where it went), ``loop``.
-        address: of the branch, or the last bundle of the loop.
-        value: the target; the fetched address; passes of the loop, constant part; -1: not known.
-        factor: loops: the register is added.
-        is_least: loops: passes are a lower bound.
-    """
-
-    kind: str
-    address: int
-    value: int
-    factor: int = 0
-    is_least: bool = False
-
-
-class Run(NamedTuple):
-    """A state, the places of loop frames that it believes in, and what was passed on the way to it."""
-
-    state: State
-    places: int
-    items: tuple[Item, ...] = ()
-    remarks: tuple[Assumption, ...] = ()
-
-
-#: A state, what was passed on the way to it besides the bundle itself, and what that rests on.
-Step = tuple[State, tuple[Item, ...], tuple[Assumption, ...]]
-
-
-class StateLimitExceeded(Exception):
-    """More forks than anybody wants to follow."""
-
-
-class Machine:
+class Machine(CallStacks):
     """The rules for one program.
 
     Args:
@@ -229,96 +86,16 @@ class Machine:
         self._use_constants = use_constants
         self._at = program.at
         self._slots = program.slots
-        self._behind = program.behind
         self._loops = program.loops
         self._forgets = program.is_self_contained
         self._pairs = [(ls, le) for le, starts in program.loops.items() for ls in starts]
         self._loop_of = self._setups()
-        self.forget_stacks()
-        self._sites: dict[tuple[int, int], frozenset[int]] = {}
+        super().__init__()
+        self.return_sites = CallSites(program).return_sites
         self._bodies: dict[tuple[object, ...], tuple[int, ...] | None] = {}
         self._most_steps = 4 * len(program.bundles) + 64
         #: The least register of loop counts under which what was worked out since the last reset is right.
         self.guard = 0
-
-    # -- stacks
-
-    def push(self, stack: int, address: int) -> int:
-        """Return the stack with a return address on it."""
-        if self._depths[stack] >= MOST_CALLS:
-            stack = self.stack_of(self.addresses(stack)[-MOST_CALLS // 2 :])
-        key = (stack, address)
-        found = self._stack_of.get(key)
-        if found is None:
-            found = self._stack_of[key] = len(self._stacks)
-            self._stacks.append(key)
-            self._depths.append(self._depths[stack] + 1)
-        return found
-
-    def pop(self, stack: int) -> tuple[int, int]:
-        """Return (the stack below, the return address on top)."""
-        return self._stacks[stack]
-
-    @property
-    def stacks(self) -> int:
-        """How many stacks were met."""
-        return len(self._stacks)
-
-    def addresses(self, stack: int) -> tuple[int, ...]:
-        """Return the return addresses of a stack, from the bottom up."""
-        found = []
-        while stack:
-            stack, address = self._stacks[stack]
-            found.append(address)
-        return tuple(reversed(found))
-
-    def stack_of(self, addresses: Iterable[int]) -> int:
-        """Return the stack of these return addresses."""
-        stack = 0
-        for address in addresses:
-            stack = self.push(stack, address)
-        return stack
-
-    def forget_stacks(self) -> None:
-        """Forget all stacks; states that hold any must not be used again."""
-        self._stacks: list[tuple[int, int]] = [(0, 0)]
-        self._depths = [0]
-        self._stack_of: dict[tuple[int, int], int] = {}
-
-    def return_sites(self, address: int) -> frozenset[int]:
-        """Return where a return from the function of an address may go, by the calls that the listing shows."""
-        function = self.program.extent(address)
-        if function not in self._sites:
-            self._sites[function] = frozenset(self._callers(function))
-        return self._sites[function]
-
-    def _callers(self, function: tuple[int, int]) -> Iterable[int]:
-        """Return sites of calls into a function, and into those that go on in it by a jump."""
-        known, waiting = {function}, [function]
-        while waiting:
-            first, end = waiting.pop()
-            for b in self.program.bundles:
-                is_into = b.target is None or first <= b.target < end
-                if b.kind in CALLS and b.address in self._behind and is_into:
-                    behind = self._behind[b.address]
-                    yield behind
-                    slot = self.program.bundles[self.program.index[b.address] + DELAY_SLOTS].address
-                    yield from self._loops.get(slot, ())
-                is_jump = b.kind in DIRECT | {BRANCH} and is_into and not first <= b.address < end
-                if is_jump or (b.end == first and self._falls_on(b)):
-                    other = self.program.extent(b.address)
-                    if other not in known:
-                        known.add(other)
-                        waiting.append(other)
-
-    def _falls_on(self, bundle: Bundle) -> bool:
-        """Whether the program goes on behind the last bundle of a function, padding aside."""
-        i = self.program.index[bundle.address]
-        while i and bundle.kind == PLAIN and bundle.address not in self._slots and not bundle.text.strip("nop; \t"):
-            i -= 1
-            bundle = self.program.bundles[i]
-        branch, slot = self._slots.get(bundle.address, (bundle, 0))
-        return not (branch.kind == HALT or (slot == DELAY_SLOTS and branch.kind in (JUMP, JUMP_INDIRECT, RETURN)))
 
     def _setups(self) -> dict[int, tuple[int, int]]:
         """The loop that a load of the counter belongs to: the first one behind it in its function."""
@@ -381,7 +158,7 @@ class Machine:
         """Run up to the next bundles that need a frame.
 
         Raises:
-            TooMany: it forks too often.
+            StateLimitExceeded: it forks too often.
         """
         out: list[Run] = []
         work = [run]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanescope.devices.aie.path.walk.core_model import (
+from lanescope.devices.aie.path.walk.core_model import Machine
+from lanescope.devices.aie.path.walk.core_state import (
     END,
     NEED_ADDRESS,
     NEED_ATOM,
@@ -17,7 +18,6 @@ from lanescope.devices.aie.path.walk.core_model import (
     NEED_COUNT_AT_END,
     Assumption,
     Item,
-    Machine,
     Run,
     State,
     StateLimitExceeded,

@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from lanescope.devices.aie.path.program.program import CALLS, DELAY_SLOTS, RETURN, Program
-from lanescope.devices.aie.path.walk.core_model import END, FALLS, Assumption, Item, Machine, Repeat, State
+from lanescope.devices.aie.path.walk.core_model import Machine
+from lanescope.devices.aie.path.walk.core_state import END, FALLS, Assumption, Item, Repeat, State
 from lanescope.devices.aie.path.walk.state_sets import Edge, Entry
 
 #: Frames after which a window is cut while several states are left.

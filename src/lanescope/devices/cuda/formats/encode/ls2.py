@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.layout import COUNTER, LS2_FLOAT, LS2_HEADER, LS2_LANE, LS2_RECORD
-from lanescope.devices.cuda.formats.word_store import Words
+from lanescope.devices.cuda.formats.word_source import Words
 
 I64 = npt.NDArray[np.int64]
 

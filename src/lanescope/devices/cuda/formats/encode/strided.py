@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.layout import FLASHINFER_V2_RECORD, TIRX_HEADER, TIRX_RECORD
-from lanescope.devices.cuda.formats.word_store import Words
+from lanescope.devices.cuda.formats.word_source import Words
 from lanescope.source import npy
 
 I64 = npt.NDArray[np.int64]

@@ -1,0 +1,252 @@
+"""What an MLIR text says of its trace units, design by design, and the configuration that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from lanescope.devices.aie.config.model import SLOTS, Config, Place, Unit, agreed, strip_trailing_zeros
+from lanescope.devices.aie.config.register_writes import Write, from_writes
+from lanescope.devices.aie.config.validators import ConfigError, event_number, port_selection
+from lanescope.devices.aie.formats import events, registers
+
+#: No design has more runtime sequences that set up a trace.
+_MAX_SEQUENCES = 256
+#: What MLIR texts call devices begins with these.
+DEVICES = {"npu1": "aie2", "npu2": "aie2p", "xcve2": "aie2", "aie2p": "aie2p", "aie2": "aie2"}
+
+
+@dataclass(slots=True)
+class TraceOp:
+    """An ``aie.trace`` operation whose body is being read.
+
+    Attributes:
+        symbol: its name.
+        tile: column and row.
+        depth: of the braces around it.
+        unit: what it says so far; the kind of module may come late, so names wait for it.
+        names: names or numbers of the events of its slots.
+        ports: (slot, bundle, channel, is it a master).
+        edges: start and stop: a name, a number, or a broadcast channel.
+    """
+
+    symbol: str
+    tile: tuple[int, int]
+    depth: int
+    module: str = ""
+    mode: int | None = None
+    packet_id: int | None = None
+    names: list[str | int] = field(default_factory=list)
+    ports: list[tuple[int, str, int, bool]] = field(default_factory=list)
+    edges: dict[str, tuple[str, str | int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class LoweredTrace:
+    """An ``aie.trace.config`` operation whose body is being read."""
+
+    symbol: str
+    tile: tuple[int, int]
+    depth: int
+    module: str
+    values: dict[str, int] = field(default_factory=dict)
+    ports: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RuntimeSequence:
+    """A runtime sequence: the register writes in it, and the traces that it starts."""
+
+    name: str
+    writes: list[Write] = field(default_factory=list)
+    started: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Design:
+    """An ``aie.device`` operation; what stands outside of any is one more."""
+
+    name: str = ""
+    device: str = ""
+    traces: list[TraceOp] = field(default_factory=list)
+    lowered: list[LoweredTrace] = field(default_factory=list)
+    sequences: list[RuntimeSequence] = field(default_factory=lambda: [RuntimeSequence("")])
+
+    def event(self, module: str, event: str | int) -> int:
+        """Return the number of an event that is given by name or number."""
+        if isinstance(event, int):
+            return event & 0xFF
+        return event_number(self.family(), module, event)
+
+    def family(self) -> str:
+        """Return the generation whose event names hold: aie2 or aie2p."""
+        word = self.device
+        for prefix, device in DEVICES.items():
+            if word.startswith(prefix):
+                return device
+        if word.startswith("xcvc"):
+            raise ConfigError(f"{word} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
+        return "aie2"
+
+    def parts(self) -> Iterator[tuple[str, Config]]:
+        """Yield what each runtime sequence of the design sets up, by name; without any, what is declared."""
+        symbols = {symbol for sequence in self.sequences for symbol in sequence.started}
+
+        def is_started(symbol: str, by: RuntimeSequence) -> bool:
+            names = {symbol, symbol.removesuffix("_config")}
+            # What no sequence starts by name is taken to be set up by all of them.
+            return not names & symbols or bool(names & by.started)
+
+        used = [sequence for sequence in self.sequences if sequence.writes or sequence.started]
+        if len(used) > _MAX_SEQUENCES:
+            raise ConfigError(
+                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
+                "take the text of one design",
+            )
+        if not (used or self.traces or self.lowered):
+            return
+        device = self.family()
+        lowered = [(made.symbol, self._written(made)) for made in self.lowered]
+        writes = [write for _, made in lowered for write in made]
+        writes += [write for sequence in used for write in sequence.writes]
+        written = from_writes(device, writes).places
+        declared = [(trace.symbol, self._unit(trace, written)) for trace in self.traces]
+        for sequence in used or self.sequences[:1]:
+            units = [unit for symbol, unit in declared if is_started(symbol, sequence)]
+            below = [write for symbol, made in lowered if is_started(symbol, sequence) for write in made]
+            name = f"{self.name or 'device'}:{sequence.name or 'sequence'}"
+            yield name, _part(device, units, below, sequence.writes)
+
+    def _unit(self, trace: TraceOp, written: Set[Place]) -> Unit:
+        """Return what a declaration says; an unknown name does not matter where registers give the number.
+
+        Args:
+            trace: the declaration.
+            written: units that register writes of the design set up.
+        """
+        col, row = trace.tile
+        module = trace.module or module_in_row(row)
+
+        def event(name: str | int) -> int:
+            try:
+                return self.event(module, name)
+            except ConfigError:
+                if (module, col, row) in written:
+                    return 0
+                raise
+
+        ports: list[int | None] = [None] * SLOTS
+        for slot, bundle, channel, is_master in trace.ports:
+            ports[slot] = self._selection(module, bundle, channel, is_master=is_master)
+        edges = {what: self._edge(module, *edge) for what, edge in trace.edges.items()}
+        packet_id = trace.packet_id if trace.packet_id is not None and 0 <= trace.packet_id < 32 else None
+        return Unit(
+            module,
+            col,
+            row,
+            strip_trailing_zeros(event(name) for name in trace.names),
+            tuple(ports),
+            mode=trace.mode if module == "core" else 0,
+            start=edges.get("start"),
+            stop=edges.get("stop"),
+            # mlir-aie resets the timer with what starts the trace.
+            reset=edges.get("start"),
+            packet_id=packet_id,
+            packet_type=events.MODULES.index(module),
+        )
+
+    def _edge(self, module: str, kind: str, value: str | int) -> int:
+        if kind == "broadcast":
+            value = f"BROADCAST_A_{value}" if module == "shim" else f"BROADCAST_{value}"
+        elif isinstance(value, str):
+            value = value.rpartition("::")[2]
+        return self.event(module, value)
+
+    def _selection(self, module: str, bundle: str, channel: int, *, is_master: bool) -> int:
+        kind = "master" if is_master else "slave"
+        known = registers.ports(module)
+        named = next((name for name in known if name.lower() == f"{bundle}:{channel} {kind}".lower()), None)
+        return port_selection(module, named or f"{bundle[:20]}:{channel} {kind}")
+
+    def _written(self, lowered: LoweredTrace) -> list[Write]:
+        values = dict(lowered.values)
+        for slot, port in lowered.ports:
+            name = registers.PORT_NAMES[slot // 4]
+            is_master = values.get(name, 0) >> (8 * (slot % 4) + 5) & 1 == 1
+            bundle, _, channel = port.partition(":")
+            number = int(channel) if channel.isdecimal() and len(channel) < 4 else 0
+            selection = self._selection(lowered.module, bundle, number, is_master=is_master)
+            values[name] = values.get(name, 0) & ~(0x1F << 8 * (slot % 4)) | (selection & 0x1F) << 8 * (slot % 4)
+        writes = []
+        for name, value in values.items():
+            register = registers.register(lowered.module, name)
+            if register is not None:
+                writes.append(Write(*lowered.tile, register, value))
+        return writes
+
+
+def configuration_of(designs: Sequence[Design], unread: Mapping[str, int]) -> Config:
+    """Return what the designs of a text set up.
+
+    Args:
+        designs: the designs.
+        unread: statements that concern the trace and were not read, and how many of each.
+
+    Raises:
+        ConfigError: nothing, or names that no device has.
+    """
+    parts: dict[str, Config] = {}
+    for design in designs:
+        for name, part in design.parts():
+            if part.places:
+                parts[name if name not in parts else f"{name} ({len(parts) + 1})"] = part
+    if not parts:
+        names = ", ".join(unread)[:200]
+        raise ConfigError(
+            "it holds no configuration of a trace" + (f" that can be read: {names}" if names else ""),
+            "take the text that aiecc leaves: input_with_addresses.mlir",
+        )
+    devices = {part.device for part in parts.values()}
+    if len(devices) > 1:
+        raise ConfigError(
+            f"it holds designs for {' and '.join(sorted(devices))}, which name events differently",
+            "take the text of one design",
+        )
+    made = agreed(parts)
+    return replace(made, unread={**made.unread, **unread})
+
+
+def _part(device: str, declared: list[Unit], lowered: list[Write], writes: list[Write]) -> Config:
+    """Return what one sequence sets up: by declarations, by what these are lowered to, by its register writes."""
+    units: dict[Place, Unit] = {}
+    twice: dict[Place, str] = {}
+    for unit in declared:
+        if units.setdefault(unit.place, unit) != unit:
+            twice[unit.place] = "declared twice, in different ways"
+    above = from_writes(device, lowered, declared=units.values())
+    made = from_writes(device, writes, declared=above.units.values())
+    # Where registers say all that a unit watches, what was declared does not matter.
+    told, told_below = _fully_written([*lowered, *writes]), _fully_written(writes)
+    contradictions = {place: what for place, what in twice.items() if place not in told}
+    contradictions |= {place: what for place, what in above.contradictions.items() if place not in told_below}
+    refused = contradictions.keys() - (above.units.keys() - twice.keys())
+    return replace(
+        made,
+        units={place: unit for place, unit in made.units.items() if place not in refused},
+        trigger=above.trigger if made.trigger is None else made.trigger,
+        contradictions={**contradictions, **made.contradictions},
+    )
+
+
+def _fully_written(writes: Iterable[Write]) -> set[Place]:
+    """Return the units of which register writes say all that they watch."""
+    halves: dict[Place, set[str]] = {}
+    for write in writes:
+        if write.register.name.startswith("Trace_Event"):
+            halves.setdefault((write.register.module, write.col, write.row), set()).add(write.register.name)
+    return {place for place, names in halves.items() if len(names) == 2}
+
+
+def module_in_row(row: int) -> str:
+    """Return the kind of module that a row of an NPU has, where nothing else tells."""
+    return "shim" if row == 0 else "memtile" if row == 1 else "core"

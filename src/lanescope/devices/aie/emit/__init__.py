@@ -1,0 +1,1 @@
+"""From decoded AIE frames to trace tables: tracks, rows, summaries of recordings."""
