@@ -100,7 +100,7 @@ def test_states_survive_encoding_and_decoding(tmp_path_factory, runs, idle):
     found = {(int(names[r["track_id"]].split()[1]), r["ts"], r["dur"]) for r in trace.slices.rows()}
     assert found == expected
     (segment,) = trace.details["aie_segments"].rows()
-    assert segment["cycles"] == int(edges[-1]) + idle
+    assert segment["dur_cycles"] == int(edges[-1]) + idle
     assert segment["has_stop"]
     assert trace.accounting["lost"].tolist() == [0, 0]
 

@@ -96,7 +96,7 @@ def test_spans_equal_theirs(capture):
 
 def test_both_tiles_measure_the_same(capture):
     segments = lanescope.open(capture).details["aie_segments"]
-    assert segments["cycles"].tolist() == [16737, 16737]
+    assert segments["dur_cycles"].tolist() == [16737, 16737]
     assert segments["has_stop"].all()
 
 
@@ -173,7 +173,7 @@ def test_mode_1_tells_what_the_restart_lost(corpus):
     assert cycles["slot 6"] == 15, "the lock was released 16 times"
     segment = next(row for row in trace.details["aie_segments"].rows() if row["mode"] == 1)
     assert segment["restarts"] == 1
-    assert not segment["is_exact"]
+    assert not segment["is_lossless"]
     codes = {finding.code for finding in check.run(trace)}
     assert {"LS002", "LS104"} <= codes
     assert trace.accounting["lost"].tolist() == [0, 0]
@@ -206,7 +206,7 @@ def test_modes_1_and_2_make_up_no_time(corpus):
     for name in ("mode1_mixed_r0", "mode2_mixed_r0"):
         trace = lanescope.open(corpus / "aie" / f"{name}.bin")
         core = next(row for row in trace.details["aie_segments"].rows() if row["module"] == "core")
-        assert core["cycles"] is None
+        assert core["dur_cycles"] is None
         assert core["track_id"] not in trace.coverage["track_id"].tolist()
         lanes = {row["id"] for row in trace.tracks.rows() if row["parent_id"] == core["track_id"]}
         assert not lanes & set(trace.slices["track_id"].tolist())
@@ -238,7 +238,7 @@ def test_encoding_the_frames_again_gives_the_same_words(corpus, name):
 def states(trace, segment):
     """The event state of each cycle of a recording in mode 0, uint8 [cycles + 1]; cycle 0 is Start itself."""
     names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
-    state = np.zeros(segment["cycles"] + 1, np.uint8)
+    state = np.zeros(segment["dur_cycles"] + 1, np.uint8)
     for row in trace.slices.rows():
         lane = row["track_id"]
         if parents[lane] == segment["track_id"]:

@@ -193,7 +193,7 @@ def test_an_overrun_cuts_an_invocation(tmp_path):
     assert cut == (16, gap["ts"] - 16, False, None)
     assert after[1:] == (5, True, 4)
     segment = next(trace.details["aie_segments"].rows())
-    assert last[0] + last[1] == segment["cycles"]
+    assert last[0] + last[1] == segment["dur_cycles"]
     assert not last[2]
 
 
@@ -357,7 +357,7 @@ def test_any_stream_gives_invocations_that_make_sense(tmp_path_factory, payload,
     folder = tmp_path_factory.mktemp("aie")
     trace = opened(folder, words)
     found = rows(trace)
-    ends = {row["track_id"]: row["cycles"] for row in trace.details["aie_segments"].rows()}
+    ends = {row["track_id"]: row["dur_cycles"] for row in trace.details["aie_segments"].rows()}
     parents = trace.tracks["parent_id"]
     lanes = {}
     for row in trace.slices.rows():

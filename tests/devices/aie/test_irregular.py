@@ -58,7 +58,7 @@ def invalid_header(tmp_path):
     assert units(trace, 1)["lost"] == 8, "the packet is lost, and nothing goes to another tile"
     assert len(trace.gaps)
     other = [row for row in trace.details["aie_segments"].rows() if row["module"] == "memtile"]
-    assert [(row["cycles"], row["is_exact"]) for row in other] == [(sum(n for _, n in PULSES) + 1, True)]
+    assert [(row["dur_cycles"], row["is_lossless"]) for row in other] == [(sum(n for _, n in PULSES) + 1, True)]
 
 
 def invalid_first_header(tmp_path):
@@ -111,7 +111,7 @@ def filler_and_zeros_end_a_part(tmp_path):
 def zeros_part_segments(tmp_path):
     trace = opened(tmp_path, [recording(PULSES), np.zeros(20, np.uint32), recording(PULSES)])
     assert stats(trace)["aie_zero_run"] == 1
-    assert [row["ordinal"] for row in trace.details["aie_segments"].rows()] == [1, 2]
+    assert [row["segment_index"] for row in trace.details["aie_segments"].rows()] == [1, 2]
     assert spans(trace) == sorted(SPANS * 2)
 
 

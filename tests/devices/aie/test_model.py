@@ -240,7 +240,7 @@ def test_outside_of_gaps_the_decoded_state_is_the_true_one(tmp_path, seed):
     for row in trace.slices.rows():
         state[row["ts"] : row["ts"] + row["dur"]] |= 1 << int(names[row["track_id"]].split()[1])
     (segment,) = trace.details["aie_segments"].rows()
-    known[segment["cycles"] :] = False
+    known[segment["dur_cycles"] :] = False
     for gap in trace.gaps.rows():
         # As with Start, recording begins in the cycle behind that of the restart.
         known[gap["ts"] : gap["ts"] + gap["dur"] + 1] = False

@@ -159,7 +159,7 @@ def test_stale_packets_behind_the_data_are_a_recording_of_their_own(packets, ope
         assert found[group] == lanes
         assert found[f"{group} #2"] == lanes
     # Where the first recording has a Stop, the second begins behind it; where it has none, the Start says so.
-    endings = trace.details["aie_segments"]["ending"].tolist()
+    endings = trace.details["aie_segments"]["end_reason"].tolist()
     seconds = sum(row["count"] for row in trace.stats.rows() if row["name"] == "aie_overlapping_segment")
     assert seconds == endings.count("restarted")
 

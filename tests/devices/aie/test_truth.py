@@ -71,7 +71,7 @@ def decoded(trace):
             )
             assert instant["quality"] == "estimated"
     return {
-        (s["packet_type"], s["col"], s["row"], s["packet_id"], s["ordinal"]): (
+        (s["packet_type"], s["col"], s["row"], s["packet_id"], s["segment_index"]): (
             s,
             slices[s["track_id"]] if s["mode"] == 2 else sorted(slices[s["track_id"]]),
             sorted(gaps[s["track_id"]]),
@@ -111,7 +111,7 @@ def test_decoding_equals_the_truth(simulated, seed, faults):
         assert segment["start_timer"] == recording["start_timer"]
         assert segment["has_stop"] == (recording["stop"] is not None)
         assert segment["mode"] == recording["mode"]
-        assert segment["cycles"] == recording["cycles"]
+        assert segment["dur_cycles"] == recording["cycles"]
         assert segment["restarts"] == recording["restarts"]
         assert segment["packets"] == recording["packets"]
         assert [list(gap[:2]) for gap in gaps if gap[2] == "overrun"] == recording["gaps"]
@@ -140,7 +140,7 @@ def test_damaged_headers_are_counted_and_located(simulated, seed):
     # What a lost packet held is unknown; nothing is made up in its place.
     for recording in truth["recordings"]:
         segment, slices, _ = decoded(trace)[who(recording)]
-        if segment["is_exact"]:
+        if segment["is_lossless"]:
             assert slices == rows(recording)
         exact = {row[:3] for row in rows(recording)}
         sound = [row for row in slices if row[3] == 0]
@@ -226,5 +226,5 @@ def test_units_that_stop_on_one_broadcast_agree(simulated, is_shared):
     trace, truth = simulated(3, tiles=4, shared_stop=is_shared)
     cycles = {recording["cycles"] for recording in truth["recordings"]}
     assert (len(cycles) == 1) == is_shared
-    assert set(trace.details["aie_segments"]["cycles"].tolist()) == cycles
+    assert set(trace.details["aie_segments"]["dur_cycles"].tolist()) == cycles
     assert bool(trace.details["aie_alignment"]["dur_skew_cycles"].any()) != is_shared

@@ -19,7 +19,7 @@ SEGMENTS = TableSpec(
         ColumnSpec("row", "int32", "row, from the packet header"),
         ColumnSpec("packet_type", "uint8", "type of its packets"),
         ColumnSpec("packet_id", "uint8", "id of its packets"),
-        ColumnSpec("ordinal", "int64", "1 for the first recording of the unit in the file"),
+        ColumnSpec("segment_index", "int64", "1 for the first segment of the unit in the file"),
         ColumnSpec("mode", "uint8", "0 event-time, 1 event-PC, 2 execution; 3 is reserved and not decoded"),
         ColumnSpec(
             "start_timer",
@@ -38,15 +38,17 @@ SEGMENTS = TableSpec(
         ColumnSpec("start_offset", "int64", "byte offset of its Start frame", unit="bytes"),
         ColumnSpec("has_start", "bool", "False: the first frame in the file is a restart, what was before is lost"),
         ColumnSpec("has_stop", "bool", "False: the tail may be lost"),
-        ColumnSpec("ending", "text", "stop, restarted (a second Start), end_of_data, given_up"),
+        ColumnSpec("end_reason", "text", "stop, restarted (a second Start), end_of_data, time_overflow"),
         ColumnSpec(
-            "cycles",
+            "dur_cycles",
             "int64",
             "from Start to Stop, or to the last known cycle; NULL in the modes that tell no time",
             nullable=True,
             unit="ticks",
         ),
-        ColumnSpec("is_exact", "bool", "nothing was lost in between; in mode 0 `cycles` and all times are exact then"),
+        ColumnSpec(
+            "is_lossless", "bool", "nothing was lost in between; in mode 0 `dur_cycles` and all times are exact then"
+        ),
         ColumnSpec("packets", "int64", "packets"),
         ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, padding not"),
         ColumnSpec("restarts", "int64", "overruns of the unit's buffer that it reported"),
@@ -157,7 +159,7 @@ ALIGNMENT = TableSpec(
     "on one broadcast is its way through the array, a few cycles that a trace alone does not tell",
     (
         ColumnSpec("track_id", "int64", "group track of the recording", references="tracks"),
-        ColumnSpec("run", "int64", "which recording of its unit it is; those of one number are compared"),
+        ColumnSpec("segment_index", "int64", "which segment of its unit it is; those of one number are compared"),
         ColumnSpec("start_event", "text", "what started it, by the configuration; empty if that does not say"),
         ColumnSpec("stop_event", "text", "what stopped it; the same"),
         ColumnSpec("is_reference", "bool", "the others of its run with its start and stop are compared with it"),
@@ -290,5 +292,5 @@ STATS = tuple(
 )
 
 CAUSES = ("lost_packet", "bad_bytes", "overrun", "start_lost", "repeat_limit", "truncated")
-ENDINGS = ("stop", "restarted", "end_of_data", "given_up")
+ENDINGS = ("stop", "restarted", "end_of_data", "time_overflow")
 QUALITIES = ("exact", "estimated", "inferred")

@@ -80,7 +80,7 @@ def append(
     builder.append(
         "aie_alignment",
         track_id=np.array(groups, np.int64),
-        run=columns["ordinal"],
+        segment_index=columns["ordinal"],
         start_event=starts,
         stop_event=stops,
         is_reference=is_reference,
