@@ -114,7 +114,7 @@ def test_every_cycle_of_every_core(capture):
             following = [row for row in mine if row["start"] > x]
             gone += any(c == core and low <= x < high for c, low, high in lost)
             if not following:
-                counts["after_last"] += 1
+                counts["trailing_idle"] += 1
             else:
                 row = min(following, key=lambda row: (row["start"], row["end"], row["at"]))
                 free = max([begin, *(other["end"] for other in mine if other["start"] <= x)])

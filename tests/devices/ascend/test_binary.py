@@ -275,7 +275,7 @@ def test_every_stream_is_reconciled():
     for key, row in told.items():
         dropped, silent = losses.get(key, (0, 0))
         assert (row["dropped"], row["unaccounted"]) == (dropped, silent)
-        assert row["collected"] + row["dropped"] + row["unaccounted"] == row["total"]
+        assert row["collected"] + row["dropped"] + row["unaccounted"] == row["attempted"]
     assert set(losses) <= set(told)
     assert {name: stats(trace)[name] for name in ("ascend_dropped", "ascend_unaccounted_records")} == {
         "ascend_dropped": 6,

@@ -64,7 +64,7 @@ def test_each_is_recognised_and_read(name):
     (first, *_) = session.probe(FILES[name])
     assert (first.family, first.format, first.score >= CERTAIN) == ("ascend", name, True)
     trace = session.open(FILES[name])
-    assert run_of(trace)["generation"] == name
+    assert run_of(trace)["format_version"] == name
     # Nobody has shown us such a file: its rows are counted.
     is_published = GENERATIONS[name].status == "published"
     assert is_published == (name in (*OLD, "v4"))
@@ -285,7 +285,7 @@ def test_v4_clocks_that_are_not_joined(change):
 
 def test_v4_host_builds_the_graph():
     trace = session.open(FIXTURES / "v4_host" / "chip_swimlane_records.json")
-    assert tasks(trace, "judged_at", "local_setup_ticks", "may_be_staged") == [
+    assert tasks(trace, "effective_start_source", "local_setup_ticks", "may_be_staged") == [
         ("task(g3t2)", "receive", 400, None),
         ("task(p3)", "receive", 250, None),
     ]

@@ -36,7 +36,7 @@ def test_what_five_columns_do_not_say_is_unknown(naming):
         ("func_2_c(t2)", None, None, None, None, None),
         ("SF(t1)", None, None, None, None, None),
     ]
-    assert trace.details["ascend_tasks"]["judged_at"].tolist() == ["start"] * 3
+    assert trace.details["ascend_tasks"]["effective_start_source"].tolist() == ["start"] * 3
     assert "setup" not in trace.slices["name"].tolist()
 
 
@@ -144,7 +144,14 @@ def test_every_row_is_an_execution(naming):
 )
 def test_a_task_that_was_staged_early(naming, expected):
     trace = golden("v3_spec_dummy", naming)
-    columns = ("dispatch_ts", "receive_ts", "propagation_ns", "local_setup_ns", "gate_wait_ns", "judged_at")
+    columns = (
+        "dispatch_ts",
+        "receive_ts",
+        "propagation_ns",
+        "local_setup_ns",
+        "gate_wait_ns",
+        "effective_start_source",
+    )
     assert tasks(trace, *columns)[2] == ("proj(r1t3)", *expected)
     bars = {"l2": [("setup", 28_560, 40)], "chip": [("gate_wait", 18_440, 8080), ("setup", 26_520, 2080)]}[naming]
     assert lane(trace, "AIC_1") == [*bars, ("proj", 28_600, 10_000)]

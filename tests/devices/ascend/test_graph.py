@@ -204,9 +204,9 @@ PAIR = [(1, 2)]
 
 
 def gate(trace):
-    return tasks(trace, "gate_wait_ticks", "local_setup_ticks", "propagation_ticks", "judged_at", "may_be_staged")[1][
-        1:
-    ]
+    return tasks(
+        trace, "gate_wait_ticks", "local_setup_ticks", "propagation_ticks", "effective_start_source", "may_be_staged"
+    )[1][1:]
 
 
 def test_a_wait_on_the_core_is_no_setup():

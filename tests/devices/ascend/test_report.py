@@ -77,7 +77,7 @@ def test_a_scheduler_line_is_its_thread(trace):
 
 def test_cores_add_up(trace):
     found = rows(trace, "core")
-    parts = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "after_last")
+    parts = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "trailing_idle")
     for row in found:
         assert sum(row[part] for part in parts) == row["window"]
     types = [row for row in found if row["group"].startswith("all ")]

@@ -63,8 +63,10 @@ TASKS = TableSpec(
         *_span("gate_wait", "receive to ready of a task that was staged early; an estimate"),
         *_span("head", "dispatch to start"),
         *_span("tail", "end to finish; negative ones stand as measured"),
-        ColumnSpec("judged_ts", "int64", "when it counts as begun for its producers", unit="ns", is_time=True),
-        ColumnSpec("judged_at", "text", "receive, or start where the receive stamp is missing or no proof"),
+        ColumnSpec("effective_start_ts", "int64", "when it counts as begun for its producers", unit="ns", is_time=True),
+        ColumnSpec(
+            "effective_start_source", "text", "receive, or start where the receive stamp is missing or no proof"
+        ),
         ColumnSpec("may_be_staged", "bool", "may have been staged before its producers ended; v3c only", nullable=True),
     ),
     key="slice_id",
@@ -157,7 +159,7 @@ EDGES = TableSpec(
         ColumnSpec(
             "slack_ticks",
             "int64",
-            "from the last end of the producer to the first begin of the consumer (judged_ts); NULL: one has no rows",
+            "from the last end of the producer to the first begin of the consumer (effective_start_ts); NULL: one has no rows",
             nullable=True,
             unit="ticks",
         ),
@@ -174,7 +176,7 @@ _IDLE = {
     "propagation": "dispatched, and not received",
     "setup": "received, and not started",
     "unknown": "nobody can tell: stamps are missing",
-    "after_last": "nothing came any more",
+    "trailing_idle": "nothing came any more",
 }
 CORES = TableSpec(
     "ascend_cores",
@@ -229,7 +231,7 @@ RUNS = TableSpec(
     "one records file: what it is and what it was put together with",
     (
         ColumnSpec("input_id", "int64", "the input", references="inputs"),
-        ColumnSpec("generation", "text", "v1a, v1b, v1c, v2, v3, v3c, v4"),
+        ColumnSpec("format_version", "text", "v1a, v1b, v1c, v2, v3, v3c, v4"),
         ColumnSpec("errata", "utf8", "what holds in this generation and not in all, by name"),
         ColumnSpec("rank", "int32", "rank of the process, from --rank or a folder rankN", nullable=True),
         ColumnSpec("device", "int32", "device of the rank, from a folder dN", nullable=True),
@@ -248,7 +250,9 @@ RUNS = TableSpec(
         ColumnSpec("edges_to_self", "int64", "edges from a task to itself, ignored", nullable=True),
         ColumnSpec("edges_retain_only", "int64", "edges that keep memory alive and order nothing", nullable=True),
         ColumnSpec(
-            "judged_at", "text", "instant at which edges were judged: receive, start, both; empty without executions"
+            "dependency_reference",
+            "text",
+            "instant at which edges were judged: receive, start, both; empty without executions",
         ),
         ColumnSpec("violated_edges", "int64", "edges whose consumer began before its producer ended", nullable=True),
         ColumnSpec("violated_tasks", "int64", "consumers of such edges", nullable=True),
@@ -273,11 +277,11 @@ STREAMS = TableSpec(
         ColumnSpec("index", "int32", "core or thread"),
         ColumnSpec("producer", "text", "processor that wrote it; empty: not told"),
         ColumnSpec("platform", "text", "chip; empty: not told"),
-        ColumnSpec("total", "int64", "attempts to write a record", nullable=True),
+        ColumnSpec("attempted", "int64", "attempts to write a record", nullable=True),
         ColumnSpec("dropped", "int64", "attempts that the producer knows to have failed", nullable=True),
         ColumnSpec("collected", "int64", "records that arrived"),
         ColumnSpec(
-            "unaccounted", "int64", "total - dropped - collected; negative: more than were written", nullable=True
+            "unaccounted", "int64", "attempted - dropped - collected; negative: more than were written", nullable=True
         ),
         ColumnSpec("is_truncated", "bool", "the producer stopped early", nullable=True),
     ),

@@ -194,7 +194,7 @@ def schedulers(trace: Trace) -> Table:
 
 # --- cores ------------------------------------------------------------------------------------------------------------
 
-_PARTS = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "after_last")
+_PARTS = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "trailing_idle")
 CORES = TableSpec(
     "ascend_core_summary",
     "where the time of one core, or of all of a type, went: busy and the idle parts add up to the window",

@@ -189,7 +189,7 @@ def _run(canvas: TimelineBuilder) -> None:
     canvas.builder.append(
         "ascend_runs",
         input_id=canvas.main,
-        generation=told.generation,
+        format_version=told.generation,
         errata=np.array([" ".join(sorted(erratum.name.lower() for erratum in told.errata))], object),
         rank=None if canvas.rank is None else [canvas.rank],
         device=None if canvas.device is None else [canvas.device],
@@ -207,7 +207,7 @@ def _run(canvas: TimelineBuilder) -> None:
         edges_repeated=of_edges(told.graph.repeated),
         edges_to_self=of_edges(told.graph.own),
         edges_retain_only=of_edges(told.graph.retaining),
-        judged_at=judged,
+        dependency_reference=judged,
         violated_edges=of_edges(int(kept.violated.sum())),
         violated_tasks=tasks(kept.violated),
         violated_pairs=of_edges(int(kept.pairs.sum())),

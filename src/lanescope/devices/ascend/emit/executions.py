@@ -181,8 +181,8 @@ def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
         **span("gate_wait", runs.receive, runs.receive + runs.gate * (runs.receive > 0)),
         **span("head", runs.dispatch, runs.start),
         **span("tail", runs.end, runs.finish),
-        judged_ts=Column.derived(count, partial(times.device, runs.judged)),
-        judged_at=builder.dictionary("ascend_tasks", "judged_at").codes(("receive", "start"))[
+        effective_start_ts=Column.derived(count, partial(times.device, runs.judged)),
+        effective_start_source=builder.dictionary("ascend_tasks", "effective_start_source").codes(("receive", "start"))[
             np.where(at_receive, 0, 1)
         ],
         may_be_staged=runs.may_be_staged,

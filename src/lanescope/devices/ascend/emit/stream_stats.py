@@ -54,7 +54,7 @@ def add_stream_stats(canvas: TimelineBuilder) -> set[str]:
             producer=[stream.producer for stream in streams],
             platform=[stream.platform for stream in streams],
             collected=np.array([stream.collected for stream in streams], np.int64),
-            **_nullable("total", [stream.total for stream in streams]),
+            **_nullable("attempted", [stream.total for stream in streams]),
             **_nullable("dropped", [stream.dropped for stream in streams]),
             **_nullable("unaccounted", [stream.unaccounted for stream in streams]),
             **_nullable("is_truncated", [stream.is_truncated for stream in streams], np.bool_),

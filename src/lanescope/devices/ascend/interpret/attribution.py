@@ -27,7 +27,7 @@ _STEP_ROWS, _STEP_PAUSE = 3, 8
 _PAIRS_AT_ONCE = 1 << 22
 
 #: Why a core ran nothing.
-IDLE_PARTS = ("dependency", "submit", "dispatch", "propagation", "setup", "unknown", "after_last")
+IDLE_PARTS = ("dependency", "submit", "dispatch", "propagation", "setup", "unknown", "trailing_idle")
 
 
 # --- clocks -----------------------------------------------------------------------------------------------------------

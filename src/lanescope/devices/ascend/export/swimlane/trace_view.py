@@ -80,7 +80,7 @@ class Content:
         known = mine[clock.valid("frequency_num")[mine]]
         rates = clock.values("frequency_num")[known] / np.maximum(clock.values("frequency_den")[known], 1)
         self._frequency = float(rates[0]) if len(rates) else 1e9
-        self.is_chip = self.run["generation"] in CHIP
+        self.is_chip = self.run["format_version"] in CHIP
         self.on_host = bool(self.run["orchestrator_on_host"])
         self.tasks, self.phases = Rows(self, "ascend_tasks"), Rows(self, "ascend_phases")
         self.submits, self.bare = Rows(self, "ascend_submits"), Rows(self, "ascend_coreless_tasks")
@@ -109,7 +109,7 @@ class Content:
         delta = np.where(table.valid("receive_ticks"), tasks.ticks - table.values("receive_ticks"), 0)
         self.setup: list[float] = (delta * 1e6 / self._frequency).tolist()
         self.bar = self.receive if self.is_chip else self.start
-        at_receive = np.array(table.values("judged_at").tolist(), object) == "receive"
+        at_receive = np.array(table.values("effective_start_source").tolist(), object) == "receive"
         self.judged: list[float] = np.where(at_receive, receive, tasks.begin_at).tolist()
         self.is_joined: list[bool] = (table.valid("dispatch_ticks") & table.valid("finish_ticks")).tolist()
         self.core, self.ids, self.text = tasks.list("core"), tasks.list("task_id"), list(map(str, table.values("task")))
