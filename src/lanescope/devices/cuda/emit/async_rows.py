@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common import pairing
+from lanescope.common.pairing import pair_fifo
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import TaggedRecords
@@ -54,10 +54,10 @@ class Joined:
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         launch, tick, flags = rows["launch"][at].astype(np.int64), rows["tick"][at], rows["flags"][at]
         key = ((lane * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
-        pairs = pairing.pair(key, kind[at] == layout.ASYNC_END)
+        pairs = pair_fifo(key, kind[at] == layout.ASYNC_END)
         ts = making.lane_ns(lane, tick) - making.t0
         self._strays(at[pairs.unmatched], decoded, special)
-        begin, end = pairs.begin, pairs.end
+        begin, end = pairs.start, pairs.end
         if not len(begin):
             return
         is_open = end < 0
@@ -69,13 +69,13 @@ class Joined:
         found |= np.where(is_open, np.uint32(Flag.UNFINISHED), np.uint32(0))
         found |= np.where(is_open & full, np.uint32(Flag.TRUNCATED), np.uint32(0))
         found |= np.where(negative, np.uint32(Flag.NEGATIVE_DURATION), np.uint32(0))
-        found |= np.where(pairs.doubtful, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
+        found |= np.where(pairs.is_ambiguous, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
         closed = ~is_open & ~negative
         step = making.step
         if step is not None and making.timeline is None:
             found |= np.where(closed & (stop - ts[begin] < 2 * step), np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
         qualities = making.builder.dictionary("slices", "quality")
-        quality = np.where(pairs.doubtful, qualities.code("inferred"), qualities.code(making.best_quality))
+        quality = np.where(pairs.is_ambiguous, qualities.code("inferred"), qualities.code(making.best_quality))
         lanes, row = np.unique(lane[begin], return_inverse=True)
         tracks = np.array([making.tree.asynchronous(number) for number in lanes.tolist()], np.int64)
         dur = np.where(closed, stop - ts[begin], 0)
@@ -118,7 +118,7 @@ class Joined:
         for mask, stat in (
             (is_open, "cuda_unfinished_region"),
             (negative, "cuda_negative_duration"),
-            (pairs.doubtful, "cuda_ambiguous_async_end"),
+            (pairs.is_ambiguous, "cuda_ambiguous_async_end"),
         ):
             self._count(stat, begin[mask], at, decoded, special)
 
