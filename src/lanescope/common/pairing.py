@@ -117,8 +117,8 @@ def _match_in_order(group: Int64, is_end: Mask) -> tuple[Int64, Int64, Int64, Ma
     starts, matched = np.flatnonzero(~is_end), np.flatnonzero(is_end & ~is_stray)
     start_count = np.bincount(group[starts], minlength=int(group[-1]) + 1 if count else 0)
     base = np.cumsum(start_count) - start_count
-    before_match = np.cumsum(is_end & ~is_stray) - (is_end & ~is_stray)
-    number = before_match[matched] - before_match[first[matched]]
+    before_match: Int64 = np.cumsum(is_end & ~is_stray) - (is_end & ~is_stray)
+    number: Int64 = before_match[matched] - before_match[first[matched]]
     ends = np.full(len(starts), -1, np.int64)
     ends[base[group[matched]] + number] = matched
     # Where one is started while another of its group is open, that one is open at the same time too.
