@@ -64,9 +64,8 @@ class Joined:
         negative = ~is_open & (ts[end] < ts[begin])
         closed = ~is_open & ~negative
         dur = np.where(closed, ts[end] - ts[begin], 0)
-        found: npt.NDArray[np.uint32] = flags[begin] | np.where(
-            is_open, 0, flags[end] & ~np.uint32(Flag.AFTER_GAP)
-        ).astype(np.uint32)
+        of_end = np.where(is_open, np.uint32(0), flags[end] & ~np.uint32(Flag.AFTER_GAP))
+        found = np.asarray(flags[begin] | of_end, np.uint32)
         found[is_open & (making.summary["full"][lane[begin]] != 0)] |= np.uint32(Flag.TRUNCATED)
         if making.step is not None and making.timeline is None:
             found[closed & (dur < 2 * making.step)] |= np.uint32(Flag.BELOW_RESOLUTION)
