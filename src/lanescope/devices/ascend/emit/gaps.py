@@ -9,7 +9,7 @@ import numpy as np
 
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
-from lanescope.devices.ascend.emit.context import TimelineBuilder, ToTs, some
+from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -18,48 +18,10 @@ from lanescope.devices.ascend.formats.layout import (
     PHASES,
     RECORD_BYTES,
     RECORDS,
-    SUBMITS,
-    UPLOADS,
-    Layout,
 )
-from lanescope.devices.ascend.formats.records import Int64, Section
+from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import consistency
 from lanescope.trace import Column, Dictionary, Table
-from lanescope.trace.column import Array
-
-
-def draw_coverage(canvas: TimelineBuilder) -> None:
-    """Say for which time the lanes were recorded.
-
-    Of a list that the file is cut off in, or before, nobody knows which records are missing: its lanes were recorded
-    while those that are there ran, and not between them.
-    """
-    told = canvas.told
-    runs, times = told.runs, told.times
-    lists: dict[str, tuple[Layout, Array, Int64, Int64, ToTs]] = {
-        "core": (AICORE, runs.core, runs.start, runs.end, times.device),
-        "flight": (AICPU, runs.core, runs.dispatch, runs.finish, times.device),
-        "scheduler": (PHASES, told.phases.group, *_span(told.phases, "cycles"), times.device),
-        "orchestrator": (SUBMITS, told.submits.group, *_span(told.submits, "cycles"), times.device),
-        "host": (HOST_SUBMITS, told.host_submits.group, *_span(told.host_submits, "host_ns"), times.host),
-        "upload": (UPLOADS, np.zeros(len(told.uploads), np.int64), *_span(told.uploads, "host_ns"), times.host),
-    }
-    lists = {key: rows for key, rows in lists.items() if key in canvas.lanes}
-    partial = [key for key, (layout, *_) in lists.items() if layout.name in told.records.partial]
-    whole = [key for key, (*_, to_ts) in lists.items() if key not in partial and to_ts == times.device]
-    lanes = [lane for key in whole for lane in canvas.lanes[key].values()]
-    if told.has_device and lanes:
-        window = times.device(np.array([times.base_cycles, told.last_cycles]))
-        canvas.builder.append("coverage", track_id=np.array(lanes), ts=int(window[0]), dur=int(window[1] - window[0]))
-    for key in partial:
-        _, index, begin, end, to_ts = lists[key]
-        known = np.flatnonzero((begin > 0) & (end > begin))
-        ts = to_ts(begin[known])
-        canvas.builder.append("coverage", track_id=canvas.lane(key)[index[known]], ts=ts, dur=to_ts(end[known]) - ts)
-
-
-def _span(rows: Section, unit: str) -> tuple[Int64, Int64]:
-    return rows[f"start_{unit}"], rows[f"end_{unit}"]
 
 
 def draw_gaps(canvas: TimelineBuilder) -> None:
