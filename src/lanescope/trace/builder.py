@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.errors import InternalError
-from lanescope.trace import accounting
+from lanescope.trace import accounting, paired_slices
 from lanescope.trace.column import DTYPES, Column, Dictionary
 from lanescope.trace.schema import (
     ACCOUNTING,
@@ -26,6 +27,7 @@ from lanescope.trace.table import Table
 from lanescope.trace.trace import Records, TimeBase, Trace
 
 _DEFAULTS: dict[str, Any] = {"flags": 0, "quality": "exact", "category": ""}
+_SIZE = INPUTS.names.index("size")
 
 
 class TraceBuilder:
@@ -177,6 +179,73 @@ class TraceBuilder:
             self._counts[table] += length
         return first
 
+    def add_pairs(
+        self,
+        pairs: paired_slices.PairedRecords,
+        track_id: npt.NDArray[np.int64],
+        ts: npt.NDArray[np.int64],
+        ts_ticks: npt.NDArray[np.int64] | None = None,
+        *,
+        name: Any,
+        category: Any = "",
+        quality: str = "exact",
+        flags: Any = 0,
+        last_known_ts: npt.NDArray[np.int64] | None = None,
+        unpaired: str | None = None,
+        input_id: int = 0,
+    ) -> npt.NDArray[np.int64]:
+        """Append a slice for each pair of records.
+
+        A pair without an end is unfinished, one that is cut is truncated there, one that ends before it starts has no
+        length, and the identity of an ambiguous one is inferred.
+
+        Args:
+            pairs: the pairs, as numbers of records.
+            track_id: int64 [records], the lane of each record.
+            ts: int64 [records], the time of each record.
+            ts_ticks: int64 [records], the reading of each record's counter; None: there is none.
+            name: of all slices, or int32 [pairs] codes of ``names``.
+            category: of all slices, or int32 [pairs] codes of ``categories``.
+            quality: of slices whose identity was recorded.
+            flags: further flags, uint32 [pairs] or one for all.
+            last_known_ts: int64 [pairs], until when a slice without an end is known to have lasted; None: the latest of
+                these records.
+            unpaired: the declared stat that counts the records without a partner; None: they are counted elsewhere.
+            input_id: the input, for that stat.
+
+        Returns:
+            The ids of the slices, int64 [pairs].
+        """
+        if unpaired is not None and len(pairs.unmatched):
+            first = int(ts[pairs.unmatched[0]])
+            self.add_stat(unpaired, len(pairs.unmatched), input_id=input_id, first_ts=first)
+        count = len(pairs.start)
+        if not count:
+            return np.empty(0, np.int64)
+        inferred, recorded = self._qualities.code("inferred"), self._qualities.code(quality)
+        first_id = self.append(
+            "slices",
+            track_id=track_id[pairs.start],
+            name=name,
+            category=category,
+            quality=np.where(pairs.is_ambiguous, inferred, recorded).astype(np.int32),
+            **paired_slices.columns(pairs, ts, ts_ticks, flags, last_known_ts),
+        )
+        return first_id + np.arange(count)
+
+    def add_coverage(self, track_id: Any, start: Any, end: Any) -> None:
+        """Say for which time lanes were recorded; an empty argument says nothing.
+
+        Args:
+            track_id: int64 [n] lanes, or one lane.
+            start: int64 [n] times, or one for all lanes.
+            end: int64 [n] times, not before ``start``, or one for all lanes.
+        """
+        given = [np.atleast_1d(value) for value in (track_id, start, end)]
+        if all(map(len, given)):
+            tracks, starts, ends = np.broadcast_arrays(*given)
+            self.append("coverage", track_id=tracks, ts=starts, dur=ends - starts)
+
     def dictionary(self, table: str, column: str) -> Dictionary:
         """Return the texts behind a text column; names and categories are shared by slices and instants."""
         if table in ("slices", "instants") and column in ("name", "category", "quality"):
@@ -267,6 +336,39 @@ class TraceBuilder:
                 "padding": padding,
                 "lost": lost,
             }
+        )
+
+    def add_bytes(self, *, decoded: int, padding: int = 0, input_id: int = 0) -> int:
+        """Say what became of the bytes of an input; those that were not decoded and are no padding are lost.
+
+        Returns:
+            How many are lost.
+        """
+        size: int = self._shared["inputs"][input_id][_SIZE]
+        lost = size - decoded - padding
+        self.add_accounting(
+            input_id=input_id,
+            layer=0,
+            unit="byte",
+            unit_bytes=1,
+            total=size,
+            decoded=decoded,
+            padding=padding,
+            lost=lost,
+        )
+        return lost
+
+    def add_dropped(self, *, unit: str, unit_bytes: int, recorded: int, dropped: int, input_id: int = 0) -> None:
+        """Say how many units a producer recorded, and how many it dropped, so that they are not in the input."""
+        self.add_accounting(
+            input_id=input_id,
+            layer=0,
+            scope="producer",
+            unit=unit,
+            unit_bytes=unit_bytes,
+            total=recorded + dropped,
+            decoded=recorded,
+            lost=dropped,
         )
 
     def records(self, name: str, make: Callable[[], Table]) -> None:

@@ -164,6 +164,14 @@ def gaps(trace):
     return [(names[row["track_id"]], row["ts"], row["dur"], row["lost_count"]) for row in trace.gaps.rows()]
 
 
+def recorded(trace, role="core"):
+    """Return until when each lane of a role was recorded, ns; all begin with the capture."""
+    rows = {row["track_id"]: (row["ts"], row["dur"]) for row in trace.coverage.rows()}
+    lanes = [row for row in trace.tracks.rows() if row["role"] == role and row["kind"] == "lane"]
+    assert {ts for ts, _ in rows.values()} <= {0}
+    return {lane["name"]: rows[lane["id"]][1] for lane in lanes if lane["id"] in rows}
+
+
 def listing(trace):
     """Return every table as lists of rows, for comparison."""
     return {name: list(table.rows()) for name, table in trace.tables().items()}

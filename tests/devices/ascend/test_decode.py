@@ -13,6 +13,7 @@ from devices.ascend.helpers import (
     graph,
     lane,
     read,
+    recorded,
     records,
     simulated,
     stats,
@@ -350,3 +351,33 @@ def test_every_stat_is_declared_once_and_documented():
     names = [stat.name for stat in STATS]
     assert len(set(names)) == len(names)
     assert all(stat.doc and stat.name.startswith("ascend_") for stat in STATS)
+
+
+def test_a_core_whose_records_stop_is_not_recorded_any_longer():
+    """Nothing tells that a single stream is complete: core 1 stops early, core 2 has no record at all."""
+    rows = [row(0, 5, 1, 100, 200), row(1, 6, 1, 110, 150), row(0, 7, 2, 300, 400)]
+    trace = decode(records(rows, level=1, cores=("aic", "aiv", "aiv")))
+    assert recorded(trace) == {"AIC_0": (400 - 98) * 20, "AIV_1": (150 - 98) * 20}
+
+
+def test_a_core_on_which_both_streams_end_alike_was_recorded_to_the_end():
+    rows = [row(0, 5, 1, 100, 200), row(1, 6, 1, 110, 150), row(0, 7, 2, 300, 400)]
+    dispatches = [[0, 1, 90, 210], [1, 1, 95, 160], [0, 2, 290, 410]]
+    trace = decode(records(rows, dispatches, cores=("aic", "aiv", "aiv")))
+    end = (410 - 90) * 20
+    assert recorded(trace) == recorded(trace, "flight") == {"AIC_0": end, "AIV_1": end, "AIV_2": end}
+
+
+@pytest.mark.parametrize("lost", ["execution", "dispatch"])
+def test_a_core_on_which_the_streams_end_differently_ends_with_its_evidence(lost):
+    rows = [row(0, 5, 1, 100, 200), row(1, 6, 1, 110, 150), row(0, 7, 2, 300, 400), row(1, 8, 2, 200, 220)]
+    dispatches = [[0, 1, 90, 210], [1, 1, 95, 160], [0, 2, 290, 410], [1, 2, 190, 230]]
+    (rows if lost == "execution" else dispatches).pop()
+    last = {"execution": 230, "dispatch": 220}[lost]
+    assert recorded(decode(records(rows, dispatches))) == {"AIC_0": (410 - 90) * 20, "AIV_1": (last - 90) * 20}
+
+
+def test_a_scheduler_whose_phases_stop_is_not_recorded_any_longer():
+    phases = [[{"kind": "scan", "start_cycles": 95, "end_cycles": 120}], [{"start_cycles": 95, "end_cycles": 300}], []]
+    trace = decode(records([ROW], [CPU], level=3, aicpu_scheduler_phases=phases))
+    assert recorded(trace, "scheduler") == {"Sched_0": (120 - 90) * 20, "Sched_1": (300 - 90) * 20}

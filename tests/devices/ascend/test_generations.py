@@ -18,6 +18,7 @@ from devices.ascend.helpers import (
     lane,
     read,
     read_cut,
+    recorded,
     records,
     simulated,
     stats,
@@ -308,6 +309,27 @@ def test_v4_metrics_that_name_no_record():
     assert trace.details["ascend_phases"]["pop_hit"].tolist() == [1, None, 1, None, None]
     content["scheduler_records"]["streams"][0]["records"].insert(0, "x")
     assert stats(decode(content))["ascend_metric_unmatched"] == 5
+
+
+@pytest.mark.parametrize(
+    ("capture", "is_complete"),
+    [
+        ({"committed": 1, "dropped": 0, "truncated": False}, True),
+        ({"committed": 2, "dropped": 0, "truncated": False}, False),
+        ({"committed": 1, "dropped": 1, "truncated": False}, False),
+        ({"committed": 1, "dropped": 0, "truncated": True}, False),
+        ({}, False),
+    ],
+)
+def test_v4_schedulers_all_of_whose_records_arrived_were_recorded_to_the_end(capture, is_complete):
+    content = fixture("v4")
+    stream = content["scheduler_records"]["streams"][0]
+    del stream["records"][1:]
+    stream["capture"] = capture
+    trace = decode(content)
+    end = max(recorded(trace).values())
+    ((_, ts, dur),) = lane(trace, "Sched_0")
+    assert recorded(trace, "scheduler")["Sched_0"] == (end if is_complete else ts + dur)
 
 
 def test_v4_streams_without_a_usable_number_stand_behind_the_others():

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, gaps, interpret, lane, records, stats, tasks
+from lanescope.common.sequence_gaps import sequence_gaps
 from lanescope.devices.ascend.formats.keyed_rows import keyed, partners
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import section
-from lanescope.devices.ascend.interpret.stream_join import holes
 from lanescope.trace import Flag
 
 SMALL = st.integers(0, 3)
@@ -69,14 +69,16 @@ def test_holes_by_hand(dispatches, wrap_at, random):
     core = np.array([c for c, _ in dispatches], np.int64)
     ordinal = np.array([n for _, n in dispatches], np.int64)
     counter = (ordinal + REG_TASK_IDS - wrap_at) % REG_TASK_IDS
-    found = holes(core, counter, ordinal * 1000 + 1)
+    found = sequence_gaps(counter, period=REG_TASK_IDS, group=core, order=ordinal * 1000 + 1)
     expected = {}
     for lane_ in range(3):
         mine = sorted(n for c, n in dispatches if c == lane_)
         for before, after in pairwise(mine):
             if after - before > 1:
                 expected[lane_, before, after] = after - before - 1
-    places = zip(found.core.tolist(), ordinal[found.after].tolist(), ordinal[found.before].tolist(), strict=True)
+    places = zip(
+        core[found.before].tolist(), ordinal[found.before].tolist(), ordinal[found.after].tolist(), strict=True
+    )
     assert dict(zip(places, found.count.tolist(), strict=True)) == expected
 
 

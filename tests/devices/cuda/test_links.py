@@ -1,4 +1,4 @@
-"""Asynchronous regions, flows and enclosing regions against slow definitions."""
+"""Flows and enclosing regions against slow definitions."""
 
 from __future__ import annotations
 
@@ -7,36 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.common import pairing
 from lanescope.devices.cuda.formats.lanes import Rows
 from lanescope.devices.cuda.interpret import flow_matching
-
-RECORDS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60)
-
-
-@settings(max_examples=some(400))
-@given(RECORDS)
-def test_pairs(records):
-    key = np.array([k for k, _ in records], np.int64)
-    is_end = np.array([e for _, e in records], np.bool_)
-    queues: dict[int, list[int]] = {}
-    ends, stray, doubtful = {}, [], set()
-    for at, (k, end) in enumerate(records):
-        queue = queues.setdefault(k, [])
-        if not end:
-            if queue:
-                doubtful |= {at, queue[-1]}
-            queue.append(at)
-            ends[at] = -1
-        elif queue:
-            ends[queue.pop(0)] = at
-        else:
-            stray.append(at)
-    found = pairing.pair(key, is_end)
-    assert dict(zip(found.begin.tolist(), found.end.tolist(), strict=True)) == ends
-    assert found.begin.tolist() == sorted(ends)
-    assert found.unmatched.tolist() == stray
-    assert set(found.begin[found.doubtful].tolist()) == doubtful
 
 
 @settings(max_examples=some(400))

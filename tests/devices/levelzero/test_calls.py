@@ -63,38 +63,6 @@ def test_equals_a_stack(steps) -> None:
         assert matched(steps) == by_stack(steps)
 
 
-@st.composite
-def whole(draw):
-    """Programs in which every call returns."""
-    stacks = {0: [], 1: [], 2: []}
-    steps = []
-    for thread in draw(st.lists(st.integers(0, 2), max_size=60)):
-        if stacks[thread] and draw(st.booleans()):
-            steps.append((thread, stacks[thread].pop(), True))
-        else:
-            stacks[thread].append(draw(st.sampled_from("fgh")))
-            steps.append((thread, stacks[thread][-1], False))
-    for thread, stack in stacks.items():
-        steps += [(thread, name, True) for name in reversed(stack)]
-    return steps
-
-
-@given(whole())
-def test_whole_programs(steps) -> None:
-    found, stray = matched(steps) if steps else ({}, [])
-    assert not stray
-    assert None not in found.values()
-    assert (found, stray) == by_stack(steps)
-
-
-def test_deep_nesting() -> None:
-    """Deeper than the rounds that take leaves out."""
-    steps = [(0, f"f{level}", False) for level in range(500)] + [(0, f"f{level}", True) for level in range(499, -1, -1)]
-    found, stray = matched(steps)
-    assert found == {level: 999 - level for level in range(500)}
-    assert not stray
-
-
 def test_nested_calls_keep_their_own_begins(tmp_path) -> None:
     script = Script()
     script.call("zeCommandQueueSynchronize", inside=lambda: script.call("zeFenceQueryStatus", "ZE_RESULT_NOT_READY"))

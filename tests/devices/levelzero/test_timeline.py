@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from devices.levelzero.helpers import Script, operations, simulated, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero.emit.timeline import both, steps
+from lanescope.devices.levelzero.ctf_decoder import complete_threads
+from lanescope.devices.levelzero.emit.timeline import Timeline, both, steps
 from lanescope.devices.levelzero.family import FAMILY
+from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.interpret.resolved import attributed
+from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.io import perfetto
 from lanescope.testing import assert_consistent
-from lanescope.trace import Flag
+from lanescope.trace import Flag, TimeBase, TraceBuilder
 
 
 def paths(trace) -> list[str]:
@@ -213,3 +219,59 @@ def test_perfetto_draws_it(style, tmp_path, trace_processor) -> None:
     assert kernels[0]["n"] == sum(row["kind"] == "kernel" for row in operations(trace))
     assert flows[0]["n"] == len(trace.flows)
     assert counters[0]["n"] == len(set(trace.counters["track_id"].tolist()))
+
+
+def recorded(trace) -> dict[str, tuple[int, int]]:
+    """Return for which time each lane was recorded, by its name."""
+    names = trace.tracks["name"].tolist()
+    return {names[row["track_id"]]: (row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows()}
+
+
+def two_threads() -> Script:
+    """Thread 1 submits to a queue and stops; thread 2 goes on; another process stops early."""
+    script = Script().device(0xD0).pair(0).immediate(1)
+    script.append("MemoryFill", 0x5, size=8).result(0x5, 10, 20)
+    script.pid, script.tid = 20, 3
+    script.call("zeInit")
+    script.pid, script.tid = 10, 2
+    return script.call("zeEventQueryStatus").call("zeEventQueryStatus")
+
+
+def test_a_thread_whose_records_stop_is_not_recorded_any_longer(tmp_path) -> None:
+    trace = two_threads().open(tmp_path)
+    found = recorded(trace)
+    last = {name: span[1] for name, span in found.items()}
+    calls = {row["name"]: row for row in trace.slices.rows() if row["category"] == "api"}
+    assert {span[0] for span in found.values()} == {0}
+    assert last["thread 3"] == calls["zeInit"]["ts"] + calls["zeInit"]["dur"]
+    assert last["thread 1"] == calls["zeInit"]["ts"] - 1000  # its result was the record before
+    assert last["thread 2"] == max(last.values())
+    # The queue belongs to the process: its second thread would have recorded more operations.
+    (queue,) = (name for name in last if name.startswith("list 0x1"))
+    assert last[queue] == last["thread 2"]
+
+
+def test_a_thread_that_was_recorded_to_its_end_is_idle_behind_its_records() -> None:
+    reader = TextReader()
+    reader.feed(two_threads().text)
+    found = attributed(reader.finish())
+    builder = TraceBuilder(TimeBase(), details=DETAILS, stats=STATS)
+    builder.input(capture="a", path="a", size=0, sha256="", family="levelzero", format="ctf")
+    Timeline(builder, found, zero=found.origin(), input_id=0).draw(np.array([True, False, True]))
+    last = {name: span[1] for name, span in recorded(builder.batch()).items()}
+    assert last["thread 1"] == last["thread 2"] == max(last.values())
+    assert last["thread 3"] < last["thread 1"]
+
+
+def test_a_stream_left_open_guarantees_nothing() -> None:
+    """Streams: one that was closed, one of a process that ended, one that a kill left open."""
+
+    def stream(process, is_open, *threads):
+        return SimpleNamespace(process=process, is_open=is_open, thread=np.array(threads, np.int64))
+
+    recording = SimpleNamespace(
+        events={"threads": range(5)},
+        processes=[SimpleNamespace(ended=True), SimpleNamespace(ended=False)],
+        streams=[stream(0, True, 0, 0), stream(1, False, 1), stream(1, True, 2, 3, 3), stream(1, True)],
+    )
+    assert complete_threads(recording).tolist() == [True, True, True, False, True]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.devices.levelzero.emit.timeline import Timeline
 from lanescope.devices.levelzero.formats import ctf_reader, layout
@@ -47,7 +48,7 @@ class RecordingDecoder:
         builder = TraceBuilder(TimeBase(zero, "unix"), details=DETAILS, stats=STATS)
         drawing = _Drawing(builder, recording, zero, self._inputs(builder, recording))
         timeline = Timeline(builder, found, zero=zero, input_id=drawing.main)
-        timeline.draw()
+        timeline.draw(complete_threads(recording))
         drawing.draw(timeline.hosts.threads)
         for name, table in recording.events.items():
             builder.records(f"levelzero.{name}", partial(_same, table))
@@ -214,6 +215,18 @@ class _Drawing:
                     cause="paused",
                     input_id=self.main,
                 )
+
+
+def complete_threads(recording: ctf_reader.Recording) -> npt.NDArray[np.bool_]:
+    """Return which threads were recorded to their end, bool [threads]: all of which no stream was left open.
+
+    The recorder closes the stream of a thread that ends, and all streams of a process that ends in order.
+    """
+    is_complete = np.ones(len(recording.events["threads"]), np.bool_)
+    for stream in recording.streams:
+        if stream.is_open and not recording.processes[stream.process].ended and len(stream.thread):
+            is_complete[stream.thread[-1]] = False
+    return is_complete
 
 
 def _same(table: Table) -> Table:

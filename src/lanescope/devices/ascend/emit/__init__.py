@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend import schema
-from lanescope.devices.ascend.emit import aggregates, counters, executions, flows, gaps, schedulers
+from lanescope.devices.ascend.emit import aggregates, counters, coverage, executions, flows, gaps, schedulers
 from lanescope.devices.ascend.emit.context import Style, TimelineBuilder
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.trace import Trace, TraceBuilder
@@ -38,7 +38,7 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     counters.draw_overhead(canvas)
     flows.draw_edges(canvas, runs, setups, bare)
     aggregates.add_sums(canvas)
-    gaps.draw_coverage(canvas)
+    coverage.draw_coverage(canvas)
     gaps.draw_gaps(canvas)
     gaps.note(canvas)
     gaps.account(canvas)

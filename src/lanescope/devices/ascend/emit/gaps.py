@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
-from lanescope.devices.ascend.emit.context import TimelineBuilder, ToTs, some
+from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -17,48 +18,10 @@ from lanescope.devices.ascend.formats.layout import (
     PHASES,
     RECORD_BYTES,
     RECORDS,
-    SUBMITS,
-    UPLOADS,
-    Layout,
 )
-from lanescope.devices.ascend.formats.records import Int64, Section
+from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import consistency
 from lanescope.trace import Column, Dictionary, Table
-from lanescope.trace.column import Array
-
-
-def draw_coverage(canvas: TimelineBuilder) -> None:
-    """Say for which time the lanes were recorded.
-
-    Of a list that the file is cut off in, or before, nobody knows which records are missing: its lanes were recorded
-    while those that are there ran, and not between them.
-    """
-    told = canvas.told
-    runs, times = told.runs, told.times
-    lists: dict[str, tuple[Layout, Array, Int64, Int64, ToTs]] = {
-        "core": (AICORE, runs.core, runs.start, runs.end, times.device),
-        "flight": (AICPU, runs.core, runs.dispatch, runs.finish, times.device),
-        "scheduler": (PHASES, told.phases.group, *_span(told.phases, "cycles"), times.device),
-        "orchestrator": (SUBMITS, told.submits.group, *_span(told.submits, "cycles"), times.device),
-        "host": (HOST_SUBMITS, told.host_submits.group, *_span(told.host_submits, "host_ns"), times.host),
-        "upload": (UPLOADS, np.zeros(len(told.uploads), np.int64), *_span(told.uploads, "host_ns"), times.host),
-    }
-    lists = {key: rows for key, rows in lists.items() if key in canvas.lanes}
-    partial = [key for key, (layout, *_) in lists.items() if layout.name in told.records.partial]
-    whole = [key for key, (*_, to_ts) in lists.items() if key not in partial and to_ts == times.device]
-    lanes = [lane for key in whole for lane in canvas.lanes[key].values()]
-    if told.has_device and lanes:
-        window = times.device(np.array([times.base_cycles, told.last_cycles]))
-        canvas.builder.append("coverage", track_id=np.array(lanes), ts=int(window[0]), dur=int(window[1] - window[0]))
-    for key in partial:
-        _, index, begin, end, to_ts = lists[key]
-        known = np.flatnonzero((begin > 0) & (end > begin))
-        ts = to_ts(begin[known])
-        canvas.builder.append("coverage", track_id=canvas.lane(key)[index[known]], ts=ts, dur=to_ts(end[known]) - ts)
-
-
-def _span(rows: Section, unit: str) -> tuple[Int64, Int64]:
-    return rows[f"start_{unit}"], rows[f"end_{unit}"]
 
 
 def draw_gaps(canvas: TimelineBuilder) -> None:
@@ -81,18 +44,15 @@ def draw_gaps(canvas: TimelineBuilder) -> None:
 def note(canvas: TimelineBuilder) -> None:
     """Count what was met on the way."""
     told, builder, lost, cores = canvas.told, canvas.builder, canvas.told.lost, canvas.lanes["core"]
+    tally, lane = StatTally(schema.STATS), canvas.lane("core")
     for name, rows in (("ascend_aicore_unmatched", told.unmatched), ("ascend_aicpu_unmatched", told.orphans)):
-        offsets = np.sort(rows.begin)
-        by_offset = rows["core_id"][np.argsort(rows.begin)]
-        found, places, counts = np.unique(by_offset, return_index=True, return_counts=True)
-        listed = zip(found.tolist(), counts.tolist(), offsets[places].tolist(), strict=True)
-        for core, count, offset in listed:
-            builder.add_stat(name, count, track_id=cores[core], input_id=canvas.main, first_offset=offset)
-    builder.add_stat("ascend_missing_dispatch", lost.holes, input_id=canvas.main)
+        if len(rows):
+            tally.add_rows(name, np.argsort(rows.begin), offset=rows.begin, track=lane[rows["core_id"]])
+    tally.add("ascend_missing_dispatch", lost.holes)
     if len(canvas.steps.core):
         stamps = told.times.device(told.runs.start[canvas.steps.row]).tolist()
         for core, ts in zip(canvas.steps.core.tolist(), stamps, strict=True):
-            builder.add_stat("ascend_clock_step", track_id=cores[core], input_id=canvas.main, first_ts=ts)
+            tally.add("ascend_clock_step", track=cores[core], ts=ts)
     # Where phases are known to be missing it proves nothing that a stamp has none.
     has_phases = PHASES.name not in told.records.partial
     dispatched, finished = (found & has_phases for found in consistency.outside_phase(told))
@@ -102,26 +62,22 @@ def note(canvas: TimelineBuilder) -> None:
         ("ascend_timestamp_order", consistency.disordered(told, canvas.steps.suspect)),
         ("ascend_core_overcommitted", consistency.overcommitted_cores(told.runs)),
     ):
-        for core, count in enumerate(np.bincount(told.runs.core[where]).tolist()):
-            builder.add_stat(name, count, track_id=cores.get(core), input_id=canvas.main)
-    builder.add_stat("ascend_submit_duplicate", consistency.duplicate_submits(told), input_id=canvas.main)
-    parts = told.parts
-    builder.add_stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
-    if parts.is_ambiguous:
-        builder.add_stat("ascend_ambiguous_name_map", input_id=canvas.main)
-    for part in sorted(parts.broken):
-        # One that could not even be opened is no input.
-        builder.add_stat("ascend_unreadable_sidecar", input_id=canvas.input_of.get(part, canvas.main))
-    if isinstance(told.times.alignment, str):
-        builder.add_stat("ascend_host_clock_unaligned", input_id=canvas.main)
+        tally.add_rows(name, where, track=lane[told.runs.core])
+    tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
+    tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
+    tally.add("ascend_host_clock_unaligned", int(isinstance(told.times.alignment, str)))
     lists = {layout.name for layout in RECORDS}
     for key, at, _ in told.records.unknown:
-        name = "ascend_bad_section" if key in lists else "ascend_unknown_section"
-        builder.add_stat(name, input_id=canvas.main, first_offset=at)
+        tally.add("ascend_bad_section" if key in lists else "ascend_unknown_section", offset=at)
     if told.records.cut is not None:
-        builder.add_stat("truncated", input_id=canvas.main, first_offset=told.records.cut)
+        tally.add("truncated", offset=told.records.cut)
     for name, count, first in told.problems:
-        builder.add_stat(name, count, input_id=canvas.main, first_offset=first)
+        tally.add(name, count, offset=first)
+    tally.emit(builder, canvas.main)
+    builder.add_stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
+    for part in sorted(told.parts.broken):
+        # One that could not even be opened is no input.
+        builder.add_stat("ascend_unreadable_sidecar", input_id=canvas.input_of.get(part, canvas.main))
 
 
 def account(canvas: TimelineBuilder) -> None:
@@ -132,30 +88,15 @@ def account(canvas: TimelineBuilder) -> None:
     if records.accounts is None:
         _account_file(canvas, "main", records.size, records.as_read.values(), unknown + behind)
     else:
-        decoded, padding, wrong = records.accounts
-        builder.add_accounting(
-            input_id=canvas.main,
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=records.size,
-            decoded=decoded,
-            padding=padding,
-            lost=wrong,
-        )
+        decoded, padding, _ = records.accounts
+        builder.add_bytes(decoded=decoded, padding=padding, input_id=canvas.main)
     deps = told.parts.deps
     if deps is not None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
     if "names" in told.parts.sources and "names" not in told.parts.broken:
-        size = told.parts.sources["names"].size
-        builder.add_accounting(
-            input_id=canvas.input_of["names"], layer=0, unit="byte", unit_bytes=1, total=size, decoded=size
-        )
+        builder.add_bytes(decoded=told.parts.sources["names"].size, input_id=canvas.input_of["names"])
     for part in told.parts.broken & set(told.parts.sources):
-        size = told.parts.sources[part].size
-        builder.add_accounting(
-            input_id=canvas.input_of[part], layer=0, unit="byte", unit_bytes=1, total=size, lost=size, decoded=0
-        )
+        builder.add_bytes(decoded=0, input_id=canvas.input_of[part])
     told_of = add_stream_stats(canvas)
     missing = told.lost.lost + told.lost.holes
     lacking = len(told.unmatched) + told.lost.holes if told.has_dispatches else 0
@@ -175,16 +116,7 @@ def _account_file(canvas: TimelineBuilder, part: str, size: int, sections: Itera
     sections = list(sections)
     decoded = sum(section.tally.good_bytes for section in sections)
     lost = other + sum(section.tally.bad_bytes for section in sections)
-    canvas.builder.add_accounting(
-        input_id=canvas.input_of[part],
-        layer=0,
-        unit="byte",
-        unit_bytes=1,
-        total=size,
-        decoded=decoded,
-        padding=size - decoded - lost,
-        lost=lost,
-    )
+    canvas.builder.add_bytes(decoded=decoded, padding=size - decoded - lost, input_id=canvas.input_of[part])
     for section in sections:
         tally = section.tally
         canvas.builder.add_stat(
@@ -193,15 +125,12 @@ def _account_file(canvas: TimelineBuilder, part: str, size: int, sections: Itera
 
 
 def _producer(canvas: TimelineBuilder, unit: str, recorded: int, lost: int) -> None:
-    canvas.builder.add_accounting(
-        input_id=canvas.main,
-        layer=0,
-        scope="producer",
+    canvas.builder.add_dropped(
         unit=f"{unit} record",
         unit_bytes=RECORD_BYTES[unit],
-        total=recorded + lost,
-        decoded=recorded,
-        lost=lost,
+        recorded=recorded,
+        dropped=lost,
+        input_id=canvas.main,
     )
 
 

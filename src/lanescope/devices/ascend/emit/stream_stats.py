@@ -35,15 +35,12 @@ def add_stream_stats(canvas: TimelineBuilder) -> set[str]:
         lost = max(total - collected, dropped)
         if collected or lost:
             unit = LIST_OF[stream.kind]
-            builder.add_accounting(
-                input_id=canvas.main,
-                layer=0,
-                scope="producer",
+            builder.add_dropped(
                 unit=f"{unit} record of {stream.index}",
                 unit_bytes=RECORD_BYTES[unit],
-                total=collected + lost,
-                decoded=collected,
-                lost=lost,
+                recorded=collected,
+                dropped=lost,
+                input_id=canvas.main,
             )
     if streams:
         builder.append(

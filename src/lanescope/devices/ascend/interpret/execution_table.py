@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.sequence_gaps import Gaps, sequence_gaps
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows
+from lanescope.devices.ascend.formats.layout import REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
-from lanescope.devices.ascend.interpret.stream_join import MissingDispatches, holes
 from lanescope.families.declaration import frozen_class
 from lanescope.trace.column import Mask
 
@@ -232,26 +233,26 @@ def losses(runs: Executions, aicpu: KeyedRows, orphans: Int64) -> LossSummary:
         epoch = np.concatenate([runs.epoch, rows["run_epoch"][orphans]])
         lane = np.unique(epoch, return_inverse=True)[1].reshape(-1) * lanes + core
     shown = slice(None) if runs.has_counter else slice(0)
-    found = holes(lane[shown], counter[shown], np.concatenate([runs.start, dispatch])[shown])
-    places = [_between(found, begin, end, len(runs))]
+    times = np.concatenate([runs.start, dispatch])
+    found = sequence_gaps(counter[shown], period=REG_TASK_IDS, group=lane[shown], order=times[shown])
+    places = [_between(found, lane, begin, end, len(runs))]
     if len(orphans):
         places.append(_orphans(runs, took, lane, counter, dispatch, finish))
     joined = {name: np.concatenate([place[name] for place in places]) for name in places[0]}
     joined["core"] %= lanes
     is_place = joined["begin"] < joined["end"]
-    return LossSummary(
-        len(orphans), int(found.count.sum()), **{name: value[is_place] for name, value in joined.items()}
-    )
+    return LossSummary(len(orphans), found.total, **{name: value[is_place] for name, value in joined.items()})
 
 
-def _between(found: MissingDispatches, begin: Int64, end: Int64, runs: int) -> dict[str, Any]:
-    known = (end[found.after] > 0) & (begin[found.before] > 0)
+def _between(found: Gaps, lane: Int64, begin: Int64, end: Int64, runs: int) -> dict[str, Any]:
+    """Place dispatches that neither stream has between their neighbours by the core's counter."""
+    known = (end[found.before] > 0) & (begin[found.after] > 0)
     return {
-        "core": found.core[known],
-        "begin": end[found.after][known],
-        "end": begin[found.before][known],
+        "core": lane[found.before][known],
+        "begin": end[found.before][known],
+        "end": begin[found.after][known],
         "count": found.count[known],
-        "after": np.where(found.before < runs, found.before, -1)[known],
+        "after": np.where(found.after < runs, found.after, -1)[known],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common import pairing
+from lanescope.common.pairing import pair_fifo
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import TaggedRecords
@@ -54,55 +54,42 @@ class Joined:
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         launch, tick, flags = rows["launch"][at].astype(np.int64), rows["tick"][at], rows["flags"][at]
         key = ((lane * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
-        pairs = pairing.pair(key, kind[at] == layout.ASYNC_END)
+        pairs = pair_fifo(key, kind[at] == layout.ASYNC_END)
         ts = making.lane_ns(lane, tick) - making.t0
         self._strays(at[pairs.unmatched], decoded, special)
-        begin, end = pairs.begin, pairs.end
+        begin, end = pairs.start, pairs.end
         if not len(begin):
             return
         is_open = end < 0
-        last = making.end[lane[begin]] - making.t0
-        stop = np.where(is_open, np.maximum(last, ts[begin]), ts[end])
-        found = flags[begin] | np.where(is_open, 0, flags[end] & ~np.uint32(Flag.AFTER_GAP)).astype(np.uint32)
-        full = making.summary["full"][lane[begin]] != 0
-        negative = ~is_open & (stop < ts[begin])
-        found |= np.where(is_open, np.uint32(Flag.UNFINISHED), np.uint32(0))
-        found |= np.where(is_open & full, np.uint32(Flag.TRUNCATED), np.uint32(0))
-        found |= np.where(negative, np.uint32(Flag.NEGATIVE_DURATION), np.uint32(0))
-        found |= np.where(pairs.doubtful, np.uint32(Flag.INFERRED_IDENTITY), np.uint32(0))
+        negative = ~is_open & (ts[end] < ts[begin])
         closed = ~is_open & ~negative
-        step = making.step
-        if step is not None and making.timeline is None:
-            found |= np.where(closed & (stop - ts[begin] < 2 * step), np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
-        qualities = making.builder.dictionary("slices", "quality")
-        quality = np.where(pairs.doubtful, qualities.code("inferred"), qualities.code(making.best_quality))
-        lanes, row = np.unique(lane[begin], return_inverse=True)
-        tracks = np.array([making.tree.asynchronous(number) for number in lanes.tolist()], np.int64)
-        dur = np.where(closed, stop - ts[begin], 0)
-        first = making.builder.append(
-            "slices",
-            track_id=tracks[row],
-            ts=ts[begin],
-            dur=dur,
-            dur_valid=closed,
-            ts_ticks=tick[begin],
-            dur_ticks=np.where(closed, tick[end] - tick[begin], 0),
-            dur_ticks_valid=closed,
+        dur = np.where(closed, ts[end] - ts[begin], 0)
+        of_end = np.where(is_open, np.uint32(0), flags[end] & ~np.uint32(Flag.AFTER_GAP))
+        found = np.asarray(flags[begin] | of_end, np.uint32)
+        found[is_open & (making.summary["full"][lane[begin]] != 0)] |= np.uint32(Flag.TRUNCATED)
+        if making.step is not None and making.timeline is None:
+            found[closed & (dur < 2 * making.step)] |= np.uint32(Flag.BELOW_RESOLUTION)
+        used, row = np.unique(lane[begin], return_inverse=True)
+        tracks = np.full(len(at), -1, np.int64)
+        tracks[begin] = np.array([making.tree.asynchronous(number) for number in used.tolist()], np.int64)[row]
+        slices = making.builder.add_pairs(
+            pairs,
+            tracks,
+            ts,
+            tick,
             name=self._names(event[begin]),
             category="async",
-            quality=quality.astype(np.int32),
+            quality=making.best_quality,
             flags=found,
-            last_known_ts=np.where(is_open, stop, 0),
-            last_known_ts_valid=is_open,
+            last_known_ts=making.end[lane[begin]] - making.t0,
         )
         slot = special.slot[at]
-        count = len(begin)
         begins, ends = Column.array(slot[begin]), Column.array(np.where(is_open, 0, slot[end]), valid=~is_open)
         grid, of = making.grid, lane[begin]
         sm = {} if grid.sm is None else {"sm": np.maximum(grid.sm[of], 0), "sm_valid": grid.sm[of] >= 0}
         making.builder.append(
             REGIONS.name,
-            slice_id=first + np.arange(count),
+            slice_id=slices,
             launch=launch[begin],
             block=grid.block[of],
             group=grid.group[of],
@@ -118,7 +105,7 @@ class Joined:
         for mask, stat in (
             (is_open, "cuda_unfinished_region"),
             (negative, "cuda_negative_duration"),
-            (pairs.doubtful, "cuda_ambiguous_async_end"),
+            (pairs.is_ambiguous, "cuda_ambiguous_async_end"),
         ):
             self._count(stat, begin[mask], at, decoded, special)
 
@@ -231,4 +218,4 @@ class Joined:
         lane = decoded.instants.lane[row : row + 1]
         ts = int(making.lane_ns(lane, decoded.instants["tick"][row : row + 1])[0]) - making.t0
         offset = making.before + int(special.slot[row]) * making.buffer.unit_bytes
-        making.stat(stat, len(which), offset=offset, ts=ts)
+        making.stats.add(stat, len(which), offset=offset, ts=ts)

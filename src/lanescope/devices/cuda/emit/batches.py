@@ -66,7 +66,7 @@ def batches(
     gaps.add_overrun_gaps(making)
     gaps.lane_details(making)
     metadata.add(making)
-    making.count()
+    making.stats.emit(making.builder, making.input_id)
     name, make = buffer.raw()
     before = making.before
     making.builder.records(name, lambda: make(before))

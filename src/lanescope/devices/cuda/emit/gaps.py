@@ -25,7 +25,7 @@ def add_overrun_gaps(making: TraceAssembly) -> None:
     if not lacks.all():
         some = full[~lacks]
         at = making.lane_ns(some[:1], summary["last"][some[:1]]) - making.t0
-        making.stat("cuda_lane_may_be_lost", len(some), ts=int(at[0]))
+        making.stats.add("cuda_lane_may_be_lost", len(some), ts=int(at[0]))
     full, exact = full[lacks], exact[lacks]
     if not len(full):
         return
@@ -46,8 +46,8 @@ def add_overrun_gaps(making: TraceAssembly) -> None:
     if not exact.all():
         # What a probe counted itself needs no guess.
         first = int(last[exact.argmin()])
-        making.stat("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
-        making.stat("cuda_dropped_at_least", int(is_open[~exact].sum()), ts=first)
+        making.stats.add("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
+        making.stats.add("cuda_dropped_at_least", int(is_open[~exact].sum()), ts=first)
 
 
 def missing(making: TraceAssembly, decoded: Decoded) -> None:
@@ -94,7 +94,7 @@ def missing(making: TraceAssembly, decoded: Decoded) -> None:
     )
     if (empty > 0).any():
         at = int((empty > 0).argmax())
-        making.stat(
+        making.stats.add(
             "cuda_hole",
             int(empty.sum()),
             offset=int(making.offsets(lane[at : at + 1], index[at : at + 1])[0]),
@@ -107,12 +107,7 @@ def lane_details(making: TraceAssembly) -> None:
     summary, grid, tree = making.summary, making.grid, making.tree
     used = np.flatnonzero(making.placed)
     if len(used):
-        making.builder.append(
-            "coverage",
-            track_id=tree.lane[used],
-            ts=making.begin[used] - making.t0,
-            dur=making.end[used] - making.begin[used],
-        )
+        making.builder.add_coverage(tree.lane[used], making.begin[used] - making.t0, making.end[used] - making.t0)
     known = np.flatnonzero(making.known)
     if not len(known):
         return

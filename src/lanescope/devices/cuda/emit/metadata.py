@@ -43,16 +43,7 @@ def inputs(making: TraceAssembly) -> int:
             family="cuda",
             format="event-names",
         )
-        lost = 0 if making.names.usable else beside.size
-        builder.add_accounting(
-            input_id=part,
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=beside.size,
-            decoded=beside.size - lost,
-            lost=lost,
-        )
+        builder.add_bytes(decoded=beside.size if making.names.usable else 0, input_id=part)
         builder.add_stat("cuda_unreadable_names", int(not making.names.usable), input_id=part)
     return input_id
 
@@ -126,50 +117,50 @@ def add(making: TraceAssembly) -> None:
 
 def _lane_stats(making: TraceAssembly) -> None:
     summary, options = making.summary, making.options
-    making.stat("cuda_empty_lane", int(np.count_nonzero(~making.known)))
+    making.stats.add("cuda_empty_lane", int(np.count_nonzero(~making.known)))
     if not making.known.any():
-        making.stat("cuda_no_records", len(making.known))
+        making.stats.add("cuda_no_records", len(making.known))
     after = int(summary["after_finalize"].sum())
-    making.stat("cuda_after_finalize", after)
+    making.stats.add("cuda_after_finalize", after)
     if options["multi"] == "ignore":
-        making.stat("cuda_ignored_after_finalize", after)
+        making.stats.add("cuda_ignored_after_finalize", after)
     # Holes and a second launch bring stray ends and steps back of their own, and so does a ring.
     alone = (summary["launches"] == 1) & (summary["missing"] == 0)
     pairs = summary["slices"] - summary["open"]
     strays = np.maximum(summary["backward"], summary["unmatched"])
     many = strays > np.maximum(1, TWO_WRITERS_SHARE * pairs)
-    making.stat("cuda_multiple_writers", int(np.count_nonzero(alone & many)))
+    making.stats.add("cuda_multiple_writers", int(np.count_nonzero(alone & many)))
     finalized = summary["finalizes"] > 0
     if finalized.any():
         left = (summary["records"] > 0) & ~finalized & (summary["full"] == 0)
-        making.stat("cuda_unfinalized_lane", int(np.count_nonzero(left)))
+        making.stats.add("cuda_unfinalized_lane", int(np.count_nonzero(left)))
     if making.grid.lost is not None:
-        making.stat("cuda_dropped", int(making.grid.lost.sum()))
+        making.stats.add("cuda_dropped", int(making.grid.lost.sum()))
 
 
 def _clock_stats(making: TraceAssembly) -> None:
     summary, options, buffer = making.summary, making.options, making.buffer
     wraps, wrap = int(summary["wraps"].sum()), 1 << buffer.stamp_bits
-    making.stat("cuda_wrap", wraps)
-    making.stat("cuda_clock_reversal", int(summary["backward"].sum()))
+    making.stats.add("cuda_wrap", wraps)
+    making.stats.add("cuda_clock_reversal", int(summary["backward"].sum()))
     jumps = np.where(making.turns.sure, 0, summary["jumps"]) if making.turns.sure is not None else summary["jumps"]
     doubtful = 0 if making.turns.doubtful is None else int(np.count_nonzero(making.turns.doubtful))
     # Without readings of the whole counter all lanes share one doubt.
-    making.stat("cuda_wrap_ambiguous", int(jumps.sum()) + (doubtful if buffer.is_full_clock else min(doubtful, 1)))
+    making.stats.add("cuda_wrap_ambiguous", int(jumps.sum()) + (doubtful if buffer.is_full_clock else min(doubtful, 1)))
     if making.timeline is not None:
-        making.stat("cuda_clock_mismatch", int(np.count_nonzero(making.timeline.contradicts)))
-        making.stat("cuda_rate_estimated", int(making.timeline.is_estimated))
-    making.stat("cuda_unaligned_sms", int(making.is_unplaced))
+        making.stats.add("cuda_clock_mismatch", int(np.count_nonzero(making.timeline.contradicts)))
+        making.stats.add("cuda_rate_estimated", int(making.timeline.is_estimated))
+    making.stats.add("cuda_unaligned_sms", int(making.is_unplaced))
     launch_ns = options["launch_ns"]
     if buffer.is_full_clock or buffer.in_cycles:
         return
     used = summary["records"] > 0
     if launch_ns is not None and used.any():
         extent = int(summary["max"][used].max() - summary["min"][used].min())
-        making.stat("cuda_launch_exceeds_wrap", int(launch_ns >= wrap))
-        making.stat("cuda_launch_duration_mismatch", int(abs(launch_ns - extent) > wrap // 2))
+        making.stats.add("cuda_launch_exceeds_wrap", int(launch_ns >= wrap))
+        making.stats.add("cuda_launch_duration_mismatch", int(abs(launch_ns - extent) > wrap // 2))
     elif launch_ns is None:
-        making.stat("cuda_wrap_assumed", wraps)
+        making.stats.add("cuda_wrap_assumed", wraps)
 
 
 def _describe(making: TraceAssembly) -> None:
@@ -194,18 +185,8 @@ def _describe(making: TraceAssembly) -> None:
 def _account(making: TraceAssembly) -> None:
     content, buffer = making.content, making.buffer
     slots, unit = buffer.slots, buffer.unit_bytes
-    behind = content.size - making.before - slots * unit
     understood, lost = buffer.account(making.summary)
-    making.builder.add_accounting(
-        input_id=making.input_id,
-        layer=0,
-        unit="byte",
-        unit_bytes=1,
-        total=content.size,
-        decoded=slots * unit,
-        padding=making.before,
-        lost=behind,
-    )
+    behind = making.builder.add_bytes(decoded=slots * unit, padding=making.before, input_id=making.input_id)
     making.builder.add_accounting(
         input_id=making.input_id,
         layer=1,
@@ -219,18 +200,9 @@ def _account(making: TraceAssembly) -> None:
     refused = making.grid.refused
     if refused is not None:
         begun = int(np.count_nonzero(making.known))
-        making.builder.add_accounting(
-            input_id=making.input_id,
-            layer=0,
-            scope="producer",
-            unit="lane",
-            unit_bytes=1,
-            total=begun + refused,
-            decoded=begun,
-            lost=refused,
-        )
+        making.builder.add_dropped(unit="lane", unit_bytes=1, recorded=begun, dropped=refused, input_id=making.input_id)
     end = making.before + slots * unit
-    making.stat("cuda_trailing_bytes", behind, offset=end)
-    making.stat("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)
+    making.stats.add("cuda_trailing_bytes", behind, offset=end)
+    making.stats.add("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)
     for name, count, slot in buffer.stats(making.summary):
-        making.stat(name, count, offset=None if slot is None else making.before + slot * unit)
+        making.stats.add(name, count, offset=None if slot is None else making.before + slot * unit)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.stat_tally import StatTally
 from lanescope.devices.cuda.emit.tracks import Tree
 from lanescope.devices.cuda.formats.buffer import Buffer, LaneSpan, Summary, WrapOffsets
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, U32, Rows
@@ -17,7 +18,6 @@ from lanescope.devices.cuda.interpret.names import UserNames
 from lanescope.devices.cuda.schema import STATS, TABLES
 from lanescope.source import Capture
 from lanescope.trace import Column, TimeBase, TraceBuilder
-from lanescope.trace.stats import CORE_STATS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,6 +47,7 @@ class TraceAssembly:
         t0: the time at which the trace begins, as ``lane_ns`` has it.
         relaunched: whether a lane has records of several launches.
         builder: the trace.
+        stats: what is counted of the input, for all parts of the buffer.
         device: name of the GPU.
         input_id: the buffer's file.
         tree: the tracks.
@@ -70,7 +71,7 @@ class TraceAssembly:
         self.buffer, self.content, self.before = buffer, content, content.before
         self.grid = buffer.grid
         self.summary, self.step = summary, step
-        self._stats: dict[str, tuple[int, int | None, int | None]] = {}
+        self.stats = StatTally(STATS)
         self.device = options["device"] or buffer.describe().get("device", "GPU")
         self._place()
 
@@ -223,24 +224,16 @@ class TraceAssembly:
         """Return where records stand in the file, int64 [n] bytes."""
         return self.before + self.buffer.slots_of(lane, index) * self.buffer.unit_bytes
 
-    def stat(self, name: str, count: int, *, offset: int | None = None, ts: int | None = None) -> None:
-        """Count a fact about the input; the first place is kept."""
-        if count:
-            before = self._stats.get(name)
-            self._stats[name] = (count, offset, ts) if before is None else (before[0] + count, *before[1:])
-
     def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str) -> None:
         """Count the rows under ``mask``, with the place of the first."""
-        count = int(np.count_nonzero(mask))
-        if count:
-            at = int(mask.argmax())
-            lane = np.searchsorted(np.cumsum(rows.counts), [at], side="right").astype(np.int64) + rows.base
-            offset = int(self.offsets(lane, rows[index][at : at + 1])[0])
-            self.stat(name, count, offset=offset, ts=int(self.lane_ns(lane, rows[tick][at : at + 1])[0]) - self.t0)
 
-    def count(self) -> None:
-        """Add the stats in the order of their declarations, however the lanes were cut."""
-        for spec in STATS + CORE_STATS:
-            if spec.name in self._stats:
-                count, offset, ts = self._stats[spec.name]
-                self.builder.add_stat(spec.name, count, input_id=self.input_id, first_offset=offset, first_ts=ts)
+        def lane(row: int) -> I64:
+            return np.searchsorted(np.cumsum(rows.counts), [row], side="right").astype(np.int64) + rows.base
+
+        def offset(row: int) -> int:
+            return int(self.offsets(lane(row), rows[index][row : row + 1])[0])
+
+        def ts(row: int) -> int:
+            return int(self.lane_ns(lane(row), rows[tick][row : row + 1])[0]) - self.t0
+
+        self.stats.add_rows(name, mask, offset=offset, ts=ts)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
-from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_WRAP, TIRX_RECORD
+from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.devices.cuda.formats.word_source import Words, WordStore
 
@@ -170,7 +170,7 @@ class _Lanes:
     def __init__(self, buffer: TirxBuffer, summary: Summary, odd: I64, sm: I64 | None) -> None:
         count = len(summary["records"])
         self.used = summary["records"] > 0
-        self.turns, _ = turns_of(summary, None, STAMP_WRAP)
+        self.turns, _ = turns_of(summary, None, STAMP_BITS)
         self.begin, self.end = summary["min"] + self.turns, summary["max"] + self.turns
         self.cut = np.full(count, NEVER)
         self.low, self.high, self.records = (np.zeros(count, np.int64) for _ in range(3))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.unwrap import at_or_after, circular_start
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -231,20 +232,20 @@ class Decoded:
         self.gaps["tick"] += turns[self.gaps["lane"]]
 
 
-def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_wrap: int) -> tuple[I64, bool]:
-    """Return by how many ticks the lanes have to move to lie on one axis: in which turn each lane's first stamp lies.
+def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_bits: int) -> tuple[I64, bool]:
+    """Return by how many ticks the lanes have to move to lie on one axis: the wraps before each lane's first timestamp.
 
-    The first stamps of a launch lie within half a turn of a reference: the anchor, or else the stamp behind the largest
-    silence of the turn.
+    The first timestamps of a launch follow a reference by less than a wrap period: the anchor, or else the timestamp
+    after the largest pause on the circle.
 
     Args:
         summary: of all lanes.
         anchor: a full reading of the counter, in ticks, at or before the launch.
-        stamp_wrap: ticks after which a stamp repeats.
+        stamp_bits: width of the timestamps.
 
     Returns:
-        The distances, int64 [lanes], whole turns; and whether the reference is certain, which it is not when the first
-        stamps are spread over more than half a turn.
+        The distances, int64 [lanes], whole wrap periods; and whether the reference is certain, which it is not when the
+        first timestamps are spread over more than half a period.
     """
     used = summary["records"] > 0
     first = summary["first"]
@@ -253,21 +254,12 @@ def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_wrap: int) ->
     if used.any():
         stamps = first[used]
         if anchor is None:
-            reference, certain = _reference(stamps, stamp_wrap)
-            turns[used] = np.where(stamps < reference, stamp_wrap, 0)
+            start, certain = circular_start(stamps, stamp_bits)
+            turns[used] = at_or_after(stamps, start, stamp_bits) - stamps
         else:
-            behind = (stamps - anchor % stamp_wrap) % stamp_wrap
-            turns[used] = anchor + behind - stamps
+            turns[used] = at_or_after(stamps, anchor, stamp_bits) - stamps
         # A step back over the wrap may lead below zero; a counter never does.
         lowest = int((summary["min"] + turns)[used].min())
         if lowest < 0:
-            turns[used] += -(lowest // stamp_wrap) * stamp_wrap
+            turns[used] += -(lowest >> stamp_bits) << stamp_bits
     return turns, certain
-
-
-def _reference(stamps: I64, wrap: int) -> tuple[int, bool]:
-    """Return the stamp behind the largest silence on the circle of ``wrap`` ticks, and whether that exceeds half."""
-    order = np.unique(stamps)
-    silence = np.diff(order, prepend=order[-1] - wrap)
-    at = int(silence.argmax())
-    return int(order[at]), bool(silence[at] > wrap // 2)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.unwrap import at_or_after
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import (
     UNKNOWN,
@@ -301,11 +302,11 @@ class Ls2Buffer:
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:
         """Place each lane on its full clock: forward from its begin, or back from its end where the begin is lost."""
-        wrap = layout.STAMP_WRAP
         at = self.extent(summary)
         first, last = summary["first"], summary["last"]
-        forward = at.begin + (first - at.begin + step_back) % wrap - step_back - first
-        backward = at.end - ((at.end - last + step_back) % wrap - step_back) - last
+        forward = at_or_after(first, at.begin - step_back, self.stamp_bits) - first
+        latest = at.end + step_back
+        backward = at_or_after(last, latest + 1 - layout.STAMP_WRAP, self.stamp_bits) - last
         used = summary["records"] > 0
         lost_begin = np.zeros(len(first), np.bool_) if self.overwritten is None else self.overwritten > 0
         ticks = np.where(lost_begin & at.ended, backward, np.where(at.begun, forward, 0))

@@ -237,7 +237,7 @@ class ProtonBuffer:
         assert self.grid.sm is not None
         for sm in np.unique(self.grid.sm).tolist():
             mine = self.grid.sm == sm
-            found, certain = turns_of({n: column[mine] for n, column in summary.items()}, None, 1 << self.stamp_bits)
+            found, certain = turns_of({n: column[mine] for n, column in summary.items()}, None, self.stamp_bits)
             ticks[mine], doubtful[mine] = found, not certain
         return WrapOffsets(ticks, doubtful if doubtful.any() else None)
 

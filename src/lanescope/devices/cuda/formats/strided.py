@@ -126,7 +126,7 @@ class StridedBuffer:
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:
         """Place the lanes by their first stamps."""
-        ticks, certain = turns_of(summary, anchor, layout.STAMP_WRAP)
+        ticks, certain = turns_of(summary, anchor, layout.STAMP_BITS)
         if summary["finalizes"].any():
             summary["finalize"] = np.where(summary["finalizes"] > 0, summary["finalize"] + ticks, 0)
         return WrapOffsets(ticks, None if certain else np.ones(len(ticks), np.bool_))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, join, pick
+from lanescope.common.coverage import evidence_spans
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
@@ -34,8 +35,13 @@ class Timeline:
     def __init__(self, builder: TraceBuilder, found: Attributed, *, zero: int, input_id: int) -> None:
         self.builder, self.found, self.zero, self.input_id = builder, found, zero, input_id
 
-    def draw(self) -> None:
-        """Append all rows, and what was noticed on the way."""
+    def draw(self, is_complete: Mask | None = None) -> None:
+        """Append all rows, and what was noticed on the way.
+
+        Args:
+            is_complete: bool [threads], whether the recorder guarantees that no record is missing at the end of a
+                thread; None: of none.
+        """
         self.hosts = Hosts(self.builder, self.found, zero=self.zero, input_id=self.input_id)
         queues = Queues(self.builder, self.found, zero=self.zero, input_id=self.input_id)
         self.lanes: Lanes = queues.lanes()
@@ -46,7 +52,8 @@ class Timeline:
             self._flows()
             self._loads()
         self._recorder()
-        self._coverage()
+        threads = len(self.found.events["threads"])
+        self._coverage(np.zeros(threads, np.bool_) if is_complete is None else is_complete)
 
     # --- operations ---------------------------------------------------------------------------------------------
 
@@ -303,18 +310,35 @@ class Timeline:
                 lost=len(losses),
             )
 
-    def _coverage(self) -> None:
-        """Append the time for which each lane was recorded: from the first record to the last."""
-        found = self.found
-        last = [
-            int(table.values("ts").max()) for table in found.events.values() if "ts" in table.spec.names and len(table)
-        ]
-        end = max([*last, found.base]) - self.zero
-        if len(found.times.end):
-            end = max(end, int(found.times.end.max()) + found.base - self.zero)
-        lanes = np.concatenate([self.hosts.threads, np.unique(self.lanes.track)])
-        if len(lanes):
-            self.builder.append("coverage", track_id=lanes, ts=0, dur=end)
+    def _coverage(self, is_complete: Mask) -> None:
+        """Append the time for which each lane was recorded.
+
+        Evidence for a thread are its own records. A queue has no recorder of its own: what it runs is recorded by the
+        threads of its process, so a record of any of them is evidence for it, and so is the end of an operation.
+        """
+        found, events = self.found, self.found.events
+        process_of = events["threads"].values("process_id").astype(np.int64)
+        tables = [table for table in events.values() if {"ts", "thread_id"} <= set(table.spec.names) and len(table)]
+        none = np.empty(0, np.int64)
+        thread = np.concatenate([none, *(table.values("thread_id") for table in tables)])
+        seen = np.concatenate([none, *(table.values("ts") for table in tables)]) - self.zero
+        ends = found.times.end + found.base - self.zero
+        end = max(int(ends.max(initial=0)), int(seen.max(initial=found.base - self.zero)))
+        threads = evidence_spans(
+            self.hosts.threads, self.hosts.threads[thread], seen, start=0, end=end, is_complete=is_complete
+        )
+        self.builder.add_coverage(*threads)
+        queues, first = np.unique(self.lanes.track, return_index=True)
+        if not len(queues):
+            return
+        owner = events.process("appends")[found.operations.append[first]]
+        is_open = np.zeros(len(events["processes"]), np.bool_)
+        is_open[process_of[~is_complete]] = True
+        last = np.full(len(is_open), np.iinfo(np.int64).min)
+        np.maximum.at(last, process_of[thread], seen)
+        evidence = np.concatenate([self.lanes.track, queues]), np.concatenate([ends, last[owner]])
+        spans = evidence_spans(queues, *evidence, start=0, end=end, is_complete=~is_open[owner])
+        self.builder.add_coverage(*spans)
 
 
 def operation_name(function: str, src: int, dst: int) -> str:

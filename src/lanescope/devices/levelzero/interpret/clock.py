@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask
+from lanescope.common.unwrap import at_or_after, nearest
 from lanescope.devices.levelzero.formats.layout import NS_PER_SECOND
 from lanescope.trace import Flag
 
@@ -29,7 +30,6 @@ _RATE_ERROR = 0.01
 _JITTER_NS = 1_000_000
 #: Times beyond this are no times; all are counted from somewhere in the trace.
 _FAR = 1 << 59
-_WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,13 +123,11 @@ class Clock:
         width = min(self.bits, self.kernel_bits)
         low = self.to_ticks(earliest - tolerance)
         until = latest + tolerance
-        ahead = _modulo(start - low.view(np.uint64), width)
-        turn = 1 << width
-        # The first moment in the window that reads as these ticks, and the last one before the window.
-        after = low + _int64(ahead)
-        begin = after.copy()
         if width < 62:
-            before = after - turn
+            # The first moment in the window that reads as these ticks, and the last one before the window.
+            turn = 1 << width
+            after = at_or_after(start, low, width)
+            begin, before = after.copy(), after - turn
             after_ns, before_ns = self._bounded(after), self._bounded(before)
             fits = after_ns <= until
             nearer = ~fits & (earliest - before_ns < after_ns - latest)
@@ -139,10 +137,9 @@ class Clock:
             begin_ns = np.where(nearer, before_ns, after_ns)
         else:
             # Nobody waits for the next turn of so wide a counter: more than half a turn ahead means behind.
-            behind = ahead >= np.uint64(1 << (width - 1))
-            begin[behind] = low[behind] + _int64(ahead[behind] - np.uint64(turn & _WORD))
+            begin = nearest(start, low, width)
             begin_ns = self._bounded(begin)
-            fits = ~behind & (begin_ns <= until)
+            fits = (begin >= low) & (begin_ns <= until)
             ambiguous = np.zeros(len(begin), np.bool_)
         length = _modulo(end - start, self.kernel_bits)
         negative = length >= np.uint64(1 << (self.kernel_bits - 1))
@@ -251,14 +248,8 @@ def unwrap(host_ns: Int64, ticks: UInt64, frequency: Fraction, bits: int) -> Pai
 
 def _rise(raw: UInt64, ns: Int64, rate: float, bits: int) -> Int64:
     """Return the ticks between readings: of all numbers that wrap to the difference, the one next to the expected."""
-    difference = _modulo(raw[1:] - raw[:-1], bits)
-    if bits == 64:
-        return difference.view(np.int64)
-    turn = float(1 << bits)
-    nearest = np.rint((np.diff(ns) * rate - difference.astype(np.float64)) / turn)
-    turns = np.clip(nearest, -_FAR / turn, _FAR / turn).astype(np.int64)
-    found: Int64 = difference.astype(np.int64) + turns * np.int64(min(1 << bits, (1 << 63) - 1))
-    return found
+    expected = np.rint(np.clip(np.diff(ns) * rate, -_FAR, _FAR)).astype(np.int64)
+    return nearest(raw[1:] - raw[:-1], expected, bits)
 
 
 def _agreeing(raw: UInt64, ns: Int64, rate: float, bits: int) -> Int64:
@@ -319,7 +310,3 @@ def mul_div(values: Int64, num: Int64, den: Int64) -> Int64:
 
 def _modulo(values: UInt64, bits: int) -> UInt64:
     return values if bits == 64 else values & np.uint64((1 << bits) - 1)
-
-
-def _int64(values: UInt64) -> Int64:
-    return values.view(np.int64)
