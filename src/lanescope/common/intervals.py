@@ -74,6 +74,12 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
     return found
 
 
+def order_within(group: Ints, value: Ints) -> Ints:
+    """Return the indices that sort by group, then value; equal ones in any order, which is faster than ``order``."""
+    key = pack_sort_key(group, value)
+    return np.lexsort((value, group)) if key is None else np.argsort(key, kind="stable")
+
+
 def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
     """Return one int64 [n] that sorts as (group, value); None when it would not fit."""
     if not len(group):
@@ -151,23 +157,22 @@ def join(*parts: Intervals) -> Intervals:
 
 
 def complement(disjoint: Intervals, groups: int, low: int, high: int) -> Intervals:
-    """Return the time between ``low`` and ``high`` that no interval covers.
+    """Return the time between ``low`` and ``high`` that no interval covers: disjoint, sorted, none empty.
 
     Args:
-        disjoint: the result of ``union``, groups 0 to ``groups`` - 1, all within the bounds.
+        disjoint: sorted by group and begin, groups 0 to ``groups`` - 1, all within the bounds; they may touch.
         groups: how many groups there are; one without intervals is wholly outside.
         low: lower bound.
         high: upper bound.
     """
-    every = np.arange(groups, dtype=np.int64)
-    group = np.concatenate([every, disjoint.group])
-    begin = np.concatenate([np.full(groups, low, np.int64), disjoint.end])
-    sort = np.lexsort((begin, group))
-    group, begin = group[sort], begin[sort]
-    # A group's k-th uncovered stretch ends where its k-th interval begins, the last one at the upper bound.
-    ends = np.concatenate([disjoint.begin, np.full(groups, high, np.int64)])
-    end = ends[np.lexsort((ends, np.concatenate([disjoint.group, every])))]
-    return Intervals(group, begin, end)
+    group, rows = disjoint.group, np.arange(len(disjoint.group))
+    count = np.bincount(group, minlength=groups)
+    # The rest of a group with k intervals is before, between and after them: k + 1 stretches.
+    begin, end = np.full(len(rows) + groups, low, np.int64), np.full(len(rows) + groups, high, np.int64)
+    begin[rows + group + 1] = disjoint.end
+    end[rows + group] = disjoint.begin
+    rest = Intervals(np.repeat(np.arange(groups), count + 1), begin, end)
+    return rest.take(rest.end > rest.begin)
 
 
 class Split(NamedTuple):
@@ -256,7 +261,7 @@ def depth(intervals: Intervals) -> tuple[Intervals, Ints]:
     """
     group, begin, end = intervals.take(intervals.end > intervals.begin)
     at, of = np.concatenate([begin, end]), np.tile(group, 2)
-    sort = order(of, at)
+    sort = order_within(of, at)
     running = np.cumsum(np.repeat(np.array([1, -1]), len(group))[sort])
     at, of = at[sort], of[sort]
     # Of several changes at one moment only what they lead to counts; a group ends at 0, so none reaches the next one.
