@@ -171,6 +171,7 @@ class Sweep:
     def units(self):
         """Unit -> how its time was spent, by the columns of the table ``units``."""
         found = {}
+        states = self.states()
         for unit in sorted(set(self.unit.values()) - {None}):
             mine = [lane for lane in self.lanes if self.unit[lane] == unit]
             hulls = list(oracles.hulls(self.trace, mine).values())
@@ -182,6 +183,7 @@ class Sweep:
                 kinds = {self.kind(name) for name in self.names(unit, t)}
                 works, unknown = bool(kinds - {"wait"}), bool(self.unknown[unit, t])
                 there = any(begin <= t < end for begin, end in hulls)
+                unknown |= there and {states[lane, t] for lane in mine} == {partition.UNRECORDED}
                 state = "work" if works else "unknown" if unknown else "stalled" if there else "empty"
                 is_tail = not unknown and (last is None or t >= last)
                 spent = {"window", state, *(kinds & {"compute", "load", "store"})}

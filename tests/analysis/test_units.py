@@ -84,3 +84,14 @@ def test_a_lane_without_a_number_beside_several_cores_is_none_of_them():
     # One group tells where its other lane is; in the other one nothing does.
     assert of[[one, two, barrier, three, loads]].tolist() == [0, 1, -1, 2, 2]
     assert [row["lanes"] for row in occupancy.utilization(trace, "core").rows()] == [1, 1, 2]
+
+
+def test_time_that_no_lane_of_a_resident_block_recorded_is_unknown():
+    builder = TraceBuilder(TimeBase())
+    block = builder.track("block 0", kind="group", role="block")
+    a, b = (builder.track(name, kind="lane", role="group", parent=block) for name in "ab")
+    # Without coverage a lane is recorded from its first row to its last: a until 40, b from 70 on.
+    builder.append("slices", track_id=[a, a, b], ts=[0, 30, 70], dur=[20, 10, 30], name=["mma", "mma", "mma"])
+    (row,) = occupancy.utilization(builder.finish(), "block").rows()
+    columns = ("resident_ns", "work_ns", "stalled_ns", "unknown_ns", "empty_ns")
+    assert [row[name] for name in columns] == [100, 60, 10, 30, 0]

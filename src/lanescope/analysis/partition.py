@@ -305,10 +305,10 @@ _RESIDENT, _WINDOW = STATES, STATES + 1
 
 def _state_of(mask: int) -> int:
     """Return the state of an instance from those that its lanes are in."""
-    for state in (BUSY, LOST, WAITING):
+    for state in (BUSY, LOST, WAITING, IDLE):
         if mask >> state & 1:
             return state
-    return IDLE if mask >> _RESIDENT & 1 else VACANT
+    return UNRECORDED if mask >> _RESIDENT & 1 else VACANT
 
 
 _STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1 << (_WINDOW + 1))], np.int64)
@@ -317,8 +317,8 @@ _STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1
 def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
     """Divide the window of every instance into states, from those of its lanes.
 
-    BUSY while any lane is; else LOST while any lane is; else WAITING while any lane is; else IDLE while it is resident,
-    and VACANT while it is not.
+    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else, as no lane tells
+    what happened, UNRECORDED while it is resident, and VACANT while it is not.
 
     Args:
         parts: what ``partition`` returned.
@@ -329,8 +329,12 @@ def combine(parts: Partition, instances: Instances, resident: Intervals, window:
     Returns:
         The states of all instances; rows are -1.
     """
+    # Regions do not matter here: stretches of one lane and state that follow each other are one.
+    heads = np.flatnonzero(group_starts(parts.lane) | group_starts(parts.state))
+    lasts = np.append(heads[1:], len(parts.lane)) - 1 if len(heads) else heads
+    parts = parts.take(heads)._replace(end=parts.end[lasts])
     of = instances.of[parts.lane]
-    used = np.flatnonzero((of >= 0) & (parts.state != IDLE) & (parts.state != UNRECORDED))
+    used = np.flatnonzero((of >= 0) & (parts.state != UNRECORDED))
     every = np.arange(len(instances))
     keys = _WINDOW + 1
     lanes = Intervals(of[used] * keys + parts.state[used], parts.start[used], parts.end[used])
