@@ -82,17 +82,22 @@ def hulls(trace, lanes):
     return found
 
 
+def recorded(trace, lane):
+    """When a lane was recorded: what coverage of it, or of a group above it, tells, else from its first to last row."""
+    above = list(ancestors(trace, lane))
+    spans = [(row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows() if row["track_id"] in above]
+    points = [extent(row) for row in trace.slices.rows() if row["track_id"] == lane]
+    points += [(row["ts"], row["ts"]) for row in trace.instants.rows() if row["track_id"] == lane]
+    if not spans and points:
+        spans = [(min(begin for begin, _ in points), max(end for _, end in points))]
+    return spans
+
+
 def split(trace, lane):
     """Busy, idle and unknown time of a lane, one unit of time after another."""
     first, last = window(trace)
-    above = list(ancestors(trace, lane))
     slices = [row for row in trace.slices.rows() if row["track_id"] == lane]
-    points = [extent(row) for row in slices]
-    points += [(row["ts"], row["ts"]) for row in trace.instants.rows() if row["track_id"] == lane]
-    gaps, tails = gaps_of(trace, lane), tails_of(trace, lane)
-    recorded = [(row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows() if row["track_id"] in above]
-    if not recorded and points:
-        recorded = [(min(begin for begin, _ in points), max(end for _, end in points))]
+    gaps, tails, covered = gaps_of(trace, lane), tails_of(trace, lane), recorded(trace, lane)
     counts = {"busy": 0, "idle": 0, "unknown": 0}
     for time in range(first, last):
 
@@ -103,7 +108,7 @@ def split(trace, lane):
             counts["unknown"] += 1
         elif within(map(extent, slices)):
             counts["busy"] += 1
-        elif within(tails) or not within(recorded):
+        elif within(tails) or not within(covered):
             counts["unknown"] += 1
         else:
             counts["idle"] += 1

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import combinations, pairwise
 
 from analysis import oracles
-from lanescope.analysis import work_classes
+from lanescope.analysis import partition, work_classes
 
 WAITS = {"wait_full", "barrier"}
 LOADS = {"load", "tma_k"}
@@ -27,6 +27,8 @@ class Sweep:
         unit: lane -> its unit.
         outer: names of regions that mostly enclose others.
         unknown: (unit, t) -> whether the state of one of its lanes is not known.
+        in_gap: (lane, t) in a gap of the lane.
+        in_tail: (lane, t) after the last known time of an unfinished slice.
     """
 
     def __init__(self, trace, unit=None, *, whole=False):
@@ -39,12 +41,17 @@ class Sweep:
         tracks = list(trace.tracks.rows())
         parents = {n: n if tracks[n]["parent_id"] is None else tracks[n]["parent_id"] for n in self.lanes}
         self.unit = parents if unit is None else unit
-        self.unknown = Counter()
-        for lane in self.lanes:
-            spans = [*oracles.gaps_of(trace, lane), *oracles.tails_of(trace, lane)]
-            self.unknown.update(
-                (self.unit[lane], t) for t in self.ticks if any(begin <= t < end for begin, end in spans)
-            )
+        self.in_gap, self.in_tail = (
+            {
+                (lane, t)
+                for lane in self.lanes
+                for spans in [spans_of(trace, lane)]
+                for t in self.ticks
+                if any(begin <= t < end for begin, end in spans)
+            }
+            for spans_of in (oracles.gaps_of, oracles.tails_of)
+        )
+        self.unknown = Counter((self.unit[lane], t) for lane, t in self.in_gap | self.in_tail)
         self.doing = {}
         encloses = set()
         for lane in self.lanes:
@@ -85,9 +92,33 @@ class Sweep:
             known = work_classes.classify(name, is_outer=name in self.outer)
         return known or ("outer" if name in self.outer else "compute")
 
+    def known(self, lane, t):
+        """Slices that a lane is known to be in: none in a gap."""
+        return [] if (lane, t) in self.in_gap else self.doing[lane, t]
+
     def names(self, unit, t):
-        """Names of the regions that run in a unit."""
-        return {row["name"] for lane in self.lanes if self.unit[lane] == unit for row in self.doing[lane, t]}
+        """Names of the regions that are known to run in a unit."""
+        return {row["name"] for lane in self.lanes if self.unit[lane] == unit for row in self.known(lane, t)}
+
+    def states(self):
+        """(lane, t) -> its state, one of those of ``partition``."""
+        found = {}
+        for lane in self.lanes:
+            recorded = oracles.recorded(self.trace, lane)
+            for t in self.ticks:
+                kinds = {self.kind(row["name"]) for row in self.known(lane, t)}
+                if (lane, t) in self.in_gap:
+                    found[lane, t] = partition.LOST
+                elif kinds - {"wait"}:
+                    found[lane, t] = partition.BUSY
+                elif (lane, t) in self.in_tail:
+                    found[lane, t] = partition.LOST
+                elif kinds:
+                    found[lane, t] = partition.WAITING
+                else:
+                    is_recorded = any(begin <= t < end for begin, end in recorded)
+                    found[lane, t] = partition.IDLE if is_recorded else partition.UNRECORDED
+        return found
 
     def overlaps(self):
         """(unit, name, other) -> time, for all that share any."""
@@ -126,17 +157,21 @@ class Sweep:
         return found
 
     def waiting(self):
-        """(lane, slice) -> moments in which it waits there."""
+        """(lane, slice) -> moments in which it waits there; of several slices the one that started first."""
         found = {}
-        for (lane, t), rows in self.doing.items():
-            for row in rows:
-                if row["name"] in WAITS:
-                    found.setdefault((lane, row["id"]), []).append(t)
+        for (lane, t), state in self.states().items():
+            if state == partition.WAITING:
+                row = min(
+                    self.known(lane, t),
+                    key=lambda row: (oracles.extent(row)[0], -oracles.extent(row)[1], row["id"]),
+                )
+                found.setdefault((lane, row["id"]), []).append(t)
         return found
 
     def units(self):
         """Unit -> how its time was spent, by the columns of the table ``units``."""
         found = {}
+        states = self.states()
         for unit in sorted(set(self.unit.values()) - {None}):
             mine = [lane for lane in self.lanes if self.unit[lane] == unit]
             hulls = list(oracles.hulls(self.trace, mine).values())
@@ -148,6 +183,7 @@ class Sweep:
                 kinds = {self.kind(name) for name in self.names(unit, t)}
                 works, unknown = bool(kinds - {"wait"}), bool(self.unknown[unit, t])
                 there = any(begin <= t < end for begin, end in hulls)
+                unknown |= there and {states[lane, t] for lane in mine} == {partition.UNRECORDED}
                 state = "work" if works else "unknown" if unknown else "stalled" if there else "empty"
                 is_tail = not unknown and (last is None or t >= last)
                 spent = {"window", state, *(kinds & {"compute", "load", "store"})}

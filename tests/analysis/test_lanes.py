@@ -1,26 +1,14 @@
 """Busy, idle and unknown: they add up, and agree with counting one unit of time after another."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from analysis import oracles
 from effort import TRACES
 from lanescope import testing
 from lanescope.analysis.lane_time import lanes
 from lanescope.analysis.track_tree import Tree
-from lanescope.common.intervals import (
-    Intervals,
-    complement,
-    highest_before,
-    order,
-    overlapping,
-    partially_overlapping,
-    union,
-)
 from lanescope.trace import Column, Table, TimeBase, TraceBuilder
 
 
@@ -90,86 +78,6 @@ def test_a_trace_of_nothing_has_no_window():
 
 def test_the_table_carries_the_unit_of_the_trace():
     assert lanes(TraceBuilder(TimeBase(time_unit="cycles")).finish()).spec.column("busy").unit == "cycles"
-
-
-# --- intervals --------------------------------------------------------------------------------------------------------
-
-BIG = (1 << 62) - 100
-TIMES = st.integers(-20, 20) | st.integers(BIG, BIG + 20) | st.integers(-BIG, -BIG + 20)
-
-
-@st.composite
-def some_intervals(draw):
-    rows = draw(st.lists(st.tuples(st.integers(0, 3), TIMES, st.integers(0, 12)), max_size=14))
-    columns = np.array(rows, np.int64).reshape(-1, 3)
-    return Intervals(columns[:, 0], columns[:, 1], columns[:, 1] + columns[:, 2])
-
-
-def _rows(intervals):
-    return list(zip(*(column.tolist() for column in intervals), strict=True))
-
-
-@given(some_intervals())
-def test_order_is_by_group_begin_and_longest_first_and_stable(intervals):
-    rows = _rows(intervals)
-    assert order(*intervals).tolist() == sorted(
-        range(len(rows)), key=lambda i: (rows[i][0], rows[i][1], -rows[i][2], i)
-    )
-    assert order(intervals.group, intervals.begin).tolist() == sorted(range(len(rows)), key=lambda i: (*rows[i][:2], i))
-
-
-@given(some_intervals())
-def test_union_covers_the_same_time_without_touching(intervals):
-    def units(rows):
-        return {(group, time) for group, begin, end in rows for time in range(begin, end)}
-
-    found = _rows(union(intervals))
-    assert units(found) == units(_rows(intervals))
-    assert sum(end - begin for _, begin, end in found) == len(units(found))
-    assert found == sorted(found)
-    assert all(one[0] < other[0] or one[2] < other[1] for one, other in pairwise(found))
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), TIMES), max_size=12).map(sorted))
-def test_highest_before_looks_at_its_own_group_only(rows):
-    rows = sorted(rows, key=lambda row: row[0])
-    columns = np.array(rows, np.int64).reshape(-1, 2)
-    highest, first = highest_before(columns[:, 0], columns[:, 1])
-    for index, (group, _) in enumerate(rows):
-        before = [value for other, value in rows[:index] if other == group]
-        assert first[index] == (not before)
-        if before:
-            assert highest[index] == max(before)
-
-
-@given(some_intervals())
-def test_sharing_and_crossing_equal_trying_every_pair(intervals):
-    intervals = intervals.take(intervals.end > intervals.begin)
-    intervals = intervals.take(order(*intervals))
-    rows = _rows(intervals)
-    shares, crosses = set(), set()
-    for i, (group, a, b) in enumerate(rows):
-        for j, (other, c, d) in enumerate(rows):
-            if i != j and group == other:
-                if max(a, c) < min(b, d):
-                    shares.add(i)
-                if a < c < b < d or c < a < d < b:
-                    crosses.add(i)
-    assert set(np.flatnonzero(overlapping(intervals)).tolist()) == shares
-    assert set(np.flatnonzero(partially_overlapping(intervals)).tolist()) == crosses
-
-
-@given(some_intervals())
-def test_outside_is_the_rest(intervals):
-    intervals = Intervals(intervals.group, np.clip(intervals.begin, 0, 30), np.clip(intervals.end, 0, 30))
-    inside = union(intervals)
-    rest = complement(inside, 5, 0, 30)
-    both = sorted(row for row in _rows(inside) + _rows(rest) if row[1] < row[2])
-    for group in range(5):
-        edges = [row[1:] for row in both if row[0] == group]
-        assert edges[0][0] == 0
-        assert edges[-1][1] == 30
-        assert all(one[1] == other[0] for one, other in pairwise(edges))
 
 
 # --- the tree of tracks -----------------------------------------------------------------------------------------------

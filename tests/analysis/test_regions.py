@@ -17,6 +17,7 @@ from lanescope.analysis import idle, occupancy, overlap, region_stats, work_clas
 from lanescope.analysis import lane_time as lanes
 from lanescope.analysis.instances import roles, units
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.partition import UNRECORDED
 from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 
@@ -116,6 +117,7 @@ def test_occupancy_is_what_a_sweep_finds(trace):
 @given(pipelines())
 def test_the_time_of_units_adds_up(trace):
     sweep = Sweep(trace)
+    states = sweep.states()
     tracks = units(LaneTime(trace), "parent").of
     rows = list(occupancy.utilization(trace).rows())
     first, last = oracles.window(trace)
@@ -132,9 +134,10 @@ def test_the_time_of_units_adds_up(trace):
         times = [t for s in sweep.slices if s["track_id"] in mine for t in oracles.extent(s)]
         assert row["resident_ns"] == (max(times) - min(times) if times else 0)
         blank = [t for t, running in zip(sweep.ticks, kinds, strict=True) if not running - {"wait"}]
-        unknown = {t for t in blank if sweep.unknown[unit, t]}
-        assert row["unknown_ns"] == len(unknown)
         there = range(min(times), max(times)) if times else range(0)
+        unrecorded = {t for t in there if all(states[lane, t] == UNRECORDED for lane in mine)}
+        unknown = {t for t in blank if sweep.unknown[unit, t] or t in unrecorded}
+        assert row["unknown_ns"] == len(unknown)
         assert row["stalled_ns"] == sum(t in there for t in blank if t not in unknown)
         after = range(max(times, default=first), last)
         assert row["tail_ns"] == sum(not sweep.unknown[unit, t] for t in after)

@@ -1,77 +1,14 @@
 """The time of units, of every role and every family, agrees with a sweep over every moment; none of it is negative."""
 
-import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from analysis.sweep import NAMES, Sweep
-from lanescope import devices
+from analysis.crowds import CORES, SCENARIOS, crowds, every_role, simulated
+from analysis.sweep import Sweep
 from lanescope.analysis import idle, lane_time, occupancy, overlap, region_stats
-from lanescope.analysis.instances import ALL, LANE, PARENT, roles, units
+from lanescope.analysis.instances import units
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.pipeline import session
-from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
-
-TIMES = st.integers(0, 25)
-#: Which core each lane is; other lanes may stand beside them.
-CORES = TableSpec(
-    "test_cores",
-    "lanes that are cores",
-    (
-        ColumnSpec("track_id", "int64", "the lane", references="tracks"),
-        ColumnSpec("core", "int64", "its number", nullable=True),
-    ),
-    key="track_id",
-)
-
-
-@st.composite
-def crowds(draw):
-    """Return a trace in whose groups lanes of several roles and cores stand side by side, at any depth."""
-    builder = TraceBuilder(TimeBase(), details=[CORES])
-    found, parents = [], [None]
-    for number in range(draw(st.integers(1, 3))):
-        role = draw(st.sampled_from(["device", "block", "worker"]))
-        parents.append(
-            builder.track(f"{role} {number}", kind="group", role=role, parent=draw(st.sampled_from(parents)))
-        )
-    for number in range(draw(st.integers(1, 5))):
-        lane = builder.track(
-            f"lane {number}",
-            kind="lane",
-            role=draw(st.sampled_from(["core", "queue", "group"])),
-            parent=draw(st.sampled_from(parents)),
-            nesting=draw(st.sampled_from(["nested", "free"])),
-        )
-        found.append(lane)
-        core = draw(st.one_of(st.none(), st.integers(0, 2)))
-        if core is not None:
-            builder.append("test_cores", track_id=lane, core=core, core_valid=np.array([draw(st.integers(0, 3)) > 0]))
-    for _ in range(draw(st.integers(0, 10))):
-        length = draw(st.one_of(st.none(), st.integers(0, 12), st.integers(0, 12)))
-        begin = draw(TIMES)
-        builder.append(
-            "slices",
-            track_id=draw(st.sampled_from(found)),
-            ts=begin,
-            dur=0 if length is None else length,
-            dur_valid=np.array([length is not None]),
-            last_known_ts=begin + draw(st.integers(0, 5)),
-            name=draw(st.sampled_from(NAMES)),
-        )
-    anywhere = [*found, *(parent for parent in parents if parent is not None)]
-    for _ in range(draw(st.integers(0, 2))):
-        builder.append("gaps", track_id=draw(st.sampled_from(anywhere)), ts=draw(TIMES), dur=draw(TIMES), cause="hole")
-    for _ in range(draw(st.integers(0, 2))):
-        builder.append("coverage", track_id=draw(st.sampled_from(anywhere)), ts=draw(TIMES), dur=draw(TIMES))
-    for _ in range(draw(st.integers(0, 2))):
-        builder.append("instants", track_id=draw(st.sampled_from(found)), ts=draw(TIMES), name="x")
-    return builder.finish()
-
-
-def every_role(trace):
-    return dict.fromkeys([*roles(trace), ALL, PARENT, LANE])
+from lanescope.trace import TimeBase, TraceBuilder
 
 
 def judged(trace, role):
@@ -114,26 +51,9 @@ def test_units_of_any_role_are_what_a_sweep_finds(trace):
         assert [(table, name) for table, name, values in durations(trace, role) if (values < 0).any()] == []
 
 
-#: Captures small enough to be swept, of each family: seeds and options of its simulator.
-SMALL = {
-    "aie": {"tiles": 3, "records": 40, "overruns": 1},
-    "ascend": {
-        "tasks": 14, "aic": 2, "aiv": 2, "threads": 2, "dummy": 0.3, "alloc": 0.2, "drop_aicore": 2, "drop_both": 1,
-    },
-    "cuda": {"blocks": 4, "tiles": 2, "sms": 2, "layout": "ls2", "unfinished": 1, "instants": True},
-    "levelzero": {"ops": 12},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", [3, 7])
-@pytest.mark.parametrize("family", devices.builtin(), ids=lambda family: family.name)
-def test_units_of_every_role_of_a_family_are_what_a_sweep_finds(tmp_path, family, seed):
-    options = {option.name: option.default for option in family.sim_options} | SMALL[family.name]
-    files = family.simulate(options, seed).files
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    trace = session.open(tmp_path / next(iter(files)))
-    assert 20 < len(trace.slices) < 600  # enough to say something, and little enough to be swept
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_units_of_every_role_of_a_family_are_what_a_sweep_finds(tmp_path, name):
+    trace = simulated(name, tmp_path)
     for role in every_role(trace):
         judged(trace, role)
         assert [(table, name) for table, name, values in durations(trace, role) if (values < 0).any()] == []
@@ -164,3 +84,14 @@ def test_a_lane_without_a_number_beside_several_cores_is_none_of_them():
     # One group tells where its other lane is; in the other one nothing does.
     assert of[[one, two, barrier, three, loads]].tolist() == [0, 1, -1, 2, 2]
     assert [row["lanes"] for row in occupancy.utilization(trace, "core").rows()] == [1, 1, 2]
+
+
+def test_time_that_no_lane_of_a_resident_block_recorded_is_unknown():
+    builder = TraceBuilder(TimeBase())
+    block = builder.track("block 0", kind="group", role="block")
+    a, b = (builder.track(name, kind="lane", role="group", parent=block) for name in "ab")
+    # Without coverage a lane is recorded from its first row to its last: a until 40, b from 70 on.
+    builder.append("slices", track_id=[a, a, b], ts=[0, 30, 70], dur=[20, 10, 30], name=["mma", "mma", "mma"])
+    (row,) = occupancy.utilization(builder.finish(), "block").rows()
+    columns = ("resident_ns", "work_ns", "stalled_ns", "unknown_ns", "empty_ns")
+    assert [row[name] for name in columns] == [100, 60, 10, 30, 0]

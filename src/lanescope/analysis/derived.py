@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from lanescope.analysis import idle, occupancy, overlap, region_stats
 from lanescope.analysis.instances import ALL, LANE, PARENT, roles
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.work_classes import CLASSES, LeafIntervals, classes, leaf_intervals
+from lanescope.analysis.partition import LeafIntervals, Partition, leaf_intervals, partition
+from lanescope.analysis.work_classes import CLASSES, classes, waits
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
 
@@ -18,7 +19,7 @@ class AnalysisCache:
 
     Attributes:
         trace: the trace.
-        given: patterns of names by kind of work, see ``activity.classify``.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
     """
 
     def __init__(self, trace: Trace, given: Mapping[str, str] = {}) -> None:
@@ -38,6 +39,11 @@ class AnalysisCache:
         return leaf_intervals(self.time)
 
     @cached_property
+    def partition(self) -> Partition:
+        """What became of the time of each lane."""
+        return partition(self.time, waits(self.trace, self.pieces, self.given), self.pieces)
+
+    @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of work of each region by its name."""
         column = self.trace.slices.column("name")
@@ -54,8 +60,16 @@ class AnalysisCache:
     def idle(self, role: str) -> Table:
         """Stretches in which lanes do no work."""
         if role not in self._idle:
-            self._idle[role] = idle.idle(self.trace, role, given=self.given, time=self.time, pieces=self.pieces)
+            self._idle[role] = idle.idle(
+                self.trace, role, given=self.given, time=self.time, pieces=self.pieces, parts=self.partition
+            )
         return self._idle[role]
+
+    def utilization(self, role: str) -> Table:
+        """What became of the time of each instance."""
+        return occupancy.utilization(
+            self.trace, role, given=self.given, time=self.time, pieces=self.pieces, parts=self.partition
+        )
 
     def known(self, *wanted: str) -> str:
         """Return the first of the units ``wanted`` that the trace knows, else the group right above a lane."""
@@ -94,10 +108,7 @@ ANALYSES: dict[str, Analysis] = {
     "residence_each": Analysis(
         occupancy.residence_spec, lambda s, role: occupancy.residence(s.trace, role, time=s.time)
     ),
-    "units": Analysis(
-        occupancy.units_spec,
-        lambda s, role: occupancy.utilization(s.trace, role, given=s.given, time=s.time, pieces=s.pieces),
-    ),
+    "units": Analysis(occupancy.units_spec, lambda s, role: s.utilization(role)),
     "idle": Analysis(idle.spec, lambda s, role: s.idle(role)),
     "idle_causes": Analysis(
         idle.causes_spec, lambda s, role: idle.causes(s.trace, role, time=s.time, rows=s.idle(role))

@@ -9,17 +9,15 @@ import numpy as np
 
 from lanescope.analysis.instances import PARENT, units
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.work_classes import CLASSES, WAIT, LeafIntervals, classes, leaf_intervals
+from lanescope.analysis.partition import IDLE, WAITING, LeafIntervals, Partition, leaf_intervals, partition
+from lanescope.analysis.work_classes import waits
 from lanescope.common.intervals import (
     INT64_MAX,
     Intervals,
     Ints,
-    complement,
-    join,
     known_extents,
     last_before,
     order,
-    union,
 )
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
@@ -123,20 +121,22 @@ def idle(
     given: Mapping[str, str] = {},
     time: LaneTime | None = None,
     pieces: LeafIntervals | None = None,
+    parts: Partition | None = None,
 ) -> Table:
     """Return every stretch in which a lane does no work, and for whom it waits.
 
-    Gaps are the idle time of ``lanes``: recorded time in which no slice runs; what is unknown is none. Waits are what
-    ``activity`` finds of regions that wait. The producer is the source of the latest flow that ends in the stretch; a
-    wait that no flow ends in is charged to the last region that works and ends, on another lane of the unit, within it;
-    or, if that is not the one that waits of this name are mostly charged to, to the last of those, if there is one.
+    They are the stretches of ``partition`` in which a lane waits or is idle; unknown time is neither. The producer is
+    the source of the latest flow that ends in the stretch; a wait that no flow ends in is charged to the last region
+    that works and ends, on another lane of the unit, within it; or, if that is not the one that waits of this name are
+    mostly charged to, to the last of those, if there is one.
 
     Args:
         trace: the trace.
         role: what a unit is, see ``units.Instances``.
-        given: patterns of names by kind of work, see ``activity.classify``.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``activity.innermost`` returned, when the caller has it already.
+        pieces: what ``leaf_intervals`` returned, when the caller has it already.
+        parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
         UsageError: the trace knows no such unit, or ``given`` a kind that is none.
@@ -156,11 +156,11 @@ def idle(
     pieces = leaf_intervals(time) if pieces is None else pieces
     column = trace.slices.column("name")
     texts = list(column.dictionary.texts) if column.dictionary is not None else []
-    waits = classes(trace, pieces, given) == CLASSES.index(WAIT)
+    does_wait = waits(trace, pieces, given)
     code = column.values.astype(np.int64)
-    stretches = _stretches(time, pieces, waits[code[pieces.row]] if len(pieces) else np.empty(0, np.bool_))
+    stretches = _stretches(time, partition(time, does_wait, pieces) if parts is None else parts)
     charge = _by_flow(trace, stretches, pieces)
-    inferred = _by_last_end(time, units(time, role).of, stretches, charge, ~waits[code] if len(code) else None)
+    inferred = _by_last_end(time, units(time, role).of, stretches, charge, ~does_wait[code] if len(code) else None)
     known = charge.flow >= 0
     is_inferred = inferred.row >= 0
     row = np.where(is_inferred, inferred.row, charge.row)
@@ -201,23 +201,12 @@ def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
     return np.where(known, values[rows], 0) if len(values) else np.zeros(len(rows), np.int64)
 
 
-def gaps_between(time: LaneTime) -> Intervals:
-    """Return the idle time of every lane as intervals, by lane: recorded, and no slice ran."""
-    busy = union(join(time.slice_union, time.gaps, time.possibly_running, time.uncovered))
-    known = (busy.group >= 0) & (busy.group < len(time.tree))
-    found = complement(busy.take(known), len(time.tree), *time.window)
-    is_lane = np.zeros(len(time.tree) + 1, np.bool_)
+def _stretches(time: LaneTime, parts: Partition) -> _IdleIntervals:
+    """Return the time in which lanes wait or are idle."""
+    is_lane = np.zeros(len(time.tree), np.bool_)
     is_lane[time.tree.lanes] = True
-    return found.take((found.end > found.begin) & is_lane[found.group])
-
-
-def _stretches(time: LaneTime, pieces: LeafIntervals, waits: Mask) -> _IdleIntervals:
-    gaps = gaps_between(time)
-    rows = np.flatnonzero(waits)
-    joined = join(gaps, pieces.time.take(rows))
-    row = np.concatenate([np.full(len(gaps.group), -1, np.int64), pieces.row[rows]])
-    sort = order(*joined)
-    return _IdleIntervals(joined.take(sort), row[sort])
+    found = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
+    return _IdleIntervals(found.time, found.row)
 
 
 def _names(stretches: _IdleIntervals, pieces: LeafIntervals, code: Ints, texts: list[str]) -> tuple[Ints, Dictionary]:
@@ -424,7 +413,7 @@ def causes(
         trace: the trace.
         role: what a unit is, see ``units.Instances``.
         each: sum each lane by itself; else all lanes of one name together.
-        given: patterns of names by kind of work, see ``activity.classify``.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         rows: what ``idle`` returned, when the caller has it already.
 

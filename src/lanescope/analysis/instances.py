@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, union
+from lanescope.common.intervals import INT64_MAX, Ints
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Table, Trace
 from lanescope.trace.column import Mask
@@ -165,58 +165,3 @@ def _nearest(time: LaneTime, matches: Mask) -> Ints:
     for track in tree.order.tolist():  # a group comes before what stands in it
         found[track] = track if is_match[track] else found[tree.parents[track]]
     return np.array(found[:-1], np.int64)
-
-
-def residence(time: LaneTime, of: Ints, groups: int) -> Intervals:
-    """Return when units were there: from the first to the last thing known of the lanes of one group within a unit.
-
-    A block is there from the first stamp of any of its lanes to the last of any; a multiprocessor as long as one of its
-    blocks is.
-
-    Args:
-        time: the trace's lane times.
-        of: int64 [tracks], the unit of each lane, -1 for none.
-        groups: number of units.
-
-    Returns:
-        Intervals by unit: disjoint and sorted within each unit.
-    """
-    return union(hulls(time, of, groups))
-
-
-def hulls(time: LaneTime, of: Ints, groups: int) -> Intervals:
-    """Return the time from the first to the last thing known of each group of lanes, by unit; ``group`` is the unit.
-
-    Lanes of several units may stand in one group: those of each unit count as a group of their own, so that nothing of
-    one unit makes another one seem there. A lane at the top is a group by itself.
-
-    Args: as ``residence``.
-    """
-    trace, tree = time.trace, time.tree
-    count = len(tree)
-    begin = np.full(count, INT64_MAX, np.int64)
-    end = np.full(count, -INT64_MAX, np.int64)
-    instants, coverage = trace.instants, trace.coverage
-    rows, tracks = tree.spread(coverage.values("track_id"))
-    ends = coverage.values("ts") + np.minimum(
-        np.maximum(coverage.values("dur"), 0), INT64_MAX - np.maximum(coverage.values("ts"), 0)
-    )
-    parts = (
-        time.extents,
-        Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
-        Intervals(tracks, coverage.values("ts")[rows], ends[rows]),
-    )
-    for part in parts:
-        known = (part.group >= 0) & (part.group < count)
-        lane, first, last = part if known.all() else part.take(known)
-        np.minimum.at(begin, lane, first)
-        np.maximum.at(end, lane, last)
-    lanes = np.flatnonzero((of >= 0) & (of < groups) & (begin <= end))
-    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
-    group_of = np.where(parents < 0, lanes, parents)
-    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
-    member = member.reshape(-1)
-    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
-    np.minimum.at(first, member, begin[lanes])
-    np.maximum.at(last, member, end[lanes])
-    return Intervals(found % max(groups, 1), first, last)

@@ -6,18 +6,17 @@ from functools import cached_property
 
 import numpy as np
 
+from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, by_state, partition
 from lanescope.analysis.track_tree import Tree, text_column
 from lanescope.common.intervals import (
     INT64_MAX,
     Intervals,
     Ints,
     complement,
-    covered_length,
     join,
     known_extents,
     order,
     positions,
-    total_length,
     union,
 )
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
@@ -44,12 +43,14 @@ def spec(unit: str) -> TableSpec:
 
 
 class LaneTime:
-    """The time of every track, split once and kept for all who ask.
+    """What the rows of a trace say of the time of every track, found once and kept for all who ask.
 
-    * A **gap** of the lane, or of a group above it, is unknown, whatever else is said of it.
-    * Else time within a slice is busy: up to the slice's end, or up to where an open slice was last seen.
-    * Else what follows an open slice, up to the next begin on its lane, is unknown: it may still have run.
-    * Else time that was not recorded is unknown. ``coverage`` rows of the lane, or of the nearest group above it, say
+    ``partition`` puts it together:
+
+    * A **gap** of the lane, or of a group above it, is unknown, whatever else is recorded.
+    * Else time within a slice is busy: up to the slice's end, or up to the last known time of an unfinished slice.
+    * Else what follows an unfinished slice, up to the next start on its lane, is unknown: it may still have run.
+    * Else time that was not recorded is unknown. ``coverage`` rows of the lane, or of the nearest group above it, tell
       what was recorded; without any, a lane counts as recorded from its first to its last row.
     * The rest is idle.
 
@@ -138,40 +139,49 @@ class LaneTime:
 
     def _extents(self, wanted: Mask) -> Intervals:
         """Return the time from the first to the last row of the wanted tracks (bool [tracks])."""
-        begin = np.full(len(wanted), INT64_MAX, np.int64)
-        end = np.full(len(wanted), -INT64_MAX, np.int64)
+        begin, end = self._first_and_last()
+        return Intervals(np.arange(len(wanted)), begin, end).take(wanted & (begin < end))
+
+    def _first_and_last(self, *more: Intervals) -> tuple[Ints, Ints]:
+        """Return when slices, instants and ``more`` of every track begin first and end last, int64 [tracks] each."""
+        begin = np.full(len(self.tree), INT64_MAX, np.int64)
+        end = np.full(len(self.tree), -INT64_MAX, np.int64)
         instants = self.trace.instants
-        for part in (
-            self.extents,
-            Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts")),
-        ):
-            known = (part.group >= 0) & (part.group < len(wanted))
+        points = Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts"))
+        for part in (self.extents, points, *more):
+            known = (part.group >= 0) & (part.group < len(begin))
             group, first, last = part if known.all() else part.take(known)
             np.minimum.at(begin, group, first)
             np.maximum.at(end, group, last)
-        return Intervals(np.arange(len(wanted)), begin, end).take(wanted & (begin < end))
+        return begin, end
 
     @cached_property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """First and last known time of every track, int64 [tracks] each; the last before the first where none is."""
+        coverage = self.trace.coverage
+        rows, tracks = self.tree.spread(coverage.values("track_id"))
+        covered = Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
+        return self._first_and_last(covered)
+
+    @cached_property
+    def states(self) -> Ints:
+        """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
+        return by_state(partition(self), len(self.tree))
+
+    @property
     def busy(self) -> Ints:
         """Busy time of every track, int64 [tracks]."""
-        return covered_length(join(self.slice_union, self.gaps), len(self.tree)) - total_length(
-            self.gaps, len(self.tree)
-        )
+        return self.states[:, BUSY]
 
-    @cached_property
+    @property
     def idle(self) -> Ints:
         """Idle time of every track, int64 [tracks]."""
-        first, last = self.window
-        not_idle = covered_length(
-            join(self.slice_union, self.gaps, self.possibly_running, self.uncovered), len(self.tree)
-        )
-        return last - first - not_idle
+        return self.states[:, IDLE]
 
-    @cached_property
+    @property
     def unknown(self) -> Ints:
         """Unknown time of every track, int64 [tracks]."""
-        first, last = self.window
-        return last - first - self.busy - self.idle
+        return self.states[:, LOST] + self.states[:, UNRECORDED]
 
 
 def lanes(trace: Trace, time: LaneTime | None = None) -> Table:

@@ -7,10 +7,25 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.instances import PARENT, hulls, units
+from lanescope.analysis.instances import PARENT, units
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE, WAIT, LeafIntervals, classes, leaf_intervals
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, covered_length, join, total_length, union
+from lanescope.analysis.partition import (
+    BUSY,
+    IDLE,
+    LOST,
+    UNRECORDED,
+    VACANT,
+    WAITING,
+    LeafIntervals,
+    Partition,
+    by_state,
+    combine,
+    leaf_intervals,
+    partition,
+    residency,
+)
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE, WAIT, classes
+from lanescope.common.intervals import INT64_MAX, Ints, covered_length, depth
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 
 
@@ -49,11 +64,11 @@ def units_spec(unit: str = "ns") -> TableSpec:
             ColumnSpec(f"compute_{unit}", "int64", "time in which any lane computed", unit=unit),
             ColumnSpec(f"load_{unit}", "int64", "time in which any lane loaded", unit=unit),
             ColumnSpec(f"store_{unit}", "int64", "time in which any lane stored", unit=unit),
-            ColumnSpec(f"stalled_{unit}", "int64", "resident, but no lane worked", unit=unit),
+            ColumnSpec(f"stalled_{unit}", "int64", "resident and recorded, but no lane worked", unit=unit),
             ColumnSpec(
                 f"unknown_{unit}",
                 "int64",
-                "no lane is known to have worked, and one is in a gap or never ended",
+                "no lane is known to have worked, and one is in a gap or never ended, or none was recorded",
                 unit=unit,
             ),
             ColumnSpec(f"empty_{unit}", "int64", "nothing was there", unit=unit),
@@ -99,38 +114,6 @@ def levels_spec(unit: str = "ns") -> TableSpec:
     )
 
 
-def steps(group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return how many intervals of each group run at each moment.
-
-    Args:
-        group: int64 [n].
-        begin: int64 [n].
-        end: int64 [n].
-
-    Returns:
-        Group, begin, length and number of the stretches in which the number does not change and is not 0, int64 [m]
-        each; by group and time.
-    """
-    filled = end > begin
-    group, begin, end = group[filled], begin[filled], end[filled]
-    at = np.concatenate([begin, end])
-    change = np.repeat(np.array([1, -1]), len(begin))
-    of = np.tile(group, 2)
-    sort = np.lexsort((at, of))
-    at, of = at[sort], of[sort]
-    running = np.cumsum(change[sort])
-    # Of several changes at one moment only what they lead to counts; a group ends at 0, so none reaches the next one.
-    last = np.ones(len(at), np.bool_)
-    last[:-1] = (at[1:] != at[:-1]) | (of[1:] != of[:-1])
-    at, of, running = at[last], of[last], running[last]
-    keep = np.ones(len(at), np.bool_)
-    keep[1:] = (running[1:] != running[:-1]) | (of[1:] != of[:-1])
-    at, of, running = at[keep], of[keep], running[keep]
-    length = np.diff(at, append=at[-1:])
-    used = np.flatnonzero(running > 0)
-    return of[used], at[used], length[used], running[used]
-
-
 def occupancy(
     trace: Trace,
     role: str | None = None,
@@ -147,7 +130,7 @@ def occupancy(
         role: count units of this role (see ``units.Instances``), each from the first to the last thing known of it;
             None: count lanes by the region that they are in.
         time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``activity.innermost`` returned, when the caller has it already.
+        pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Raises:
         UsageError: the trace knows no such unit.
@@ -166,13 +149,13 @@ def occupancy(
         column = trace.slices.column("name")
         dictionary = column.dictionary or Dictionary()
         key = column.values[pieces.row].astype(np.int64)
-        _, begin, end = pieces.time
+        counted = pieces.time._replace(group=key)
     else:
         found = units(time, role)
         dictionary = Dictionary([f"<{role}>"])
-        unit, begin, end = hulls(time, found.of, len(found))
-        key = np.zeros(len(unit), np.int64)
-    what, ts, dur, active = steps(key, begin, end)
+        counted = residency(time, found)
+        counted = counted._replace(group=np.zeros(len(counted.group), np.int64))
+    (what, ts, end), active = depth(counted)
     unit_name = trace.time.time_unit
     return Table(
         spec(unit_name),
@@ -180,7 +163,7 @@ def occupancy(
             "id": Column.array(np.arange(len(ts))),
             "what": Column.array(what.astype(np.int32), dictionary=dictionary),
             "ts": Column.array(ts),
-            f"dur_{unit_name}": Column.array(dur),
+            f"dur_{unit_name}": Column.array(end - ts),
             "active": Column.array(active),
         },
     )
@@ -199,7 +182,7 @@ def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None)
     """
     time = time or LaneTime(trace)
     found = units(time, role)
-    unit, ts, dur, active = steps(*hulls(time, found.of, len(found)))
+    (unit, ts, end), active = depth(residency(time, found))
     name = trace.time.time_unit
     return Table(
         residence_spec(name),
@@ -208,7 +191,7 @@ def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None)
             "unit": Column.array(found.label_column[unit]),
             "number": found.number_column(unit),
             "ts": Column.array(ts),
-            f"dur_{name}": Column.array(dur),
+            f"dur_{name}": Column.array(end - ts),
             "active": Column.array(active),
         },
     )
@@ -221,6 +204,7 @@ def utilization(
     given: Mapping[str, str] = {},
     time: LaneTime | None = None,
     pieces: LeafIntervals | None = None,
+    parts: Partition | None = None,
 ) -> Table:
     """Return what became of the time of each unit: work, stalls, emptiness, tail.
 
@@ -229,9 +213,10 @@ def utilization(
     Args:
         trace: the trace.
         role: what a unit is, see ``units.Instances``.
-        given: patterns of names by kind of work, see ``activity.classify``.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``activity.innermost`` returned, when the caller has it already.
+        pieces: what ``leaf_intervals`` returned, when the caller has it already.
+        parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
         UsageError: the trace knows no such unit, or ``given`` a kind that is none.
@@ -240,42 +225,31 @@ def utilization(
     pieces = leaf_intervals(time) if pieces is None else pieces
     found = units(time, role)
     count = len(found)
-    column = trace.slices.column("name")
-    texts = list(column.dictionary.texts) if column.dictionary is not None else []
     kind_of = classes(trace, pieces, given)
+    parts = partition(time, kind_of == CLASSES.index(WAIT), pieces) if parts is None else parts
+    hull = residency(time, found)
+    combined = combine(parts, found, hull, time.window)
+    spent = by_state(combined, count)
+    pieces = pieces.outside(time.gaps)
     unit = found.of[pieces.time.group]
-    mine = np.flatnonzero(unit >= 0)
-    kind = kind_of[column.values[pieces.row[mine]]] if len(texts) else np.empty(0, np.int64)
-    worked = Intervals(unit[mine], pieces.time.begin[mine], pieces.time.end[mine])
+    ran = pieces.time._replace(group=unit).take(unit >= 0)
+    kind = kind_of[trace.slices.codes("name")[pieces.row]][unit >= 0] if len(pieces) else unit
 
-    def runs(*kinds: str) -> Ints:
-        wanted = np.isin(kind, [CLASSES.index(name) for name in kinds])
-        return covered_length(worked.take(wanted), count)
+    def runs(kind_name: str) -> Ints:
+        return covered_length(ran.take(kind == CLASSES.index(kind_name)), count)
 
-    hull = hulls(time, found.of, count)
-    lost = join(time.gaps, time.possibly_running)
-    lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
-    lost = Intervals(found.of[lost.group], lost.begin, lost.end).take(found.of[lost.group] >= 0)
-    resident = total_length(union(hull), count)
     groups = np.bincount(hull.group, minlength=count)
     lanes = np.bincount(found.of[found.of >= 0], minlength=count)
     first_ts, last_ts = np.full(count, INT64_MAX, np.int64), np.full(count, -INT64_MAX, np.int64)
     np.minimum.at(first_ts, hull.group, hull.begin)
     np.maximum.at(last_ts, hull.group, hull.end)
     seen = groups > 0
-    first, last = time.window
-    window = last - first
-    working = [name for name in CLASSES if name != WAIT]
-    work, compute, load, store = runs(*working), runs(COMPUTE), runs(LOAD), runs(STORE)
-    worked = worked.take(kind != CLASSES.index(WAIT))
-    # What two sets of intervals share is the sum of both less their union.
-    unknown = covered_length(join(lost, worked), count) - work
-    beyond = covered_length(join(lost, hull), count) - resident
-    every = np.arange(count)
-    after = Intervals(every, np.where(seen, last_ts, first), np.full(count, last, np.int64))
-    tail = covered_length(join(lost, after), count) - covered_length(lost, count)
-    spent = np.zeros(count, np.int64)
-    np.add.at(spent, hull.group, hull.end - hull.begin)
+    vacant = combined.take(combined.state == VACANT)
+    tail = np.zeros(count, np.int64)
+    np.add.at(tail, vacant.lane, np.maximum(vacant.end - np.maximum(vacant.start, last_ts[vacant.lane]), 0))
+    resident, present = covered_length(hull, count), np.zeros(count, np.int64)
+    np.add.at(present, hull.group, hull.end - hull.begin)
+    window = time.window[1] - time.window[0]
     name = trace.time.time_unit
     some = None if window else np.zeros(count, np.bool_)
     return Table(
@@ -283,23 +257,23 @@ def utilization(
         {
             "id": Column.array(np.arange(count)),
             "unit": Column.array(found.label_column),
-            "number": found.number_column(every),
+            "number": found.number_column(np.arange(count)),
             "groups": Column.array(groups),
             "lanes": Column.array(lanes),
             "first_ts": Column.array(np.where(seen, first_ts, 0), valid=seen),
             "last_ts": Column.array(np.where(seen, last_ts, 0), valid=seen),
             f"resident_{name}": Column.array(resident),
-            f"work_{name}": Column.array(work),
-            f"compute_{name}": Column.array(compute),
-            f"load_{name}": Column.array(load),
-            f"store_{name}": Column.array(store),
-            f"stalled_{name}": Column.array(resident - work - (unknown - beyond)),
-            f"unknown_{name}": Column.array(unknown),
-            f"empty_{name}": Column.array(window - resident - beyond),
+            f"work_{name}": Column.array(spent[:, BUSY]),
+            f"compute_{name}": Column.array(runs(COMPUTE)),
+            f"load_{name}": Column.array(runs(LOAD)),
+            f"store_{name}": Column.array(runs(STORE)),
+            f"stalled_{name}": Column.array(spent[:, WAITING] + spent[:, IDLE]),
+            f"unknown_{name}": Column.array(spent[:, LOST] + spent[:, UNRECORDED]),
+            f"empty_{name}": Column.array(spent[:, VACANT]),
             f"tail_{name}": Column.array(tail),
             f"window_{name}": Column.array(np.full(count, window, np.int64)),
-            "mean_groups": Column.array(spent / (window or 1), valid=some),
-            "share": Column.array(work / (window or 1), valid=some),
+            "mean_groups": Column.array(present / (window or 1), valid=some),
+            "share": Column.array(spent[:, BUSY] / (window or 1), valid=some),
         },
     )
 

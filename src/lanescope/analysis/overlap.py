@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from lanescope.analysis.instances import PARENT, Instances, units
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER, LeafIntervals, classes, leaf_intervals
-from lanescope.common.intervals import Intervals, Ints, join, pack_sort_key, union
+from lanescope.analysis.partition import LeafIntervals, leaf_intervals
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER, classes
+from lanescope.common.intervals import Intervals, Ints, join, order_within, union
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
@@ -163,8 +164,7 @@ def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Concurrent
     bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
     at = np.concatenate([disjoint.begin, disjoint.end])
     unit, bit = np.tile(unit, 2), np.tile(bit, 2)
-    moment = pack_sort_key(unit, at)  # bits that turn at the same time may turn in any order
-    sort = np.lexsort((at, unit)) if moment is None else np.argsort(moment)
+    sort = order_within(unit, at)  # bits that turn at the same time may turn in any order
     at, unit = at[sort], unit[sort]
     # Intervals of one key do not touch, so each begin and each end turns its bit over.
     running = np.bitwise_xor.accumulate(bit[sort]) if len(sort) else bit
@@ -197,13 +197,14 @@ class Overlap:
         self.time = time
         self.units: Instances = units(time, role)
         pieces = leaf_intervals(time) if pieces is None else pieces
+        kind_of = classes(time.trace, pieces, given)
+        pieces = pieces.outside(time.gaps)
         unit = self.units.of[pieces.time.group]
         used = np.flatnonzero(unit >= 0)
         unit, (_, begin, end) = unit[used], pieces.time.take(used)
         column = time.trace.slices.column("name")
         texts = column.dictionary.texts if column.dictionary is not None else []
         code = column.values[pieces.row[used]].astype(np.int64)
-        kind_of = classes(time.trace, pieces, given)
         total = np.zeros(len(texts), np.int64)
         np.add.at(total, code, end - begin)
         shown = np.lexsort((np.arange(len(texts)), -total))[: int(np.count_nonzero(total))]

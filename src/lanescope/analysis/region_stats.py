@@ -6,8 +6,8 @@ import numpy as np
 
 from lanescope.analysis.instances import PARENT, units
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.partition import LeafIntervals, leaf_intervals
 from lanescope.analysis.summary import sorted_within
-from lanescope.analysis.work_classes import LeafIntervals, leaf_intervals
 from lanescope.common.intervals import INT64_MAX, Ints
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 

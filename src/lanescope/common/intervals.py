@@ -74,6 +74,12 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
     return found
 
 
+def order_within(group: Ints, value: Ints) -> Ints:
+    """Return the indices that sort by group, then value; equal ones in any order, which is faster than ``order``."""
+    key = pack_sort_key(group, value)
+    return np.lexsort((value, group)) if key is None else np.argsort(key, kind="stable")
+
+
 def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
     """Return one int64 [n] that sorts as (group, value); None when it would not fit."""
     if not len(group):
@@ -151,23 +157,122 @@ def join(*parts: Intervals) -> Intervals:
 
 
 def complement(disjoint: Intervals, groups: int, low: int, high: int) -> Intervals:
-    """Return the time between ``low`` and ``high`` that no interval covers.
+    """Return the time between ``low`` and ``high`` that no interval covers: disjoint, sorted, none empty.
 
     Args:
-        disjoint: the result of ``union``, groups 0 to ``groups`` - 1, all within the bounds.
+        disjoint: sorted by group and begin, groups 0 to ``groups`` - 1, all within the bounds; they may touch.
         groups: how many groups there are; one without intervals is wholly outside.
         low: lower bound.
         high: upper bound.
     """
-    every = np.arange(groups, dtype=np.int64)
-    group = np.concatenate([every, disjoint.group])
-    begin = np.concatenate([np.full(groups, low, np.int64), disjoint.end])
-    sort = np.lexsort((begin, group))
-    group, begin = group[sort], begin[sort]
-    # A group's k-th uncovered stretch ends where its k-th interval begins, the last one at the upper bound.
-    ends = np.concatenate([disjoint.begin, np.full(groups, high, np.int64)])
-    end = ends[np.lexsort((ends, np.concatenate([disjoint.group, every])))]
-    return Intervals(group, begin, end)
+    group, rows = disjoint.group, np.arange(len(disjoint.group))
+    count = np.bincount(group, minlength=groups)
+    # The rest of a group with k intervals is before, between and after them: k + 1 stretches.
+    begin, end = np.full(len(rows) + groups, low, np.int64), np.full(len(rows) + groups, high, np.int64)
+    begin[rows + group + 1] = disjoint.end
+    end[rows + group] = disjoint.begin
+    rest = Intervals(np.repeat(np.arange(groups), count + 1), begin, end)
+    return rest.take(rest.end > rest.begin)
+
+
+class Split(NamedTuple):
+    """Intervals cut where others start and end; none of the parts is empty.
+
+    Attributes:
+        inside: the parts that the others cover.
+        inside_row: int64, the row of each in the intervals that were cut.
+        outside: the parts that they do not cover.
+        outside_row: int64, likewise.
+    """
+
+    inside: Intervals
+    inside_row: Ints
+    outside: Intervals
+    outside_row: Ints
+
+
+def split(intervals: Intervals, by: Intervals) -> Split:
+    """Cut each interval into what ``by`` covers and what it does not; intervals may overlap each other.
+
+    Args:
+        intervals: any intervals; parts keep their order, those of one interval are in order of time.
+        by: disjoint intervals, sorted by group and begin, none empty.
+
+    Complexity:
+        O(n log m); intervals of groups that ``by`` does not name cost nothing but the check.
+    """
+    every = np.flatnonzero(intervals.end > intervals.begin)
+    if len(every) < len(intervals.group):
+        found = split(intervals.take(every), by)
+        return found._replace(inside_row=every[found.inside_row], outside_row=every[found.outside_row])
+    nothing = Split(intervals.take(every[:0]), every[:0], intervals, every)
+    if not len(by.group) or not len(every):
+        return nothing
+    named = by.group[group_starts(by.group)]
+    at = np.minimum(np.searchsorted(named, intervals.group), len(named) - 1)
+    asked = np.flatnonzero(named[at] == intervals.group)
+    group, begin, end = intervals.take(asked)
+    # The intervals of ``by`` from the first that ends after the begin to the last that begins before the end.
+    first = np.maximum(last_before(by.group, by.begin, group, begin), np.searchsorted(by.group, group))
+    first += by.end[first] <= begin
+    last = last_before(by.group, by.begin, group, end, "left")
+    is_cut = last >= first
+    if not is_cut.any():
+        return nothing
+    asked, first, count = asked[is_cut], first[is_cut], (last - first + 1)[is_cut]
+    cut = intervals.take(asked)
+    # Of k intervals of ``by``, k parts are inside, and between and around them k + 1 parts outside.
+    row = np.repeat(np.arange(len(asked)), count)
+    other = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+    inside = Intervals(
+        cut.group[row], np.maximum(cut.begin[row], by.begin[other]), np.minimum(cut.end[row], by.end[other])
+    )
+    gap_row = np.repeat(np.arange(len(asked)), count + 1)
+    starts, stops = np.empty(len(gap_row), np.int64), np.empty(len(gap_row), np.int64)
+    is_first = group_starts(gap_row)
+    is_last = np.append(is_first[1:], True)
+    starts[is_first], starts[~is_first] = cut.begin, inside.end
+    stops[is_last], stops[~is_last] = cut.end, inside.begin
+    whole = np.ones(len(every), np.bool_)
+    whole[asked] = False
+    outside = join(intervals.take(whole), Intervals(cut.group[gap_row], starts, stops))
+    outside_row = np.concatenate([every[whole], asked[gap_row]])
+    filled = np.flatnonzero(outside.end > outside.begin)
+    sort = filled[np.argsort(outside_row[filled], kind="stable")]
+    return Split(inside, asked[row], outside.take(sort), outside_row[sort])
+
+
+def intersect(one: Intervals, other: Intervals) -> Intervals:
+    """Return the time that both cover, by group: disjoint, not touching, sorted. Both may be any intervals."""
+    return split(union(one), union(other)).inside
+
+
+def subtract(one: Intervals, other: Intervals) -> Intervals:
+    """Return the time that ``one`` covers and ``other`` does not, as ``intersect`` does."""
+    return split(union(one), union(other)).outside
+
+
+def depth(intervals: Intervals) -> tuple[Intervals, Ints]:
+    """Return how many intervals of each group run at each moment.
+
+    Returns:
+        The stretches in which the number does not change and is not 0, by group and time; and the number of each,
+        int64. The sum of length times number is the length of all intervals.
+    """
+    group, begin, end = intervals.take(intervals.end > intervals.begin)
+    at, of = np.concatenate([begin, end]), np.tile(group, 2)
+    sort = order_within(of, at)
+    running = np.cumsum(np.repeat(np.array([1, -1]), len(group))[sort])
+    at, of = at[sort], of[sort]
+    # Of several changes at one moment only what they lead to counts; a group ends at 0, so none reaches the next one.
+    last = np.ones(len(at), np.bool_)
+    last[:-1] = (at[1:] != at[:-1]) | (of[1:] != of[:-1])
+    at, of, running = at[last], of[last], running[last]
+    changed = np.ones(len(at), np.bool_)
+    changed[1:] = (running[1:] != running[:-1]) | (of[1:] != of[:-1])
+    at, of, running = at[changed], of[changed], running[changed]
+    used = np.flatnonzero(running > 0)  # the last change of a group leads to 0: there always is a next one
+    return Intervals(of[used], at[used], at[used + 1]), running[used]
 
 
 def total_length(disjoint: Intervals, groups: int) -> Ints:

@@ -169,7 +169,7 @@ def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
                 f"compute ({format_duration(hidden, unit)}), {format_duration(exposed, unit)} exposed"
                 + (f", {format_duration(unknown, unit)} unknown: records were lost" if unknown else "")
             )
-    table = occupancy.utilization(shared.trace, role, given=shared.given, time=shared.time, pieces=shared.pieces)
+    table = shared.utilization(role)
     resident = int(table.values(f"resident_{unit}").sum())
     if resident:
         computing = int(table.values(f"compute_{unit}").sum())

@@ -1,0 +1,366 @@
+"""The window of a trace divided, lane by lane, into what each lane did: busy by region, waiting, idle, not known.
+
+Every moment of every lane has exactly one state, so times of states add up to the window and none is negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.common.intervals import (
+    INT64_MAX,
+    Intervals,
+    Ints,
+    complement,
+    group_starts,
+    highest_before,
+    join,
+    order,
+    order_within,
+    partially_overlapping,
+    positions,
+    split,
+    subtract,
+    union,
+)
+from lanescope.trace.column import Array, Mask
+
+if TYPE_CHECKING:
+    from lanescope.analysis.instances import Instances
+    from lanescope.analysis.lane_time import LaneTime
+
+#: States of a lane, or of an instance: in a region that works; in a region that waits; recorded, but in no region; in a
+#: gap or after the last known time of an unfinished region; not recorded; (instances only) not resident.
+BUSY, WAITING, IDLE, LOST, UNRECORDED, VACANT = range(6)
+STATES = 6
+#: The row of a stretch that is of no region.
+NO_ROW = -1
+
+
+class Partition(NamedTuple):
+    """Stretches of time in one state each, sorted by lane and start; int64 [n] each.
+
+    The stretches of a lane start at the window's start, end at its end, and each begins where the one before it ends;
+    none is empty.
+
+    Attributes:
+        lane: the track; of ``combine`` the instance.
+        start: first moment, in the trace's time unit.
+        end: first moment after it.
+        state: one of the states of this module.
+        row: row of the slices table of the region, for BUSY and WAITING; -1 else, or where regions are not told apart.
+    """
+
+    lane: Ints
+    start: Ints
+    end: Ints
+    state: Ints
+    row: Ints
+
+    def take(self, rows: Array) -> Partition:
+        """Return the stretches at ``rows`` (indices or a mask)."""
+        return Partition(*(column[rows] for column in self))
+
+    @property
+    def time(self) -> Intervals:
+        """The stretches as intervals."""
+        return Intervals(self.lane, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafIntervals:
+    """Time that lanes spend in regions, each moment of a stack counted for the innermost region only.
+
+    Attributes:
+        time: intervals by lane; on a lane whose slices nest no two share time. Sorted by lane and begin, none empty.
+        row: int64 [m], row of the slices table.
+        encloses: int64 [k], rows of slices that another one is nested in.
+    """
+
+    time: Intervals
+    row: Ints
+    encloses: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def outside(self, gaps: Intervals) -> LeafIntervals:
+        """Return the parts outside gaps (disjoint, sorted): in a gap the state of a lane is unknown."""
+        found = split(self.time, gaps)
+        return LeafIntervals(found.outside, self.row[found.outside_row], self.encloses)
+
+
+# --- the innermost region -----------------------------------------------------------------------------------------
+
+
+def leaf_intervals(time: LaneTime) -> LeafIntervals:
+    """Return which region each lane is in at each moment.
+
+    A slice counts while nothing that is nested in it on its lane does. Slices that overlap another one of their lane
+    partially, and all slices of lanes of nesting ``free``, are in no stack: they count from start to end, whatever else
+    does. An unfinished slice counts up to its last known time.
+
+    Args:
+        time: the trace's lane times.
+    """
+    track, begin, end = time.extents
+    rows = time.order
+    usable = (end[rows] > begin[rows]) & (track[rows] >= 0) & (track[rows] < len(time.tree))
+    rows = rows[usable]
+    sorted_time = time.extents.take(rows)
+    alone = (time.tree.tracks.values("nesting") == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
+    stacked = np.flatnonzero(~alone)
+    alone[stacked] = partially_overlapping(sorted_time.take(stacked))
+    if not alone.any():
+        return _stacked(sorted_time, rows)
+    found = _stacked(sorted_time.take(~alone), rows[~alone])
+    joined = join(found.time, sorted_time.take(alone))
+    owner = np.concatenate([found.row, rows[alone]])
+    sort = order(*joined)
+    return LeafIntervals(joined.take(sort), owner[sort], found.encloses)
+
+
+def _stacked(stack: Intervals, rows: Ints) -> LeafIntervals:
+    """Return the innermost pieces of slices that nest properly; they come in the order of ``order``."""
+    group, begin, end = stack
+    count = len(group)
+    nothing = np.empty(0, np.int64)
+    if not count:
+        return LeafIntervals(stack, rows, nothing)
+    new = group_starts(group)
+    depth = np.arange(count) - _ended_before(stack)
+    # A slice's first piece ends where something nested in it begins.
+    following = np.append(begin[1:], 0)
+    nests = np.append(~new[1:], False)
+    nests[:-1] &= following[:-1] < end[:-1]
+    if not nests.any():
+        return LeafIntervals(stack, rows, nothing)
+    first_end = np.where(nests, following, end)
+    inner = np.flatnonzero(depth > 0)
+    parent = _parents(group, depth, inner)
+    # What encloses a slice goes on when it ends, until the next one nested beside it begins.
+    after = positions(group, begin, inner, end[inner], "left")
+    there = np.minimum(after, count - 1)
+    has_sibling = (after < count) & (group[there] == group[inner]) & (begin[there] < end[parent])
+    again_end = np.where(has_sibling, begin[there], end[parent])
+    pieces = join(Intervals(group, begin, first_end), Intervals(group[inner], end[inner], again_end))
+    owner = np.concatenate([rows, rows[parent]])
+    filled = pieces.end > pieces.begin
+    pieces, owner = pieces.take(filled), owner[filled]
+    sort = order(*pieces)
+    return LeafIntervals(pieces.take(sort), owner[sort], np.unique(rows[parent]))
+
+
+def _ended_before(stack: Intervals) -> Ints:
+    """Return how many slices of earlier lanes there are, and of the same lane that have ended, at each begin."""
+    group, begin, end = stack
+    ends = end[order(group, end)]
+    return positions(group, ends, np.arange(len(group)), begin, "right")
+
+
+def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
+    """Return the row of the slice right around each of the ``inner`` ones: the last before it one level up."""
+    count = len(group)
+    by_level = np.lexsort((np.arange(count), depth, group))
+    level = np.empty(count, np.int64)  # lanes' levels numbered through; each is one more than that above it
+    new = group_starts(group[by_level]) | group_starts(depth[by_level])
+    level[by_level] = np.cumsum(new) - 1
+    keys = level[by_level] * count + by_level
+    found = np.searchsorted(keys, (level[inner] - 1) * count + inner) - 1
+    return by_level[found]
+
+
+# --- lanes --------------------------------------------------------------------------------------------------------
+
+
+def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals | None = None) -> Partition:
+    """Divide the window of every track into states.
+
+    Of several states that fit, the first of these:
+
+    1. LOST: in a gap of the lane or of a group above it.
+    2. BUSY: in a region that works. Regions that run at the same time count once, for the one that started first.
+    3. LOST: after the last known time of an unfinished region, up to the next start on its lane.
+    4. WAITING: in a region that waits. What encloses an unfinished region gives way to it (3): it may not have waited.
+    5. UNRECORDED: not recorded (``LaneTime.uncovered``).
+    6. IDLE: recorded, and nothing ran.
+
+    Args:
+        time: the trace's lane times.
+        waits: bool [names], which names of slices are of regions that wait; None: every region is BUSY, and regions are
+            not told apart (all rows -1).
+        pieces: what ``leaf_intervals`` returned, when the caller has it already.
+
+    Returns:
+        The states of all tracks: a track that is no lane is not recorded.
+    """
+    count = len(time.tree)
+    gaps = _on_tracks(time.gaps, count)
+    ran, state, row = _ran(time, gaps, waits, pieces)
+    busy = ran if waits is None else ran.take(state == BUSY)
+    tails = _beyond(_on_tracks(time.possibly_running, count), gaps, busy)
+    if len(tails.group):
+        waiting = np.flatnonzero(state == WAITING)
+        cut = split(ran.take(waiting), tails)
+        left = waiting[cut.outside_row]
+        ran = join(busy, cut.outside)
+        state, row = (np.concatenate([column[state == BUSY], column[left]]) for column in (state, row))
+    known = join(gaps, ran, tails)
+    rest = complement(known.take(order(known.group, known.begin)), count, *time.window)
+    unrecorded = split(rest, time.uncovered)
+    sources = (gaps, ran, tails, unrecorded.inside, unrecorded.outside)
+    whole = join(*sources)
+    sort = order_within(whole.group, whole.begin)
+
+    def column(*values: Ints | int) -> Ints:
+        """One value for all of a source, or one for each interval of it."""
+        parts = [np.broadcast_to(value, len(part.group)) for value, part in zip(values, sources, strict=True)]
+        return np.concatenate(parts)[sort]
+
+    return Partition(
+        *whole.take(sort), column(LOST, state, LOST, UNRECORDED, IDLE), column(NO_ROW, row, NO_ROW, NO_ROW, NO_ROW)
+    )
+
+
+def _ran(
+    time: LaneTime, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
+) -> tuple[Intervals, Ints, Ints]:
+    """Return disjoint time in regions outside gaps, BUSY or WAITING (int64 [n]), and the row of each (int64 [n])."""
+    if waits is None:
+        ran = split(_on_tracks(time.slice_union, len(time.tree)), gaps).outside
+        return ran, np.full(len(ran.group), BUSY), np.full(len(ran.group), NO_ROW)
+    pieces = (leaf_intervals(time) if pieces is None else pieces).outside(gaps)
+    ran, row = pieces.time, pieces.row
+    does_wait = waits[time.trace.slices.codes("name")[row]] if len(row) else np.empty(0, np.bool_)
+    if ((ran.group[1:] != ran.group[:-1]) | (ran.begin[1:] >= ran.end[:-1])).all():
+        return ran, np.where(does_wait, WAITING, BUSY), row
+    busy, busy_row = _once(ran.take(~does_wait), row[~does_wait])
+    waiting, waiting_row = _once(ran.take(does_wait), row[does_wait])
+    cut = split(waiting, union(busy))
+    state = np.repeat([BUSY, WAITING], [len(busy_row), len(cut.outside_row)])
+    return join(busy, cut.outside), state, np.concatenate([busy_row, waiting_row[cut.outside_row]])
+
+
+def _on_tracks(intervals: Intervals, count: int) -> Intervals:
+    """Return the intervals on tracks that exist."""
+    known = (intervals.group >= 0) & (intervals.group < count)
+    return intervals if known.all() else intervals.take(known)
+
+
+def _once(pieces: Intervals, row: Ints) -> tuple[Intervals, Ints]:
+    """Return the sorted pieces, each without the time of those that started before it."""
+    reach, first = highest_before(pieces.group, pieces.end)
+    begin = np.where(first, pieces.begin, np.maximum(pieces.begin, reach))
+    filled = np.flatnonzero(pieces.end > begin)
+    return Intervals(pieces.group, begin, pieces.end).take(filled), row[filled]
+
+
+def _beyond(some: Intervals, *others: Intervals) -> Intervals:
+    """Return ``some`` without the time of ``others``; cheap where there is little of it."""
+    if not len(some.group):
+        return some
+    asked = np.zeros(int(some.group.max()) + 1, np.bool_)
+    asked[some.group] = True
+    near = (part.take(part.group < len(asked)) for part in others)
+    return subtract(some, join(*(part.take(asked[part.group]) for part in near)))
+
+
+# --- instances ----------------------------------------------------------------------------------------------------
+
+
+def residency(time: LaneTime, instances: Instances) -> Intervals:
+    """Return the time from the first to the last known moment of each group of lanes; ``group`` is the instance.
+
+    A block is resident from the first timestamp of any of its lanes to the last of any, an SM while one of its blocks
+    is. Lanes of several instances may have one parent: those of each instance count as a group of their own, so nothing
+    of one instance makes another one seem resident. A lane at the top is a group by itself.
+
+    Args:
+        time: the trace's lane times.
+        instances: which instance each lane belongs to.
+
+    Returns:
+        One interval per instance and group of lanes; those of one instance may overlap.
+    """
+    tree, of, groups = time.tree, instances.of, len(instances)
+    begin, end = time.bounds
+    lanes = np.flatnonzero((of >= 0) & (begin <= end))
+    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
+    group_of = np.where(parents < 0, lanes, parents)
+    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
+    member = member.reshape(-1)
+    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
+    np.minimum.at(first, member, begin[lanes])
+    np.maximum.at(last, member, end[lanes])
+    return Intervals(found % max(groups, 1), first, last)
+
+
+#: Bits of the sweep beyond those of the states: an instance is resident; the window itself.
+_RESIDENT, _WINDOW = STATES, STATES + 1
+
+
+def _state_of(mask: int) -> int:
+    """Return the state of an instance from those that its lanes are in."""
+    for state in (BUSY, LOST, WAITING, IDLE):
+        if mask >> state & 1:
+            return state
+    return UNRECORDED if mask >> _RESIDENT & 1 else VACANT
+
+
+_STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1 << (_WINDOW + 1))], np.int64)
+
+
+def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
+    """Divide the window of every instance into states, from those of its lanes.
+
+    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else, as no lane tells
+    what happened, UNRECORDED while it is resident, and VACANT while it is not.
+
+    Args:
+        parts: what ``partition`` returned.
+        instances: which instance each lane belongs to.
+        resident: what ``residency`` returned.
+        window: first and last time of the trace.
+
+    Returns:
+        The states of all instances; rows are -1.
+    """
+    # Regions do not matter here: stretches of one lane and state that follow each other are one.
+    heads = np.flatnonzero(group_starts(parts.lane) | group_starts(parts.state))
+    lasts = np.append(heads[1:], len(parts.lane)) - 1 if len(heads) else heads
+    parts = parts.take(heads)._replace(end=parts.end[lasts])
+    of = instances.of[parts.lane]
+    used = np.flatnonzero((of >= 0) & (parts.state != UNRECORDED))
+    every = np.arange(len(instances))
+    keys = _WINDOW + 1
+    lanes = Intervals(of[used] * keys + parts.state[used], parts.start[used], parts.end[used])
+    there = Intervals(resident.group * keys + _RESIDENT, resident.begin, resident.end)
+    whole = Intervals(every * keys + _WINDOW, np.full(len(every), window[0]), np.full(len(every), window[1]))
+    layers = union(join(lanes, there, whole))
+    instance, layer = np.divmod(layers.group, keys)
+    bit = np.left_shift(np.int64(1), layer)
+    at = np.concatenate([layers.begin, layers.end])
+    instance, bit = np.tile(instance, 2), np.tile(bit, 2)
+    sort = order_within(instance, at)
+    at, instance = at[sort], instance[sort]
+    # Intervals of one layer do not touch, so each begin and each end turns its bit over.
+    running = np.bitwise_xor.accumulate(bit[sort])
+    used = np.flatnonzero((running != 0) & (np.diff(at, append=at[-1:]) > 0))
+    start, instance, state = at[used], instance[used], _STATE_OF[running[used]]
+    changed = group_starts(instance) | group_starts(state)
+    start, instance, state = start[changed], instance[changed], state[changed]
+    # All of the window is covered, so a stretch ends where the next one of its instance starts.
+    end = np.append(start, window[1])[1:]
+    end[:-1][instance[1:] != instance[:-1]] = window[1]
+    return Partition(instance, start, end, state, np.full(len(start), NO_ROW))
+
+
+def by_state(parts: Partition, groups: int) -> Ints:
+    """Return how long each lane, or instance, is in each state: int64 [groups, states]; rows add up to the window."""
+    found = np.zeros((groups, STATES), np.int64)
+    np.add.at(found, (parts.lane, parts.state), parts.end - parts.start)
+    return found

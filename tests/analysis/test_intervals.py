@@ -1,0 +1,168 @@
+"""Arithmetic on intervals agrees with a bitmap of every moment, whatever the order of the input."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import some
+from lanescope.common.intervals import (
+    Intervals,
+    complement,
+    covered_length,
+    depth,
+    highest_before,
+    intersect,
+    join,
+    order,
+    overlapping,
+    partially_overlapping,
+    split,
+    subtract,
+    total_length,
+    union,
+)
+
+BIG = (1 << 62) - 100
+TIMES = st.integers(-20, 20) | st.integers(BIG, BIG + 20) | st.integers(-BIG, -BIG + 20)
+
+
+@st.composite
+def some_intervals(draw):
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), TIMES, st.integers(0, 12)), max_size=14))
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return Intervals(columns[:, 0], columns[:, 1], columns[:, 1] + columns[:, 2])
+
+
+def _rows(intervals):
+    return list(zip(*(column.tolist() for column in intervals), strict=True))
+
+
+@given(some_intervals())
+def test_order_is_by_group_begin_and_longest_first_and_stable(intervals):
+    rows = _rows(intervals)
+    assert order(*intervals).tolist() == sorted(
+        range(len(rows)), key=lambda i: (rows[i][0], rows[i][1], -rows[i][2], i)
+    )
+    assert order(intervals.group, intervals.begin).tolist() == sorted(range(len(rows)), key=lambda i: (*rows[i][:2], i))
+
+
+@given(some_intervals())
+def test_union_covers_the_same_time_without_touching(intervals):
+    def units(rows):
+        return {(group, time) for group, begin, end in rows for time in range(begin, end)}
+
+    found = _rows(union(intervals))
+    assert units(found) == units(_rows(intervals))
+    assert sum(end - begin for _, begin, end in found) == len(units(found))
+    assert found == sorted(found)
+    assert all(one[0] < other[0] or one[2] < other[1] for one, other in pairwise(found))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), TIMES), max_size=12).map(sorted))
+def test_highest_before_looks_at_its_own_group_only(rows):
+    rows = sorted(rows, key=lambda row: row[0])
+    columns = np.array(rows, np.int64).reshape(-1, 2)
+    highest, first = highest_before(columns[:, 0], columns[:, 1])
+    for index, (group, _) in enumerate(rows):
+        before = [value for other, value in rows[:index] if other == group]
+        assert first[index] == (not before)
+        if before:
+            assert highest[index] == max(before)
+
+
+@given(some_intervals())
+def test_sharing_and_crossing_equal_trying_every_pair(intervals):
+    intervals = intervals.take(intervals.end > intervals.begin)
+    intervals = intervals.take(order(*intervals))
+    rows = _rows(intervals)
+    shares, crosses = set(), set()
+    for i, (group, a, b) in enumerate(rows):
+        for j, (other, c, d) in enumerate(rows):
+            if i != j and group == other:
+                if max(a, c) < min(b, d):
+                    shares.add(i)
+                if a < c < b < d or c < a < d < b:
+                    crosses.add(i)
+    assert set(np.flatnonzero(overlapping(intervals)).tolist()) == shares
+    assert set(np.flatnonzero(partially_overlapping(intervals)).tolist()) == crosses
+
+
+@given(some_intervals())
+def test_outside_is_the_rest(intervals):
+    intervals = Intervals(intervals.group, np.clip(intervals.begin, 0, 30), np.clip(intervals.end, 0, 30))
+    inside = union(intervals)
+    rest = complement(inside, 5, 0, 30)
+    both = sorted(row for row in _rows(inside) + _rows(rest) if row[1] < row[2])
+    for group in range(5):
+        edges = [row[1:] for row in both if row[0] == group]
+        assert edges[0][0] == 0
+        assert edges[-1][1] == 30
+        assert all(one[1] == other[0] for one, other in pairwise(edges))
+
+
+def moments(intervals):
+    """(group, moment) -> how many intervals run then."""
+    return Counter((group, time) for group, begin, end in _rows(intervals) for time in range(begin, end))
+
+
+def is_canonical(intervals):
+    """Whether intervals are sorted, not empty, disjoint and do not touch."""
+    rows = _rows(intervals)
+    return all(begin < end for _, begin, end in rows) and all(
+        one[0] < other[0] or (one[0] == other[0] and one[2] < other[1]) for one, other in pairwise(rows)
+    )
+
+
+@settings(max_examples=some(400))
+@given(some_intervals(), some_intervals())
+def test_what_two_cover_is_what_a_bitmap_says(one, other):
+    both, rest = intersect(one, other), subtract(one, other)
+    assert moments(both) == Counter(moments(one).keys() & moments(other).keys())
+    assert moments(rest) == Counter(moments(one).keys() - moments(other).keys())
+    assert is_canonical(both)
+    assert is_canonical(rest)
+    assert (covered_length(one, 4) == total_length(both, 4) + total_length(rest, 4)).all()
+    assert (total_length(rest, 4) >= 0).all()
+    assert _rows(intersect(other, one)) == _rows(both)
+    together = covered_length(join(one, other), 4)
+    assert (together == covered_length(one, 4) + covered_length(other, 4) - total_length(both, 4)).all()
+
+
+@settings(max_examples=some(400))
+@given(some_intervals(), some_intervals())
+def test_parts_of_intervals_keep_their_row_and_their_time(one, other):
+    by = union(other)
+    found = split(one, by)
+    inside, outside = Counter(), Counter()
+    for parts, rows, time in ((found.inside, found.inside_row, inside), (found.outside, found.outside_row, outside)):
+        assert (parts.end > parts.begin).all()
+        assert (parts.group == one.group[rows]).all()
+        assert rows.tolist() == sorted(rows.tolist())
+        for row, (_, begin, end) in zip(rows.tolist(), _rows(parts), strict=True):
+            time.update((row, moment) for moment in range(begin, end))
+    covered = moments(by).keys()
+    expected = {(row, t): (group, t) for row, (group, a, b) in enumerate(_rows(one)) for t in range(a, b)}
+    assert inside == Counter(key for key, moment in expected.items() if moment in covered)
+    assert outside == Counter(key for key, moment in expected.items() if moment not in covered)
+
+
+@settings(max_examples=some(400))
+@given(some_intervals())
+def test_depth_counts_what_runs_at_each_moment(intervals):
+    stretches, number = depth(intervals)
+    found = Counter()
+    for (group, begin, end), active in zip(_rows(stretches), number.tolist(), strict=True):
+        assert begin < end
+        assert active > 0
+        found.update({(group, time): active for time in range(begin, end)})
+    assert found == moments(intervals)
+    length = (stretches.end - stretches.begin) * number
+    sums = np.zeros(4, np.int64)
+    np.add.at(sums, stretches.group, length)
+    assert (sums == total_length(intervals.take(order(*intervals)), 4)).all()
+    ends = _rows(stretches)
+    rows = list(zip(ends, number.tolist(), strict=True))
+    assert all(a[:1] != b[:1] or a[2] != b[1] or m != n for (a, m), (b, n) in pairwise(rows))
