@@ -1,8 +1,8 @@
 """Each file of these folders is a capture and what every command answers about it."""
 
-import json
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,14 +87,14 @@ def test_data_files_are_used_and_small():
 
 
 def not_yet():
-    lists = json.loads((scenario.HERE / "not_yet.json").read_text())
+    lists = tomllib.loads((scenario.HERE / "not_yet.toml").read_text())
     return set(lists["rules"]), set(lists["stats"])
 
 
 def test_every_rule_is_met_or_listed():
     from lanescope.analysis import check
 
-    met = {finding["code"] for one in ALL for finding in one.expect.get("findings", [])}
+    met = {finding["code"] for one in ALL for finding in one.expect.get("findings", []) if "code" in finding}
     declared = {rule.code for rule in check.rules()}
     assert met <= declared
     assert declared - met == not_yet()[0]
