@@ -272,7 +272,7 @@ def _line_difference(what: str, wanted: list[str], real: list[str]) -> list[str]
 def _finding_differences(wanted: list[dict[str, Any]], real: list[dict[str, Any]]) -> list[str]:
     """Take away the real findings that each expected one describes; whatever is left on either side is wrong.
 
-    The most specific description chooses first. One of ``places`` n stands for n findings, whose counts are added.
+    The most specific description chooses first. One of ``places`` n means n findings, whose counts are added.
     """
     left, wrong = list(real), []
     for one in sorted(wanted, key=len, reverse=True):
