@@ -20,7 +20,18 @@ TESTS = HERE.parent
 DATA = HERE / "data"
 
 #: Keys of a file, of its captures, of their edits, of expectations, of expected findings, queries and command lines.
-SCENARIO = {"title", "known_defect", "capture", "options", "family", "input", "plugins", "expect", "run"}
+SCENARIO = {
+    "title",
+    "known_defect",
+    "defect_shows",
+    "capture",
+    "options",
+    "family",
+    "input",
+    "plugins",
+    "expect",
+    "run",
+}
 CAPTURE = {"file", "simulate", "records", "words32", "words64", "hex", "text", "data", "corpus", "edit", "files"}
 EDIT = {"in", "cut", "append", "flip", "bit", "set", "to", "remove", "bytes", "copy", "zeros", "replace", "by", "gz"}
 EXPECT = {
@@ -31,6 +42,7 @@ EXPECT = {
     "stats",
     "rows",
     "findings",
+    "ignore",
     "sql",
     "refused",
     "exit",
@@ -55,6 +67,7 @@ class Scenario:
     input: str = ""
     plugins: dict[str, str] = field(default_factory=dict)
     known_defect: str = ""
+    defect_shows: str = ""
 
     @property
     def name(self) -> str:
@@ -71,9 +84,12 @@ def load(path: Path) -> Scenario:
     """Read a file.
 
     Raises:
-        ValueError: a key is unknown or missing.
+        ValueError: it is not TOML, or a key is unknown or missing.
     """
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path.name}: {error}") from None
     captures = content.get("capture", [])
     captures = captures if isinstance(captures, list) else [captures]
     expect, runs = content.get("expect", {}), content.get("run", [])
@@ -99,6 +115,8 @@ def load(path: Path) -> Scenario:
         raise ValueError(f"{path.name}: nothing is expected")
     if expect and "refused" not in expect and not {"accounting", "stats", "findings"} <= set(expect):
         raise ValueError(f"{path.name}: expect needs accounting, stats and findings (they may be empty), or refused")
+    if ("known_defect" in content) != ("defect_shows" in content):
+        raise ValueError(f"{path.name}: known_defect goes with defect_shows, a pattern of what differs")
     given = {key: content[key] for key in SCENARIO & set(content) - {"title", "capture", "expect", "run"}}
     return Scenario(path, content["title"], captures, expect, runs, **given)
 
