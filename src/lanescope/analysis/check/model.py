@@ -46,7 +46,7 @@ class Rule:
     def __post_init__(self) -> None:
         """Refuse a code or a severity that no reader of a report would know."""
         if not re.fullmatch(r"LS[0-4][0-9]{2}", self.code) or self.severity not in SEVERITIES:
-            raise ValueError(f"rule {self.code!r} of severity {self.severity!r}")
+            raise ValueError(f"invalid rule {self.code!r} of severity {self.severity!r}")
 
 
 @dataclass(frozen=True, slots=True)

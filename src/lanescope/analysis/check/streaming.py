@@ -206,9 +206,7 @@ class StreamingChecker:
             for name, swept in self._swept.items():
                 swept.add(batch.tables()[name])
         if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
-            raise InputError(
-                "the second reading gave other rows than the first", hint="does something still write to it?"
-            )
+            raise InputError("input changed between two passes", hint="run again after the writer has finished")
 
 
 class _Rows:

@@ -134,7 +134,7 @@ def read(text: str) -> Config:
         ConfigError: it holds none, or one that names what no device has.
     """
     if len(text) > _MAX_CHARACTERS:
-        raise ConfigError("it is too long for a design", "take input_with_addresses.mlir of the build")
+        raise ConfigError("MLIR text is too long", "use input_with_addresses.mlir of the build")
     scanner = _Scanner(text)
     scanner.run()
     return scanner.result()
@@ -501,7 +501,7 @@ class _Scanner:
             if word.startswith(prefix):
                 return device
         if word.startswith("xcvc"):
-            raise ConfigError(f"{word} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
+            raise ConfigError(f"unsupported device {word!r}: first-generation AI Engine", "use an AIE2 or AIE2P design")
         return "aie2"
 
     def result(self) -> Config:
@@ -519,14 +519,14 @@ class _Scanner:
         if not parts:
             unread = ", ".join(self._unread)[:200]
             raise ConfigError(
-                "it holds no configuration of a trace" + (f" that can be read: {unread}" if unread else ""),
-                "take the text that aiecc leaves: input_with_addresses.mlir",
+                "no trace configuration found" + (f" (unsupported: {unread})" if unread else ""),
+                "use input_with_addresses.mlir from aiecc",
             )
         devices = {part.device for part in parts.values()}
         if len(devices) > 1:
             raise ConfigError(
-                f"it holds designs for {' and '.join(sorted(devices))}, which name events differently",
-                "take the text of one design",
+                f"contradictory devices {' and '.join(sorted(devices))}: event names differ",
+                "pass the MLIR text of one design",
             )
         made = agreed(parts)
         return replace(made, unread={**made.unread, **self._unread})
@@ -544,8 +544,8 @@ class _Scanner:
         used = [sequence for sequence in design.sequences if sequence.writes or sequence.started]
         if len(used) > _MAX_SEQUENCES:
             raise ConfigError(
-                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
-                "take the text of one design",
+                f"too many runtime sequences: {len(used)} configure a trace, the limit is {_MAX_SEQUENCES}",
+                "pass the MLIR text of one design",
             )
         if not (used or design.traces or design.lowered):
             return
