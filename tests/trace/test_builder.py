@@ -126,8 +126,8 @@ def test_bytes_without_an_account_are_refused():
 @pytest.mark.parametrize(
     ("account", "message"),
     [
-        ({"decoded": 90, "padding": 5, "lost": 4}, "100 bytes are not"),
-        ({"decoded": 110, "padding": 0, "lost": -10}, "100 bytes are not"),
+        ({"decoded": 90, "padding": 5, "lost": 4}, "100 bytes, but"),
+        ({"decoded": 110, "padding": 0, "lost": -10}, "100 bytes, but"),
     ],
 )
 def test_sums_that_do_not_hold_are_refused(account, message):

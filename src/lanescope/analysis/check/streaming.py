@@ -77,7 +77,7 @@ class StreamingChecker:
         >>> watch.add(builder.finish())
         >>> for finding in watch.findings(lambda: []):
         ...     print(finding.code, finding.detail, finding.evidence.ids, finding.affected_fraction)
-        LS101 load begins 10 ns before store ends [2 3] 0.6
+        LS101 load starts 10 ns before store ends [2 3] 0.6
     """
 
     def __init__(self) -> None:
