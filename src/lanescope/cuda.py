@@ -123,8 +123,8 @@ def export_to_perfetto_trace(
     names = [value for value in given if not isinstance(value, str | os.PathLike)]
     if len(files) != 1 or len(names) != 1:
         raise UsageError(
-            f"{len(files)} files and {len(names)} lists of names were given, there must be one of each",
-            hint="export_to_perfetto_trace(buffer, file_name, event_type_names)",
+            f"got {len(files)} files and {len(names)} lists of names: expected one of each",
+            hint="call export_to_perfetto_trace(buffer, file_name, event_type_names)",
         )
     perfetto.write(decode(profiler_buffer, events=names[0], **options), files[0])
 

@@ -2,13 +2,17 @@
 
 ::
 
-    LanescopeError          one line for the user, a hint that says what to do next, an exit status
-    ├─ UsageError           the call is wrong: unknown option, unknown family, a column that is not there   exit 2
-    ├─ InputError           the bytes cannot be read as a capture: path, permission, no known format        exit 3
-    ├─ DataLossError        only under ``--strict``: the capture has lost data                              exit 4
-    ├─ MergeError           captures have no common clock, or are the same capture twice                    exit 2
-    ├─ MissingDependencyError     an optional package or tool is not there; the hint names it                     exit 2
-    └─ InternalError        lanescope broke its own promise (a bug of ours)                                 exit 70
+    LanescopeError                one line for the user, an imperative hint, an exit status
+    ├─ UsageError                 invalid call: unknown option, unknown family, unknown column           exit 2
+    ├─ InputError                 unreadable capture: path, permission, unrecognized format              exit 3
+    ├─ DataLossError              only under ``--strict``: the capture has lost data                     exit 4
+    ├─ MergeError                 captures without a common clock, or the same capture twice             exit 2
+    ├─ MissingDependencyError     missing optional package or tool; the hint names it                    exit 2
+    └─ InternalError              a bug in lanescope                                                     exit 70
+
+Messages are lower case without a final period: ``[SUBJECT: ]PROBLEM``, e.g. ``cannot X``, ``X not found``,
+``invalid X 'v': expected Y``, ``unknown X 'v' (choose from a, b)``, ``X already exists``, ``X requires Y``. Hints are
+imperative and complete: ``use --force to overwrite``. ``tests/test_language.py`` checks both.
 
 Bad *data* inside a readable capture never raises: it becomes a gap row, a stat and an accounting row.
 """
@@ -16,11 +20,22 @@ Bad *data* inside a readable capture never raises: it becomes a gap row, a stat 
 from __future__ import annotations
 
 
+def os_reason(error: OSError) -> str:
+    """Return the system's reason in lower case, as messages end with it: ``no such file or directory``."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def flag(option: str) -> str:
+    """Return an option as the command line spells it: ``clock_mhz`` is ``--clock-mhz``."""
+    return "--" + option.replace("_", "-")
+
+
 class LanescopeError(Exception):
     """Base of all errors raised on purpose.
 
     Args:
-        message: one line, what is wrong.
+        message: one line, the problem.
         hint: one line, what to do next; may be empty.
     """
 
@@ -37,25 +52,25 @@ class LanescopeError(Exception):
 
 
 class UsageError(LanescopeError):
-    """The call is wrong: an unknown option, family, format or column."""
+    """Invalid call: an unknown option, family, format or column."""
 
     exit_status = 2
 
 
 class InputError(LanescopeError):
-    """The input cannot be read as a capture."""
+    """Unreadable capture."""
 
     exit_status = 3
 
 
 class DataLossError(LanescopeError):
-    """The capture has lost data and the caller asked for none."""
+    """Data loss in a capture that was opened with ``--strict``."""
 
     exit_status = 4
 
 
 class MergeError(LanescopeError):
-    """Captures cannot be put on one time base.
+    """Captures without a common time base.
 
     Args:
         message: as of ``LanescopeError``.
@@ -73,12 +88,12 @@ class MergeError(LanescopeError):
 
 
 class MissingDependencyError(LanescopeError):
-    """An optional package or tool is missing."""
+    """Missing optional package or tool."""
 
     exit_status = 2
 
 
 class InternalError(LanescopeError):
-    """lanescope broke one of its own promises."""
+    """A bug in lanescope."""
 
     exit_status = 70

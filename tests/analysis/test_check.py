@@ -85,7 +85,7 @@ def test_ls001_sums_that_do_not_add_up():
     ((code, severity, _, count, rows),) = found(trace)
     assert (code, severity, count, rows) == ("LS001", "error", 1, [0])
     (finding,) = check.run(trace)
-    assert "80 bytes are not (79, 0, 0)" in finding.detail
+    assert "80 bytes, but 79 decoded + 0 padding + 0 lost" in finding.detail
     assert finding.place.input == "r.bin"
 
 
@@ -94,8 +94,8 @@ def test_ls001_sums_that_do_not_add_up():
     [
         ({"total": [79], "decoded": [79]}, "79 of 80 bytes"),
         ({"layer": [1]}, "layers"),
-        ({"input_id": [3]}, "no such input"),
-        ({"decoded": [81], "lost": [-1]}, "are not"),
+        ({"input_id": [3]}, "unknown input"),
+        ({"decoded": [81], "lost": [-1]}, "80 bytes, but 81 decoded + 0 padding + -1 lost"),
     ],
 )
 def test_ls001_other_ways_to_go_wrong(columns, words):
@@ -127,8 +127,8 @@ def test_ls002_loss_and_contradictions():
     findings = check.run(trace)
     assert [finding.detail for finding in findings] == [
         "test_wrong",
-        "the device dropped 5 of 9 records",
-        "not understood: 16 of 80 bytes",
+        "5 of 9 records dropped by the device",
+        "16 of 80 bytes lost",
         "test_lost",
     ]
     place = findings[3].place
@@ -207,7 +207,7 @@ def test_ls101_on_each_discipline():
     trace = made.finish()
     assert found(trace) == [("LS101", "warning", "disjoint", 3, [0, 1, 2])]
     (finding,) = check.run(trace)
-    assert finding.detail == "s1 begins 25 ns before s0 ends"
+    assert finding.detail == "s1 starts 25 ns before s0 ends"
 
 
 def test_ls101_names_a_pair_that_crosses():
@@ -215,7 +215,7 @@ def test_ls101_names_a_pair_that_crosses():
     made.slices("nested", [(0, 100), (0, 20), (10, 20), (95, 10)])
     (finding,) = check.run(made.finish())
     assert finding.count == 4
-    assert finding.detail == "s3 begins 5 cycles before s0 ends"
+    assert finding.detail == "s3 starts 5 cycles before s0 ends"
 
 
 def test_ls101_counts_an_open_slice_as_far_as_it_was_seen():
@@ -238,9 +238,9 @@ def test_ls102_impossible_lengths():
         ("LS102", "error", "nested", 1, [1]),
     ]
     assert [finding.detail for finding in check.run(trace, select=["LS102"])] == [
-        "2 shorter than nothing",
-        "1 ends beyond 63 bits, 1 last seen before it began",
-        "1 shorter than nothing",
+        "2 with negative duration",
+        "1 ending beyond 63 bits, 1 last known before start",
+        "1 with negative duration",
     ]
 
 
@@ -264,8 +264,8 @@ def test_ls103_open_and_cut():
         ("LS103", "notice", "free", 1, [4]),
     ]
     assert [finding.detail for finding in check.run(trace, select=["LS103"])] == [
-        "1 never ended, 1 cut",
-        "1 never ended",
+        "1 slice unfinished, 1 slice truncated",
+        "1 slice unfinished",
     ]
 
 
@@ -292,7 +292,7 @@ def test_ls104_rows_after_gaps():
         ("LS104", "notice", "disjoint", 1, [1]),
     ]
     first = check.run(trace, select=["LS104"])[0]
-    assert first.detail == "after 4 gaps (overrun, bad_bytes), 7 records known to be lost"
+    assert first.detail == "4 gaps (overrun, bad_bytes), at least 7 records lost"
     assert (first.place.input, first.place.offset, first.place.ts) == ("r.bin", 16, 30)
 
 
@@ -325,7 +325,7 @@ def test_ls201_effects_before_causes():
     _flows(made, [(10, 9)], dst="free")
     trace = made.finish()
     assert found(trace) == [("LS201", "warning", "nested", 2, [3, 1]), ("LS201", "warning", "free", 1, [4])]
-    assert [finding.detail for finding in check.run(trace)] == ["by up to 45 ns", "by up to 1 ns"]
+    assert [finding.detail for finding in check.run(trace)] == ["up to 45 ns early", "up to 1 ns early"]
 
 
 def test_ls201_is_a_notice_within_the_stated_error_of_two_clocks():
@@ -398,7 +398,7 @@ def test_ls303_weighs_by_share_of_the_lane(length, severity):
     made.slices("nested", [(0, length), (length, 100 - length)], flags=[SHORT, 0])
     trace = made.finish()
     assert found(trace) == [("LS303", severity, "nested", 1, [0])]
-    assert check.run(trace)[0].detail == f"none longer than {length} ns"
+    assert check.run(trace)[0].detail == f"longest: {length} ns"
 
 
 def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
@@ -428,10 +428,10 @@ def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
     assert {finding.code for finding in findings} == {"LS303"}
     assert [f.affected_fraction for f in findings] == [short / 700 for short in (20, 12, 3, 2)]
     assert [f.detail for f in findings] == [
-        "none longer than 20 ns",
-        "none longer than 6 ns; on 3 lanes of coarse, worst here: 2, 6.00% of the lane's busy time",
-        "none longer than 3 ns",
-        "none longer than 1 ns; on 2 lanes, worst here: 1, 1.00% of the lane's busy time",
+        "longest: 20 ns",
+        "longest: 6 ns; 3 lanes of coarse, worst lane: 2 short, 6.00% of its busy time",
+        "longest: 3 ns",
+        "longest: 1 ns; 2 lanes, worst lane: 1 short, 1.00% of its busy time",
     ]
     assert findings[1].evidence.ids.tolist() == [14, 0, 2, 4]
 

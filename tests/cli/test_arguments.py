@@ -160,17 +160,20 @@ def test_whatever_stands_for_a_number_is_used_or_refused_in_one_line(call, tmp_p
         (("path", "b.npy", "--core", "1"), "'1' is not COL,ROW"),
         (
             ("info", "b.npy", "--listing", "nowhere.lst", "--family", "aie"),
-            "nowhere.lst: No such file or directory; check",
+            "cannot open 'nowhere.lst': no such file or directory; check",
         ),
         (
             ("info", "b.npy", "--family", "aie", "--config", "nowhere"),
-            "configuration nowhere: No such file or directory;",
+            "cannot open 'nowhere': no such file or directory; check the path of the configuration",
         ),
         (
             ("info", "b.npy", "--family", "aie", "--mlir", "nowhere"),
-            "MLIR text nowhere: No such file or directory; check",
+            "cannot open 'nowhere': no such file or directory; check the path of the MLIR file",
         ),
-        (("info", "b.npy", "--events", "nowhere.json"), "nowhere.json: no such file; check the path"),
+        (
+            ("info", "b.npy", "--events", "nowhere.json"),
+            "cannot open 'nowhere.json': no such file or directory; check the path",
+        ),
         (("info", "b.npy", "--clock-mhz", "fast"), "option clock_mhz: 'fast' is not usable: it is not a number"),
     ],
 )

@@ -71,12 +71,12 @@ def test_the_family_that_the_user_names_copes_too(call, tmp_path, name):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (".", "lanescope: . is a folder; name a file inside it\n"),
-        ("nowhere", "lanescope: nowhere: no such file; check the path\n"),
-        ("bad/nowhere", "lanescope: bad/nowhere cannot be read: Not a directory; check the path\n"),
-        ("/dev/zero", "lanescope: /dev/zero is a device; copy what you need from it into a file\n"),
-        ("x" * 300, f"lanescope: {'x' * 300} cannot be read: File name too long; check the path\n"),
-        ("loop", "lanescope: loop cannot be read: Too many levels of symbolic links; check the path\n"),
+        (".", "lanescope: '.' is a directory; pass a capture file or a Parquet dataset\n"),
+        ("nowhere", "lanescope: cannot open 'nowhere': no such file or directory; check the path\n"),
+        ("bad/nowhere", "lanescope: cannot read 'bad/nowhere': not a directory; check the path\n"),
+        ("/dev/zero", "lanescope: '/dev/zero' is a device, not a file; copy the data to a file first\n"),
+        ("x" * 300, f"lanescope: cannot read {'x' * 300!r}: file name too long; check the path\n"),
+        ("loop", "lanescope: cannot read 'loop': too many levels of symbolic links; check the path\n"),
     ],
 )
 @pytest.mark.parametrize("verb", ["info", "check", "dump"])
@@ -100,7 +100,7 @@ def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
         command = [setpriv, "--bounding-set", "-dac_override,-dac_read_search", *command]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "lanescope: secret.bin may not be read; check its permissions\n"
+    assert done.stderr == "lanescope: cannot open 'secret.bin': permission denied; check the file permissions\n"
 
 
 def small_capture(name, folder):

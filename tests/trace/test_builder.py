@@ -1,4 +1,3 @@
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -103,7 +102,7 @@ def test_stats_add_up_and_keep_the_first_place():
 
 
 def test_an_undeclared_stat_is_refused():
-    with pytest.raises(InternalError, match="not declared"):
+    with pytest.raises(InternalError, match="undeclared stat"):
         builder().add_stat("surprise")
 
 
@@ -114,7 +113,7 @@ def test_columns_that_do_not_fit_are_refused(columns):
 
 
 def test_a_missing_column_that_may_not_be_null_is_refused():
-    with pytest.raises(InternalError, match=re.escape("slices.ts is missing")):
+    with pytest.raises(InternalError, match=r"missing column slices\.ts"):
         builder().append("slices", track_id=0, name="x")
 
 
@@ -127,8 +126,8 @@ def test_bytes_without_an_account_are_refused():
 @pytest.mark.parametrize(
     ("account", "message"),
     [
-        ({"decoded": 90, "padding": 5, "lost": 4}, "100 bytes are not"),
-        ({"decoded": 110, "padding": 0, "lost": -10}, "100 bytes are not"),
+        ({"decoded": 90, "padding": 5, "lost": 4}, "100 bytes, but"),
+        ({"decoded": 110, "padding": 0, "lost": -10}, "100 bytes, but"),
     ],
 )
 def test_sums_that_do_not_hold_are_refused(account, message):

@@ -29,7 +29,7 @@ def test_derived_is_made_at_the_first_read_only():
 
 
 def test_derived_of_the_wrong_length_is_refused():
-    with pytest.raises(ValueError, match="2 rows, expected 3"):
+    with pytest.raises(ValueError, match="2 rows: expected 3"):
         _ = Column.derived(3, lambda: np.arange(2)).values
 
 

@@ -98,7 +98,7 @@ def test_one_trace_comes_back_as_it_is():
 
 
 def test_nothing_to_merge():
-    with pytest.raises(MergeError, match="nothing to merge"):
+    with pytest.raises(MergeError, match="no captures given"):
         merge([])
 
 
@@ -204,16 +204,16 @@ def test_columns_of_a_plugin_move_by_their_declaration_and_not_by_their_name():
 
 def test_a_reference_to_no_table_is_refused_by_name():
     lost = TableSpec("toy_lost", "", (ColumnSpec("group", "int64", "", references="toy_groups"),))
-    with pytest.raises(InternalError, match=r"toy_lost\.group refers to table toy_groups"):
+    with pytest.raises(InternalError, match=r"toy_lost\.group references undeclared table toy_groups"):
         TraceBuilder(UNIX, details=(lost,))
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"type": "int32", "references": "slices"}, "references and times are int64, not int32"),
-        ({"type": "uint64", "is_time": True}, "references and times are int64, not uint64"),
-        ({"type": "int64", "references": "slices", "is_time": True}, "either a reference or a time"),
+        ({"type": "int32", "references": "slices"}, "references and times must be int64, not int32"),
+        ({"type": "uint64", "is_time": True}, "references and times must be int64, not uint64"),
+        ({"type": "int64", "references": "slices", "is_time": True}, "reference and time are mutually exclusive"),
     ],
 )
 def test_a_column_that_no_merge_could_move_is_refused(wrong, message):
@@ -222,13 +222,13 @@ def test_a_column_that_no_merge_could_move_is_refused(wrong, message):
 
 
 def test_a_key_without_a_table_is_refused():
-    with pytest.raises(ValueError, match="its key slice_id declares no table"):
+    with pytest.raises(ValueError, match="key slice_id requires a referenced table"):
         TableSpec("toy_tasks", "", (ColumnSpec("slice_id", "int64", "the slice"),), key="slice_id")
 
 
 def test_the_same_capture_twice_is_refused():
     trace, other = at(0, "a"), at(0, "b")
-    with pytest.raises(MergeError, match=r"a\.bin and a\.bin are the same capture; name each capture once"):
+    with pytest.raises(MergeError, match=r"a\.bin and a\.bin are the same capture; pass each capture once"):
         merge([trace, other, at(0, "a")])
     with pytest.raises(MergeError, match="same capture"):
         merge([merge([trace, other]), trace])
@@ -236,16 +236,16 @@ def test_the_same_capture_twice_is_refused():
 
 def test_cycles_and_nanoseconds_are_refused():
     cycles = toy("c", time=TimeBase(time_unit="cycles"))
-    with pytest.raises(MergeError, match=r"c\.bin counts cycles of unknown length, a\.bin nanoseconds; give the freq"):
+    with pytest.raises(MergeError, match=r"c\.bin is in cycles, a\.bin in nanoseconds; pass the clock freq"):
         merge([at(0, "a"), cycles])
 
 
 @pytest.mark.parametrize("kind", ["device", "first_event", "host_monotonic"])
 def test_different_epochs_without_anchors_are_refused(kind):
     other = toy("b", time=TimeBase(epoch_kind=kind))
-    with pytest.raises(MergeError, match="no common clock and no path of anchors") as caught:
+    with pytest.raises(MergeError, match="no common clock") as caught:
         merge([at(0, "a"), other])
-    assert "convert each on its own" in caught.value.hint
+    assert "convert each capture separately" in caught.value.hint
 
 
 def test_two_captures_that_count_from_their_first_events_are_refused():
@@ -400,7 +400,7 @@ def test_monotonic_clocks_of_two_hosts_are_not_one():
 
 def test_captures_too_far_apart_for_63_bits_are_refused():
     late = 2**62 + 10 * 86400 * 10**9
-    with pytest.raises(MergeError, match=r"b\.bin begins 53386 days after the first"):
+    with pytest.raises(MergeError, match=r"b\.bin starts 53386 days after the first"):
         merge([at(0, "a"), at(late, "b", slices=((2**62, 1, "x"),))])
 
 

@@ -55,7 +55,7 @@ def test_columns_with_nulls_are_masked_and_others_are_plain(table):
     assert type(table["task"]) is np.ndarray
     assert table["task"] is table.values("task")
     assert type(Table.empty(SPEC)["wait_ns"]) is np.ndarray
-    with pytest.raises(UsageError, match="has no column 'colour'"):
+    with pytest.raises(UsageError, match="unknown column 'colour'"):
         table["colour"]
 
 

@@ -59,9 +59,9 @@ power          ▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂�
 
 launch 59%   mma # 35%   load 9%   wait 9%
 ╱ gap: lost, unknown   ╌ may still run   · not recorded   ╷ instant
-▲ LS101 warning slices of a serial lane share time, ×2 on 1 lane
+▲ LS101 warning overlapping slices on a serial lane, ×2 on 1 lane
 ▲ LS103 notice unfinished slices, ×1 on 1 lane
-▲ LS104 notice first rows after a gap, ×2 on 1 lane"""  # noqa: RUF001 (signs are meant)
+▲ LS104 notice first events after a gap, ×2 on 1 lane"""  # noqa: RUF001 (signs are meant)
 
 ONE_LANE = """\
                  0 us       100        200       300

@@ -66,11 +66,11 @@ def test_fields_can_be_cut_out_of_arrays():
     [
         ({"overflow": 2, "count": 0}, r"loop_count\.overflow: 2 does not fit in 1 unsigned bits"),
         ({"overflow": -1, "count": 0}, r"loop_count\.overflow: -1 does not fit"),
-        ({"overflow": 0}, r"loop_count\.count: the value is missing"),
-        ({"overflow": 0, "count": 1, "lane": 1}, r"loop_count\.lane: no such field; it has overflow, count"),
-        ({"overflow": 0, "count": 1.0}, r"loop_count\.count: 1\.0 is not an integer"),
-        ({"overflow": 0, "count": None}, r"loop_count\.count: None is not an integer"),
-        (7, r"loop_count: 7 maps no names to values"),
+        ({"overflow": 0}, r"loop_count\.count: missing value"),
+        ({"overflow": 0, "count": 1, "lane": 1}, r"loop_count\.lane: unknown field .choose from overflow, count"),
+        ({"overflow": 0, "count": 1.0}, r"loop_count\.count: invalid value 1\.0: expected an integer"),
+        ({"overflow": 0, "count": None}, r"loop_count\.count: invalid value None: expected an integer"),
+        (7, r"loop_count: invalid value 7: expected a mapping of names to values"),
     ],
 )
 def test_bad_values_are_refused_with_their_path(wrong, message):
@@ -101,13 +101,16 @@ A = Field("a", lsb=0, width=4)
     ("arguments", "message"),
     [
         ({"fields": (A, Field("b", lsb=3, width=5))}, r"r\.b: overlaps a at bit 3"),
-        ({"fields": (A, Field("b", lsb=5, width=3))}, r"r: bits 4 to 4 belong to no field"),
-        ({"fields": (A,)}, r"r: bits 4 to 7 belong to no field"),
-        ({"fields": (A, Field("b", lsb=4, width=5))}, r"r\.b: reaches bit 8 of 8"),
+        ({"fields": (A, Field("b", lsb=5, width=3))}, r"r: bits 4 to 4 are undeclared"),
+        ({"fields": (A,)}, r"r: bits 4 to 7 are undeclared"),
+        ({"fields": (A, Field("b", lsb=4, width=5))}, r"r\.b: ends at bit 8 of 8"),
         ({"fields": (A, Field("a", lsb=4, width=4))}, r"r\.a: declared twice"),
         ({"fields": (A, Field("b", lsb=4, width=4)), "prefix": "1"}, r"r\.\(prefix\): overlaps b at bit 7"),
-        ({"fields": (A,), "prefix": "12"}, "not made of 0 and 1"),
-        ({"fields": (A, Field("b", lsb=4, width=4)), "status": "guessed"}, "status 'guessed' is none of documented"),
+        ({"fields": (A,), "prefix": "12"}, "expected 0 and 1 only"),
+        (
+            {"fields": (A, Field("b", lsb=4, width=4)), "status": "guessed"},
+            "unknown status 'guessed' .choose from documented",
+        ),
     ],
 )
 def test_contradictory_records_are_refused(arguments, message):
@@ -118,14 +121,14 @@ def test_contradictory_records_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "A"}, "'A' is no name for a field"),
-        ({"name": "time-ns"}, "'time-ns' is no name for a field"),
-        ({"lsb": -1}, "a: lsb -1 and width 1 name no bits"),
-        ({"width": 0}, "a: lsb 0 and width 0 name no bits"),
+        ({"name": "A"}, "invalid field name 'A'"),
+        ({"name": "time-ns"}, "invalid field name 'time-ns'"),
+        ({"lsb": -1}, "a: lsb -1 and width 1 select no bits"),
+        ({"width": 0}, "a: lsb 0 and width 0 select no bits"),
         ({"values": {2: "two"}}, "a: 2 does not fit in 1 unsigned bits"),
         ({"default": 2}, "a: 2 does not fit in 1 unsigned bits"),
         ({"default": 1, "signed": True}, "a: 1 does not fit in 1 signed bits"),
-        ({"status": "guessed"}, "a: status 'guessed' is none of documented"),
+        ({"status": "guessed"}, "a: unknown status 'guessed' .choose from documented"),
     ],
 )
 def test_contradictory_fields_are_refused(arguments, message):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from lanescope.errors import InputError
+from lanescope.errors import InputError, os_reason
 from lanescope.source.detection import HEAD_BYTES, Head
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ class Source:
                 _fail(self.path, error)
             if not count:
                 raise InputError(
-                    f"{self.path} has become shorter while it was read: {left - done} bytes are missing",
-                    hint="read it again when its writer is done",
+                    f"{self.path}: file became shorter while it was read: {left - done} bytes missing",
+                    hint="run again after the writer has finished",
                 )
             done += count
 
@@ -209,8 +209,8 @@ class Reader:
                 _fail(self._path, error)
             if not count:
                 raise InputError(
-                    f"{self._path} has become shorter while it was read: {size - done} bytes are missing",
-                    hint="read it again when its writer is done",
+                    f"{self._path}: file became shorter while it was read: {size - done} bytes missing",
+                    hint="run again after the writer has finished",
                 )
             done += count
         return found
@@ -239,8 +239,8 @@ class SpooledFile:
 
     def _no_space(self, size: int) -> NoReturn:
         raise InputError(
-            f"{size >> 20} MiB of temporary space are needed, and there are not",
-            hint="set TMPDIR to a folder on a larger disk",
+            f"cannot allocate {size >> 20} MiB of temporary space: not enough free space",
+            hint="set TMPDIR to a directory with more free space",
         ) from None
 
     def write(self, offset: int, data: npt.NDArray[Any]) -> None:
@@ -316,7 +316,7 @@ class _Digest:
 
 
 def _fail(path: str, error: OSError) -> NoReturn:
-    raise InputError(f"{path} cannot be read: {error.strerror or error}", hint="check the path") from None
+    raise InputError(f"cannot read {path!r}: {os_reason(error)}", hint="check the path") from None
 
 
 def _open(path: str) -> tuple[BinaryIO, bytes | None]:
@@ -332,18 +332,18 @@ def _open(path: str) -> tuple[BinaryIO, bytes | None]:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 (pathlib costs more to import than all of this module)
         if stat.S_ISDIR(mode):
-            raise InputError(f"{path} is a folder", hint="name a file inside it")
+            raise InputError(f"{path!r} is a directory", hint="pass a capture file or a Parquet dataset")
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise InputError(f"{path} is a device", hint="copy what you need from it into a file")
+            raise InputError(f"{path!r} is a device, not a file", hint="copy the data to a file first")
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_NONBLOCK if stat.S_ISFIFO(mode) else 0))
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file", hint="check the path") from None
+        raise InputError(f"cannot open {path!r}: no such file or directory", hint="check the path") from None
     except PermissionError:
-        raise InputError(f"{path} may not be read", hint="check its permissions") from None
+        raise InputError(f"cannot open {path!r}: permission denied", hint="check the file permissions") from None
     except OSError as error:
         _fail(path, error)
     except ValueError as error:  # a NUL in the name, characters that no file name can hold
-        raise InputError(f"{path} cannot be opened: {error}", hint="check the path") from None
+        raise InputError(f"cannot open {path!r}: {error}", hint="check the path") from None
     file: BinaryIO = open(descriptor, "rb", buffering=0)  # noqa: SIM115, PTH123
     if stat.S_ISREG(mode):
         return file, None
@@ -360,7 +360,7 @@ def _is_stdin(file: BinaryIO) -> bool:
 
 def _stdin() -> BinaryIO:
     if sys.stdin is None:
-        raise InputError("standard input is closed", hint="name a file, or pipe one in")
+        raise InputError("standard input is closed", hint="pass a file or pipe data to standard input")
     file = sys.stdin.buffer
     try:
         descriptor = file.fileno()
@@ -370,12 +370,12 @@ def _stdin() -> BinaryIO:
     null = os.stat(os.devnull)  # noqa: PTH116
     is_harmless = status.st_rdev == null.st_rdev or os.isatty(descriptor)
     if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not is_harmless):
-        raise InputError("standard input is a device", hint="copy what you need from it into a file")
+        raise InputError("standard input is a device, not a file", hint="copy the data to a file first")
     return file
 
 
 def _wait_for_writer(descriptor: int, path: str) -> bytes:
-    """Wait until somebody has opened a named pipe for writing; return what had to be read to know."""
+    """Wait until a named pipe has a writer; return the bytes read to detect it."""
     import select
 
     begin = b""
@@ -388,7 +388,7 @@ def _wait_for_writer(descriptor: int, path: str) -> bytes:
             pass  # a writer that has written nothing yet
         else:
             if not begin:
-                raise InputError(f"{path} is a pipe that nobody writes to", hint="start its writer first")
+                raise InputError(f"{path}: pipe has no writer", hint="start the writer first")
     os.set_blocking(descriptor, True)
     return begin
 
@@ -403,7 +403,9 @@ def _gunzip(file: BinaryIO, path: str) -> BinaryIO:
     try:
         return _copy(unpacked, path, limit=max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed))
     except broken as error:
-        raise InputError(f"{path}: broken gzip data: {error}", hint="unpack it by hand to see what is left") from None
+        raise InputError(
+            f"{path}: invalid gzip data: {error}", hint="run gunzip on the file to recover its start"
+        ) from None
     finally:
         unpacked.close()
 
@@ -437,14 +439,15 @@ def _copy(file: BinaryIO, path: str, *, begin: bytes = b"", limit: int | None = 
 def _check_space(spool: BinaryIO, path: str, done: int, more: int, limit: int | None) -> None:
     if limit is not None and done + more > limit:
         raise InputError(
-            f"{path} unpacks to more than {_UNPACKED_RATIO} times its size", hint="unpack it by hand first"
+            f"{path}: decompressed size exceeds {_UNPACKED_RATIO} times the file size",
+            hint="decompress the file first",
         )
     if done // _CHECK_BYTES != (done + more) // _CHECK_BYTES:
         disk = os.fstatvfs(spool.fileno())
         if disk.f_bavail < disk.f_blocks * _FREE_SHARE:
             raise InputError(
-                f"{path} needs more temporary space than the {done >> 20} MiB taken so far",
-                hint="set TMPDIR to a folder on a larger disk",
+                f"{path}: not enough temporary space for more than {done >> 20} MiB",
+                hint="set TMPDIR to a directory with more free space",
             )
 
 

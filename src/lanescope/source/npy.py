@@ -54,19 +54,19 @@ def parse(head: bytes) -> NpyHeader | None:
         return None
     version = head[6] if len(head) > 6 else 0
     if version not in (1, 2, 3) or len(head) < 12:
-        raise InputError(f"an .npy file of version {version} is not known", hint="write it with numpy.save")
+        raise InputError(f"unsupported .npy version {version}", hint="write the file with numpy.save")
     prefix = 10 if version == 1 else 12
     length = int.from_bytes(head[8:prefix], "little")
     text = head[prefix : prefix + length].decode("latin-1")
     if length > MAX_HEADER or len(text) < length:
-        raise InputError("the header of the .npy file is cut off", hint="was the file copied completely?")
+        raise InputError(".npy header is truncated", hint="copy the complete file")
     found = _keys(text)
     if found is None:
-        raise InputError("the header of the .npy file is not that of a plain array", hint="write it with numpy.save")
+        raise InputError("invalid .npy header: expected a plain array", hint="write the file with numpy.save")
     descr, fortran, shape = found
     if fortran and len(shape) > 1:
         raise InputError(
-            "the array in the .npy file is in Fortran order", hint="save it flat: numpy.save(path, a.ravel('K'))"
+            "unsupported .npy array: Fortran order", hint="save a flat array: numpy.save(path, a.ravel('K'))"
         )
     return NpyHeader(size=prefix + length, descr=descr, shape=shape)
 

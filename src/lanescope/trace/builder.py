@@ -54,7 +54,7 @@ class TraceBuilder:
             for column in spec.columns:
                 if column.references and column.references not in self._specs:
                     raise InternalError(
-                        f"column {spec.name}.{column.name} refers to table {column.references}, which is not declared"
+                        f"column {spec.name}.{column.name} references undeclared table {column.references}"
                     )
         self._stat_specs = {spec.name: spec for spec in (*CORE_STATS, *stats)}
         self._dictionaries: dict[tuple[str, str], Dictionary] = {}
@@ -173,7 +173,7 @@ class TraceBuilder:
             value = columns.pop(declared.name, None)
             made[declared.name] = self._column(table, declared, value, valid, length)
         if columns:
-            raise InternalError(f"table {table} has no column {sorted(columns)}")
+            raise InternalError(f"unknown columns {sorted(columns)} of table {table}")
         if length:
             self._pending[table].append(made)
             self._counts[table] += length
@@ -261,7 +261,7 @@ class TraceBuilder:
             value = _DEFAULTS.get(spec.name)
             if value is None:
                 if not spec.nullable:
-                    raise InternalError(f"column {table}.{spec.name} is missing")
+                    raise InternalError(f"missing column {table}.{spec.name}")
                 return Column.null(length, dtype, dictionary=dictionary)
         if isinstance(value, str) or np.ndim(value) == 0:
             constant = dictionary.code(value) if dictionary is not None and isinstance(value, str) else value
@@ -270,7 +270,7 @@ class TraceBuilder:
             value = dictionary.codes(value)
         array = np.asarray(value, dtype)
         if len(array) != length:
-            raise InternalError(f"column {table}.{spec.name} has {len(array)} rows, the table {length}")
+            raise InternalError(f"column {table}.{spec.name} has {len(array)} rows: expected {length}")
         if valid is not None:
             valid = np.asarray(valid, np.bool_)
             if valid.all():
@@ -295,7 +295,7 @@ class TraceBuilder:
         if not count:
             return
         if name not in self._stat_specs:
-            raise InternalError(f"stat {name} is not declared")
+            raise InternalError(f"undeclared stat {name}")
         key = (name, track_id, input_id)
         if key in self._stats:
             self._stats[key]["count"] += count

@@ -36,7 +36,7 @@ def ticks_to_ns(ticks: npt.NDArray[np.int64], frequency: Fraction | int) -> npt.
         return ticks
     extremes = (int(ticks.min()), int(ticks.max()))
     if max(abs(value * num // den) for value in extremes) > _INT64_MAX:
-        raise OverflowError(f"{extremes} ticks at {frequency} Hz do not fit 63 bits of nanoseconds")
+        raise OverflowError(f"{extremes} ticks at {frequency} Hz exceed 63 bits of nanoseconds")
     if num == den:
         return ticks
     if max(num, den) <= _INT64_MAX and max(abs(value) for value in extremes) * num <= _INT64_MAX:

@@ -82,7 +82,7 @@ class Column:
         constant_value: Any = None,
     ) -> None:
         if valid is not None and len(valid) != length:
-            raise ValueError(f"validity mask has {len(valid)} rows, the column {length}")
+            raise ValueError(f"validity mask has {len(valid)} rows: expected {length}")
         self._length = length
         self._make = make
         self._values: Array | None = None
@@ -137,7 +137,7 @@ class Column:
         if self._values is None:
             values = self._make()
             if len(values) != self._length:
-                raise ValueError(f"derived column has {len(values)} rows, expected {self._length}")
+                raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
             self._values = values
         return self._values
 

@@ -124,7 +124,7 @@ def align(traces: Sequence[Trace]) -> list[TimelineShift]:
         MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
     """
     if not traces:
-        raise MergeError("there is nothing to merge", hint="name at least one capture")
+        raise MergeError("no captures given", hint="pass at least one capture")
     _refuse_mixed_units(traces)
     _reject_duplicates(traces)
     clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
@@ -151,9 +151,9 @@ def align(traces: Sequence[Trace]) -> list[TimelineShift]:
     for index, trace in enumerate(traces):
         if index not in found:
             raise MergeError(
-                f"{_name(traces[0])} ({_counts_from(traces[0])}) and {_name(trace)} ({_counts_from(trace)})"
-                " have no common clock and no path of anchors between them",
-                hint="convert each on its own, or record both with anchors on one clock",
+                f"cannot merge: {_name(traces[0])} ({_counts_from(traces[0])}) and"
+                f" {_name(trace)} ({_counts_from(trace)}) have no common clock",
+                hint="convert each capture separately or record both with anchors on one clock",
                 lacks="clock",
                 traces=(0, index),
             )
@@ -162,8 +162,8 @@ def align(traces: Sequence[Trace]) -> list[TimelineShift]:
     for trace, placement in zip(traces, placed, strict=True):
         if placement.shift > _INT64_MAX - _latest(trace):
             raise MergeError(
-                f"{_name(trace)} begins {placement.shift / _NS / 86400:.0f} days after the first of the captures",
-                hint="one of their clocks is wrong; convert each on its own",
+                f"cannot merge: {_name(trace)} starts {placement.shift / _NS / 86400:.0f} days after the first capture",
+                hint="check the clocks or convert each capture separately",
             )
     return placed
 
@@ -175,8 +175,8 @@ def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
     by_unit = {trace.time.time_unit: trace for trace in reversed(traces)}
     if len(by_unit) > 1:
         raise MergeError(
-            f"{_name(by_unit['cycles'])} counts cycles of unknown length, {_name(by_unit['ns'])} nanoseconds",
-            hint=f"give the frequency of {_name(by_unit['cycles'])} when it is decoded, or convert each on its own",
+            f"cannot merge: {_name(by_unit['cycles'])} is in cycles, {_name(by_unit['ns'])} in nanoseconds",
+            hint=f"pass the clock frequency of {_name(by_unit['cycles'])} with --frequency",
             lacks="frequency",
             traces=tuple(index for index, trace in enumerate(traces) if trace.time.time_unit == "cycles"),
         )
@@ -190,7 +190,8 @@ def _reject_duplicates(traces: Sequence[Trace]) -> None:
                 continue  # captures may share a file of names
             if row["sha256"] in seen:
                 raise MergeError(
-                    f"{row['path']} and {seen[row['sha256']]} are the same capture", hint="name each capture once"
+                    f"cannot merge: {row['path']} and {seen[row['sha256']]} are the same capture",
+                    hint="pass each capture once",
                 )
             seen[row["sha256"]] = row["path"]
 
@@ -378,7 +379,7 @@ def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
         elif spec.references:
             if spec.references not in offsets:
                 where = f"column {table.spec.name}.{spec.name}"
-                raise InternalError(f"{where} refers to table {spec.references}, which the trace does not have")
+                raise InternalError(f"{where} references table {spec.references}, which the trace does not have")
             column = _plus(column, offsets[spec.references])
         elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
             column = _plus(column, offsets.get(table.spec.name, 0))

@@ -125,7 +125,7 @@ def place_intervals(intervals: Intervals, tracks: Table) -> TimelineShift:
             intervals.track, intervals.begin, intervals.length, intervals.known, nested, order, row, begin, end, rows
         )
     except ValueError as error:
-        raise InternalError(f"slices cannot be placed: {error}") from error
+        raise InternalError(f"cannot pack slices into rows: {error}") from error
     return TimelineShift(order, row, begin, end, rows, start)
 
 

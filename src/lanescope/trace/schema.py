@@ -43,9 +43,9 @@ class ColumnSpec:
         if self.type not in TYPES:
             raise ValueError(f"column {self.name}: unknown type {self.type!r}")
         if (self.references or self.is_time) and self.type != "int64":
-            raise ValueError(f"column {self.name}: references and times are int64, not {self.type}")
+            raise ValueError(f"column {self.name}: references and times must be int64, not {self.type}")
         if self.references and self.is_time:
-            raise ValueError(f"column {self.name}: it is either a reference or a time")
+            raise ValueError(f"column {self.name}: reference and time are mutually exclusive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class TableSpec:
     def __post_init__(self) -> None:
         """Refuse a key whose column does not declare what it refers to: a merge would leave it as it is."""
         if any(column.name == self.key and not column.references for column in self.columns):
-            raise ValueError(f"table {self.name}: its key {self.key} declares no table that it references")
+            raise ValueError(f"table {self.name}: key {self.key} requires a referenced table")
 
     def column(self, name: str) -> ColumnSpec:
         """Return the declaration of column ``name``; ``KeyError`` if there is none."""

@@ -34,7 +34,7 @@ class Table:
 
     def __init__(self, spec: TableSpec, columns: Mapping[str, Column]) -> None:
         if tuple(columns) != spec.names:
-            raise ValueError(f"table {spec.name}: columns {tuple(columns)} are not the declared {spec.names}")
+            raise ValueError(f"table {spec.name}: columns {tuple(columns)} differ from the declared {spec.names}")
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
             raise ValueError(f"table {spec.name}: columns of different lengths {sorted(lengths)}")
@@ -94,7 +94,7 @@ class Table:
             return self._columns[name]
         except KeyError:
             raise UsageError(
-                f"table {self.spec.name} has no column {name!r}", hint="it has " + ", ".join(self.spec.names)
+                f"unknown column {name!r} of table {self.spec.name}", hint="use one of " + ", ".join(self.spec.names)
             ) from None
 
     def __getitem__(self, name: str) -> Array:

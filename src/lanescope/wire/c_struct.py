@@ -58,18 +58,18 @@ class Member:
         check_name(self.name)
         check_status(self.status or "unknown", self.name)
         if self.offset < 0 or (self.count is not None and self.count < 1):
-            raise ValueError(f"{self.name}: offset {self.offset} and count {self.count} name no bytes")
+            raise ValueError(f"{self.name}: offset {self.offset} and count {self.count} select no bytes")
         numbers = (*self.values, *(() if self.default is None else (self.default,)))
         if isinstance(self.type, str):
             if self.type not in INTEGERS:
-                raise ValueError(f"{self.name}: type {self.type!r} is none of {', '.join(INTEGERS)}")
+                raise ValueError(f"{self.name}: unknown type {self.type!r} (choose from {', '.join(INTEGERS)})")
             size, signed = INTEGERS[self.type]
             for value in numbers:
                 check_integer(value, 8 * size, self.name, signed=signed)
         elif numbers:
-            raise ValueError(f"{self.name}: only integers have named values and a default")
+            raise ValueError(f"{self.name}: named values and a default require an integer")
         if isinstance(self.type, Record) and self.type.bits not in (8, 16, 32, 64):
-            raise ValueError(f"{self.name}: {self.type.name} of {self.type.bits} bits is no word of 1, 2, 4 or 8 bytes")
+            raise ValueError(f"{self.name}: {self.type.name} of {self.type.bits} bits must take 1, 2, 4 or 8 bytes")
 
     @property
     def element_size(self) -> int:
@@ -174,7 +174,7 @@ class Struct:
         """
         view = memoryview(buffer).cast("B")
         if len(view) != self.size:
-            raise ValueError(f"{self.name}: {len(view)} bytes instead of {self.size}")
+            raise ValueError(f"{self.name}: expected {self.size} bytes, got {len(view)}")
         values: dict[str, Any] = {}
         for member in self.members:
             step = member.element_size
@@ -207,7 +207,7 @@ class Struct:
             if member.name in values:
                 elements = [values[member.name]] if member.count is None else values[member.name]
             if not isinstance(elements, Sequence) or len(elements) != length:
-                raise ValueError(f"{here}: {elements!r} is not a list of {length}")
+                raise ValueError(f"{here}: invalid value {elements!r}: expected a list of {length}")
             for position, element in enumerate(elements):
                 place = here if member.count is None else f"{here}[{position}]"
                 begin = member.offset + position * member.element_size

@@ -86,24 +86,26 @@ class FrameSet:
         object.__setattr__(self, "records", tuple(self.records))
         object.__setattr__(self, "_by_name", {record.name: record for record in self.records})
         if len(self._by_name) != len(self.records):
-            raise ValueError(f"{self.name}: two records have the same name")
+            raise ValueError(f"{self.name}: duplicate record name")
         if self.padding not in self._by_name:
-            raise ValueError(f"{self.name}: there is no record {self.padding!r} to fill words with")
+            raise ValueError(f"{self.name}: padding record {self.padding!r} not found")
         padding = self[self.padding]
         if padding.fields:
-            raise ValueError(f"{self.name}/{padding.name}: a padding has no fields")
+            raise ValueError(f"{self.name}/{padding.name}: padding must have no fields")
         for record in self.records:
             path = f"{self.name}/{record.name}"
             if not 1 <= len(record.prefix) <= min(MAX_PREFIX_BITS, self.word_bits):
-                raise ValueError(f"{path}: needs a prefix of 1 to {MAX_PREFIX_BITS} bits, not {record.prefix!r}")
+                raise ValueError(f"{path}: invalid prefix {record.prefix!r}: expected 1 to {MAX_PREFIX_BITS} bits")
             if record.bits > self.word_bits and record.bits % self.word_bits:
-                raise ValueError(f"{path}: {record.bits} bits are more than one word and not whole words")
+                raise ValueError(f"{path}: {record.bits} bits exceed one word and are not a multiple of words")
             if record.bits % padding.bits or self.word_bits % padding.bits:
-                raise ValueError(f"{path}: {padding.name} of {padding.bits} bits cannot fill what it leaves of a word")
+                raise ValueError(f"{path}: {padding.name} of {padding.bits} bits cannot fill the rest of a word")
         ordered = sorted(self.records, key=lambda record: record.prefix)
         for first, second in itertools.pairwise(ordered):
             if second.prefix.startswith(first.prefix):
-                raise ValueError(f"{self.name}: {first.prefix} {first.name} begins {second.prefix} {second.name}")
+                raise ValueError(
+                    f"{self.name}: {first.prefix} {first.name} is a prefix of {second.prefix} {second.name}"
+                )
         depth = max(len(record.prefix) for record in self.records)
         lookup: list[Record | None] = [None] * (1 << depth)
         for record in self.records:
@@ -201,7 +203,7 @@ class FrameSet:
         word = used = 0
         for record, values in frames:
             if self._by_name.get(record.name) is not record:
-                raise ValueError(f"{self.name}: {record.name} is not one of its records")
+                raise ValueError(f"{self.name}: unknown record {record.name}")
             raw = record.encode(values)
             if used and used + record.bits > size:
                 words.append(_fill(word, used, padding, size))

@@ -59,7 +59,7 @@ class Field:
         check_name(self.name)
         check_status(self.status or "unknown", self.name)
         if self.lsb < 0 or self.width < 1:
-            raise ValueError(f"{self.name}: lsb {self.lsb} and width {self.width} name no bits")
+            raise ValueError(f"{self.name}: lsb {self.lsb} and width {self.width} select no bits")
         for value in (*self.values, *(() if self.default is None else (self.default,))):
             check_integer(value, self.width, self.name, signed=self.signed)
 
@@ -130,7 +130,7 @@ class Record:
         object.__setattr__(self, "fields", tuple(self.fields))
         check_status(self.status, self.name)
         if set(self.prefix) - {"0", "1"}:
-            raise ValueError(f"{self.name}: prefix {self.prefix!r} is not made of 0 and 1")
+            raise ValueError(f"{self.name}: invalid prefix {self.prefix!r}: expected 0 and 1 only")
         spans = [(f.lsb, f.lsb + f.width, f.name) for f in self.fields]
         if self.prefix:
             spans.append((self.bits - len(self.prefix), self.bits, "(prefix)"))
@@ -168,7 +168,7 @@ class Record:
         """
         word = check_integer(word, self.bits, self.name)
         if not self.matches(word):
-            raise ValueError(f"{self.name}: {word:#x} does not begin with {self.prefix}")
+            raise ValueError(f"{self.name}: {word:#x} does not start with {self.prefix}")
         return self.unpack(word)
 
     def unpack(self, word: int) -> dict[str, int]:
@@ -205,13 +205,13 @@ class Record:
 def check_name(name: str) -> None:
     """Refuse names that could be no column of a table."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name for a field: lower case letters, digits and _ only")
+        raise ValueError(f"invalid field name {name!r}: expected lower case letters, digits and _")
 
 
 def check_status(status: str, path: str) -> None:
     """Refuse a status that no reader would know."""
     if status not in STATUSES:
-        raise ValueError(f"{path}: status {status!r} is none of {', '.join(STATUSES)}")
+        raise ValueError(f"{path}: unknown status {status!r} (choose from {', '.join(STATUSES)})")
 
 
 def check_integer(value: Any, bits: int, path: str, *, signed: bool = False) -> int:
@@ -219,7 +219,7 @@ def check_integer(value: Any, bits: int, path: str, *, signed: bool = False) -> 
     try:
         number = operator.index(value)
     except TypeError as error:
-        raise ValueError(f"{path}: {value!r} is not an integer") from error
+        raise ValueError(f"{path}: invalid value {value!r}: expected an integer") from error
     low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
     if not low <= number < high:
         raise ValueError(f"{path}: {number} does not fit in {bits} {'signed' if signed else 'unsigned'} bits")
@@ -229,13 +229,13 @@ def check_integer(value: Any, bits: int, path: str, *, signed: bool = False) -> 
 def check_keys(path: str, values: Mapping[str, Any], optional: Mapping[str, bool]) -> None:
     """Refuse values of unknown fields and the absence of fields that are not optional."""
     if not isinstance(values, Mapping):
-        raise ValueError(f"{path}: {values!r} maps no names to values")  # noqa: TRY004 (one class for bad values)
+        raise ValueError(f"{path}: invalid value {values!r}: expected a mapping of names to values")  # noqa: TRY004 (one class for bad values)
     for name in values:
         if name not in optional:
-            raise ValueError(f"{path}.{name}: no such field; it has {', '.join(optional) or 'none'}")
+            raise ValueError(f"{path}.{name}: unknown field (choose from {', '.join(optional) or 'none'})")
     for name, is_optional in optional.items():
         if name not in values and not is_optional:
-            raise ValueError(f"{path}.{name}: the value is missing")
+            raise ValueError(f"{path}.{name}: missing value")
 
 
 def check_cover(path: str, size: int, spans: Iterable[tuple[int, int, str]], *, unit: str) -> None:
@@ -249,10 +249,10 @@ def check_cover(path: str, size: int, spans: Iterable[tuple[int, int, str]], *, 
         if begin < end:
             raise ValueError(f"{path}.{name}: overlaps {last} at {unit} {begin}")
         if begin > end:
-            raise ValueError(f"{path}: {unit}s {end} to {begin - 1} belong to no field; declare them as reserved")
+            raise ValueError(f"{path}: {unit}s {end} to {begin - 1} are undeclared: declare them as reserved")
         names.add(name)
         end, last = stop, name
     if end > size:
-        raise ValueError(f"{path}.{last}: reaches {unit} {end - 1} of {size}")
+        raise ValueError(f"{path}.{last}: ends at {unit} {end - 1} of {size}")
     if end < size:
-        raise ValueError(f"{path}: {unit}s {end} to {size - 1} belong to no field; declare them as reserved")
+        raise ValueError(f"{path}: {unit}s {end} to {size - 1} are undeclared: declare them as reserved")

@@ -144,28 +144,31 @@ def tile(**more):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (tile(events=["INSTR_EVNT_0"]), "tile 1: core of aie2 has no event 'INSTR_EVNT_0'; did you mean INSTR_EVENT_0"),
+        (
+            tile(events=["INSTR_EVNT_0"]),
+            "tile 1: unknown event 'INSTR_EVNT_0' of aie2 core; did you mean INSTR_EVENT_0",
+        ),
         (tile(events=["instr_vector"]), "did you mean INSTR_VECTOR"),
-        (tile(events=[54]), "has no event 54"),
-        (tile(events=[True]), "event True is none of 0 to 255"),
-        (tile(type="cor"), "no type 'cor'; did you mean core"),
-        (tile(evnets=[]), "has no 'evnets'; did you mean events"),
+        (tile(events=[54]), "unknown event 54"),
+        (tile(events=[True]), "invalid event True: must be an integer from 0 to 255"),
+        (tile(type="cor"), "unknown type 'cor'; did you mean core"),
+        (tile(evnets=[]), "unknown tile key 'evnets'; did you mean events"),
         (tile(mode="event-tme"), "did you mean event-time"),
-        (tile(mode=3), "mode 3 is none of 0 to 2"),
-        (tile(type="mem", mode="execution"), "only cores"),
-        (tile(packet_id=32), "packet_id 32 is none of 0 to 31"),
+        (tile(mode=3), "invalid mode 3: must be an integer from 0 to 2"),
+        (tile(type="mem", mode="execution"), "mem supports event-time (0) only"),
+        (tile(packet_id=32), "invalid packet_id 32: must be an integer from 0 to 31"),
         (tile(ports={"0": "DMA:0"}), "did you mean DMA:0"),
-        (tile(ports={"8": "DMA:0 master"}), "no PORT event '8'"),
+        (tile(ports={"8": "DMA:0 master"}), "unknown PORT event '8'"),
         (tile(type="mem", events=[], ports={"0": "DMA:0 master"}), "mem has no ports"),
         (tile(start="BROADCAST_99"), "did you mean BROADCAST_9"),
-        ({"tiles": [CORE, CORE]}, "tile 2: core (0, 2) stands there twice"),
+        ({"tiles": [CORE, CORE]}, "tile 2: core (0, 2) is listed twice"),
         ({"device": "aie2x", "tiles": []}, "did you mean aie2"),
         ({"tils": []}, "did you mean tiles"),
-        ({"begin": [{"address": "0x34", "value": 1}]}, "no register of a trace unit"),
-        ({"begin": [{"address": "x", "value": 1}]}, "begin 1: address 'x' is no number"),
-        ({"begin": 7}, "begin is no list"),
+        ({"begin": [{"address": "0x34", "value": 1}]}, "no register writes of a trace unit found"),
+        ({"begin": [{"address": "x", "value": 1}]}, "begin 1: invalid address 'x': expected an integer"),
+        ({"begin": 7}, "invalid begin: expected a list"),
         ({"schema": "other/1", "begin": []}, "schema 'other/1'"),
-        ([], "no object"),
+        ([], "expected a JSON object"),
     ],
 )
 def test_nonsense_is_one_line_that_says_where(tmp_path, content, said):
@@ -199,12 +202,12 @@ def test_any_json_is_a_configuration_or_one_line(content):
 
 def test_too_many_units_and_two_broadcasts():
     tiles = [CORE | {"col": col, "row": row} for col in range(8) for row in range(2, 6)]
-    with pytest.raises(ConfigError, match="more packet ids"):
+    with pytest.raises(ConfigError, match="too many units for packet ids"):
         config.apply_defaults(json_config.parse({"tiles": tiles}))
     tiles = [CORE | {"start": "BROADCAST_3"}, CORE | {"col": 1}]
     with pytest.raises(ConfigError, match="broadcasts 3, 15"):
         writes.start_writes(config.apply_defaults(json_config.parse({"trigger": 0, "tiles": tiles})))
-    with pytest.raises(ConfigError, match="no trigger can broadcast"):
+    with pytest.raises(ConfigError, match="cannot be broadcast by a trigger"):
         writes.start_writes(config.apply_defaults(json_config.parse({"trigger": 0, **tile(start="TRUE")})))
 
 
@@ -256,7 +259,7 @@ def test_the_command_complains_in_one_line(command, tmp_path):
     (tmp_path / "bad.json").write_text(json.dumps(tile(events=["INSTR_VECTR"])))
     for arguments, said in (
         (("bad.json",), "did you mean INSTR_VECTOR"),
-        (("none.json",), "No such file"),
+        (("none.json",), "cannot open 'none.json': no such file"),
         (("traced.json", "-o", "traced.json"), "is an input"),
         (("traced.json", "-o", "bad.json"), "--force"),
         (("traced.json", "-o", "table.txt"), "--to"),

@@ -177,11 +177,11 @@ def test_what_is_lower_says_more():
     ("text", "said"),
     [
         ("", "input_with_addresses.mlir"),
-        ("module {}", "no configuration"),
+        ("module {}", "no trace configuration found"),
         (DECLARED.replace("INSTR_VECTOR", "INSTR_VECTR"), "did you mean INSTR_VECTOR"),
         (DECLARED.replace("port = DMA", "port = DNA"), "did you mean DMA:0 slave"),
         (DECLARED.replace("npu1_1col", "xcvc1902"), "first-generation"),
-        ('aie.trace @x(%nowhere) { aie.trace.event<"TRUE"> }', "no configuration"),
+        ('aie.trace @x(%nowhere) { aie.trace.event<"TRUE"> }', "no trace configuration found"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(tmp_path, text, said):
@@ -195,7 +195,7 @@ def test_what_makes_no_sense_is_one_line(tmp_path, text, said):
 
 
 def test_a_missing_text_is_one_line():
-    with pytest.raises(UsageError, match=r"no\.mlir: No such file"):
+    with pytest.raises(UsageError, match=r"cannot open 'no\.mlir': no such file or directory"):
         config.load_mlir(Path("no.mlir"))
 
 

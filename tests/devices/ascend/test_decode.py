@@ -162,18 +162,18 @@ def test_a_list_that_is_none():
         ({"l2_swimlane_level": 5}, "level 5"),
         ({"l2_swimlane_level": True}, "level True"),
         ({"l2_swimlane_level": "3"}, "level '3'"),
-        ({"l2_swimlane_level": None, "chip_swimlane_level": 2}, "more than one level"),
-        ({"metadata": None}, "no metadata"),
-        ({"metadata": []}, "no metadata"),
+        ({"l2_swimlane_level": None, "chip_swimlane_level": 2}, "more than one swimlane level"),
+        ({"metadata": None}, "metadata not found"),
+        ({"metadata": []}, "metadata not found"),
         ({"metadata": {}}, "frequency None"),
         ({"metadata": {"clock_freq_hz": 0}}, "frequency 0"),
         ({"metadata": {"clock_freq_hz": -5}}, "frequency -5"),
         ({"metadata": {"clock_freq_hz": 5e7}}, "frequency 50000000.0"),
         ({"metadata": {"clock_freq_hz": 1 << 63}}, "frequency"),
-        ({"scheduler_tasks": {"records": [CPU]}}, "more than one generation"),
-        ({"tasks": []}, "more than one generation"),
+        ({"scheduler_tasks": {"records": [CPU]}}, "more than one format version"),
+        ({"tasks": []}, "more than one format version"),
         ({"l2_perf_level": 2}, "more than one"),
-        ({"edges": []}, "no level"),
+        ({"edges": []}, "no swimlane level"),
     ],
 )
 def test_what_cannot_be_read_at_all_is_refused(change, message):
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_at_all_is_refused(change, message):
 def test_no_level_at_all():
     content = records()
     del content["l2_swimlane_level"]
-    with pytest.raises(InputError, match="no level"):
+    with pytest.raises(InputError, match="no swimlane level"):
         read(content)
 
 

@@ -125,11 +125,11 @@ def test_every_generation_has_one_meaning_of_the_end():
 
 def test_lists_of_two_generations_are_refused():
     old, new = fixture("v1c"), fixture("v4")
-    with pytest.raises(InputError, match="more than one generation"):
+    with pytest.raises(InputError, match="more than one format version"):
         read({**old, "aicore_tasks": [[0, 1, 1, 10, 20, 1]]})
-    with pytest.raises(InputError, match="more than one generation"):
+    with pytest.raises(InputError, match="more than one format version"):
         read({**new, "aicpu_scheduler_phases": [[{"kind": "x", "start_cycles": 1, "end_cycles": 2}]]})
-    with pytest.raises(InputError, match="more than one generation"):
+    with pytest.raises(InputError, match="more than one format version"):
         read({**new, "aicpu_tasks": [[0, 1, 1, 2]]})
 
 

@@ -116,9 +116,7 @@ def test_a_cut_capture_is_read_and_says_so(tmp_path, capsys):
         assert said in capsys.readouterr().out.splitlines()[-1]
     path.write_bytes(content[: begin["aicore_tasks"] + 20])
     assert cli.main(["info", str(path)]) == 3
-    assert (
-        f"is cut off: it ends after byte {begin['aicore_tasks'] + 20} inside `aicore_tasks`" in capsys.readouterr().err
-    )
+    assert f"file is truncated after byte {begin['aicore_tasks'] + 20} inside `aicore_tasks`" in capsys.readouterr().err
 
 
 def test_truncated_neighbours_are_lost_and_nothing_else():

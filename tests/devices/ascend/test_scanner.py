@@ -199,7 +199,7 @@ def test_a_list_that_is_cut_off_ends_with_its_last_whole_element():
 def test_every_truncated_graph_is_refused():
     content = (GOLDEN / "v3_spec_dummy" / "deps.json").read_bytes().rstrip()
     for size in cuts(len(content)):
-        with pytest.raises(InputError, match="cut off"):
+        with pytest.raises(InputError, match="file is truncated"):
             read_deps(text(content[:size]), "deps.json")
 
 
@@ -228,16 +228,16 @@ def test_what_is_no_json_is_refused_and_nothing_else(data):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cut off"),
-        (b"[]", "no JSON at byte 0"),
-        (b"{} {}", "no JSON at byte 3"),
-        (b'{"a": 1,}', "no JSON at byte 8"),
-        (b'{"a" 1}', "no JSON at byte 5"),
-        (b'{"aicore_tasks": [1 2]}', "no JSON at byte 20 inside `aicore_tasks`"),
-        (b'{"aicore_tasks": [[1,2,3,4,5,]]}', "no JSON at byte 29 inside `aicore_tasks`"),
+        (b"", "file is truncated"),
+        (b"[]", "invalid JSON at byte 0"),
+        (b"{} {}", "invalid JSON at byte 3"),
+        (b'{"a": 1,}', "invalid JSON at byte 8"),
+        (b'{"a" 1}', "invalid JSON at byte 5"),
+        (b'{"aicore_tasks": [1 2]}', "invalid JSON at byte 20 inside `aicore_tasks`"),
+        (b'{"aicore_tasks": [[1,2,3,4,5,]]}', "invalid JSON at byte 29 inside `aicore_tasks`"),
         (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}", "nested too deeply"),
-        (b'{"a": 1}\0', "no JSON at byte 8"),
-        (b'{"metadata": {}, "metadata": {}}', "has `metadata` twice"),
+        (b'{"a": 1}\0', "invalid JSON at byte 8"),
+        (b'{"metadata": {}, "metadata": {}}', "duplicate key `metadata`"),
     ],
 )
 def test_the_message_names_the_place(content, message):

@@ -121,7 +121,7 @@ def test_a_file_that_becomes_shorter_is_told(tmp_path):
     source.close()
     assert reader.at(90, 10).tolist() == [0] * 10
     os.truncate(path, 50)
-    with pytest.raises(InputError, match="has become shorter"):
+    with pytest.raises(InputError, match="file became shorter"):
         reader.at(40, 20)
 
 

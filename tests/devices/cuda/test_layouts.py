@@ -160,9 +160,9 @@ def test_a_probe_with_a_limit():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layout": "flashinfer-v1", "stride": 9}, "stride of flashinfer-v1 is the number of lanes, 4"),
-        ({"layout": "tirx-v1", "cap": 9}, "have no limit"),
-        ({"layout": "ls2", "stride": 9}, "ls2 says it itself"),
+        ({"layout": "flashinfer-v1", "stride": 9}, "invalid stride: layout flashinfer-v1 uses the number of lanes, 4"),
+        ({"layout": "tirx-v1", "cap": 9}, "no record limit"),
+        ({"layout": "ls2", "stride": 9}, "--stride and layout ls2 are mutually exclusive"),
     ],
 )
 def test_options_that_do_not_go_with_the_layout(options, message):

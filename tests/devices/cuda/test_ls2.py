@@ -216,7 +216,7 @@ def test_any_plan_counts_what_it_refuses(seed, blocks, share, groups, flags):
     assert (account["scope"], account["decoded"], account["lost"]) == ("producer", len(lanes(trace)), lost)
     found = [finding for finding in check.run(trace, select=["LS002"]) if "lane" in finding.detail and refused]
     assert [finding.count for finding in found] == [lost] * (2 * bool(refused))
-    assert any("refused" in line or "left no record" in line for line in cuda_advice(trace)) == bool(refused)
+    assert any("refused" in line or "without records" in line for line in cuda_advice(trace)) == bool(refused)
 
 
 def _refusing(**words):
@@ -232,20 +232,17 @@ def _refusing(**words):
     [
         (
             {"refused": 6, "required_blocks": 4},
-            "the grid has 4 blocks and the buffer room for 1: 6 lanes left no record at all; blocks=4 would have held"
-            " them",
+            "buffer holds 1 of 4 blocks: 6 lanes without records; set blocks=4",
         ),
         (
             {"refused": 1, "required_groups": 3},
-            "the kernel has 3 groups and the buffer room for 2: 1 lane left no record at all; groups=3 would have held"
-            " them",
+            "buffer holds 2 of 3 groups: 1 lane without records; set groups=3",
         ),
         (
             {"refused": 10, "required_blocks": 4, "required_groups": 3},
-            "the grid has 4 blocks and the buffer room for 1; the kernel has 3 groups and the buffer room for 2: 10 "
-            "lanes left no record at all; blocks=4, groups=3 would have held them",
+            "buffer holds 1 of 4 blocks, buffer holds 2 of 3 groups: 10 lanes without records; set blocks=4, groups=3",
         ),
-        ({"refused": 2}, "the kernel got a part of the buffer only: 2 lanes left no record at all"),
+        ({"refused": 2}, "kernel received a part of the buffer only: 2 lanes without records"),
     ],
 )
 def test_what_would_have_held_them_is_said(words, text):
@@ -286,9 +283,9 @@ def test_buffers_of_the_first_version_are_what_they_were(given_buffer, behind):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layout": "tirx-v1"}, "option refused is for the ls2 layout"),
-        ({"layout": "proton"}, "option refused is not for the proton layout"),
-        ({"layout": "ls2", "blocks": 2}, "room for a block at least"),
+        ({"layout": "tirx-v1"}, "--refused requires --layout ls2"),
+        ({"layout": "proton"}, "--refused is not supported by layout proton"),
+        ({"layout": "ls2", "blocks": 2}, "holds at least one block"),
     ],
 )
 def test_what_cannot_be_refused(options, message):

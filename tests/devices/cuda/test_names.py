@@ -90,7 +90,7 @@ def test_bad_neighbour_is_counted_and_not_used(text):
 
 def test_bad_file_that_was_asked_for(tmp_path):
     (tmp_path / "names.json").write_text("3")
-    with pytest.raises(InputError, match="holds no event names"):
+    with pytest.raises(InputError, match="invalid event names"):
         decode(WORDS, events=str(tmp_path / "names.json"))
     with pytest.raises(InputError, match="no such file"):
         decode(WORDS, events=str(tmp_path / "none.json"))
@@ -108,7 +108,7 @@ def test_bad_file_that_was_asked_for(tmp_path):
     ],
 )
 def test_values_that_are_no_names(options):
-    with pytest.raises(UsageError, match=f"option {next(iter(options))}"):
+    with pytest.raises(UsageError, match=f"invalid value for --{next(iter(options))}"):
         decode(WORDS, **options)
 
 

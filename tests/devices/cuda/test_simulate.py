@@ -213,10 +213,10 @@ def test_names_come_from_beside_the_buffer():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"blocks": 600_000, "groups": 2}, "more than"),
+        ({"blocks": 600_000, "groups": 2}, "too many lanes"),
         ({"blocks": 4, "stride": 3}, "too small"),
-        ({"blocks": 1, "holes": 4}, "4 faults need as many lanes"),
-        ({"blocks": 4, "tiles": 1, "slots": 5}, "no room"),
+        ({"blocks": 1, "holes": 4}, "too many faults: 4 for"),
+        ({"blocks": 4, "tiles": 1, "slots": 5}, "too few for 12 lanes"),
     ],
 )
 def test_contradicting_options(options, message):

@@ -435,9 +435,9 @@ def test_folders_of_others_are_left_alone(tmp_path):
     (tmp_path / "mine/file").touch()
     with pytest.raises(UsageError, match="--force"):
         launcher.prepare_output_dir(tmp_path / "mine", force=False)
-    with pytest.raises(UsageError, match="no recorder wrote"):
+    with pytest.raises(UsageError, match="is not a recording"):
         launcher.prepare_output_dir(tmp_path / "mine", force=True)
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a directory"):
         launcher.prepare_output_dir(tmp_path / "mine/file", force=True)
     assert (tmp_path / "mine/file").exists()
 

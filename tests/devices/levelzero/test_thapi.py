@@ -154,7 +154,7 @@ def test_real_times_under_a_test_name_do_not_shrink(tmp_path) -> None:
 def test_unknown_ways_are_refused(tmp_path) -> None:
     script = Script().call("zeInit")
     for option, value in (("time", "fast"), ("tolerance_ms", -1.0), ("date", "yesterday")):
-        with pytest.raises(UsageError, match=option):
+        with pytest.raises(UsageError, match=f"for --{option.replace('_', '-')}"):
             script.open(tmp_path, **{option: value})
 
 

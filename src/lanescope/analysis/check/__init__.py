@@ -7,7 +7,7 @@ Example:
     >>> _ = builder.append("slices", track_id=lane, ts=[0, 20], dur=[30, 10], name=["load", "mma"])
     >>> for finding in run(builder.finish()):
     ...     print(finding.code, finding.severity, finding.place.track, finding.count, finding.detail)
-    LS101 warning core 0 2 mma begins 10 ns before load ends
+    LS101 warning core 0 2 mma starts 10 ns before load ends
 """
 
 from __future__ import annotations

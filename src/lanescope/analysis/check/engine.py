@@ -35,8 +35,7 @@ def rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule,
     wanted, unwanted = tuple(select), tuple(ignore)
     for choice in (*wanted, *unwanted):
         if not any(rule.code.startswith(choice) for rule in RULES):
-            known = ", ".join(rule.code for rule in RULES)
-            raise UsageError(f"there is no rule {choice!r}", hint=f"there are {known}, and beginnings such as LS1")
+            raise UsageError(f"unknown rule {choice!r}", hint="use rule codes or prefixes, e.g. LS101, LS1")
     return tuple(
         rule
         for rule in RULES

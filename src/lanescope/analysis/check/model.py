@@ -1,4 +1,4 @@
-"""What a rule is, what it finds, and what rules look at."""
+"""Rules, violations, findings, and the context of a check."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lanescope.analysis.lane_time import LaneTime
 from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.trace.column import Mask
 
-#: From the least to the worst.
+#: In ascending order.
 SEVERITIES = ("notice", "warning", "error")
-#: How many evidence rows a report names; the count is always of all.
+#: Number of evidence rows in a report; counts include all rows.
 SAMPLE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A promise that a sound trace keeps.
+    """A property that every valid trace has.
 
     Attributes:
-        code: ``LS`` and three digits; the first says what it is about: 0 file and accounting, 1 lane, 2 causality,
-            3 clock, 4 attribution.
-        title: a few words that name the fault.
-        severity: ``notice`` (know it), ``warning`` (numbers may be wrong), ``error`` (something is contradictory);
-            what the rule finds may be marked down or up where it says so in ``doc``.
-        description: what a finding means.
-        help: what to do about it.
-        function: finds the faults.
+        code: ``LS`` and three digits; the first gives the subject: 0 file and accounting, 1 lane, 2 flow, 3 clock,
+            4 identity.
+        title: noun phrase that names the defect.
+        severity: ``notice``, ``warning`` (numbers may be wrong), ``error`` (contradictory data); the description
+            states where single findings differ.
+        description: meaning of a finding.
+        help: one or two imperative sentences.
+        function: yields the violations.
     """
 
     code: str
@@ -44,25 +44,25 @@ class Rule:
     function: Callable[[CheckContext], Iterable[Violation]]
 
     def __post_init__(self) -> None:
-        """Refuse a code or a severity that no reader of a report would know."""
+        """Reject an invalid code or an unknown severity."""
         if not re.fullmatch(r"LS[0-4][0-9]{2}", self.code) or self.severity not in SEVERITIES:
-            raise ValueError(f"rule {self.code!r} of severity {self.severity!r}")
+            raise ValueError(f"invalid rule {self.code!r} of severity {self.severity!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a rule function reports: faults of one kind at one place.
+    """Violations of one kind at one location.
 
     Attributes:
-        detail: one line, what exactly is wrong here; empty where the rule's title says it all.
+        detail: one line, measured values with units; empty if the title of the rule suffices.
         table: the table whose rows are the evidence.
         rows: their ids, int64 [n], all of them.
-        count: how many faults; None: as many as rows.
-        severity: where it differs from the rule's.
+        count: number of violations; None: one per row.
+        severity: severity if it differs from that of the rule.
         track_id: lane concerned; the worst of several.
         ts: the earliest time concerned, on that lane if there is one.
         input_id: input concerned.
-        offset: byte offset of the first fault in that input.
+        offset: byte offset of the first violation in that input.
     """
 
     detail: str = ""
@@ -78,7 +78,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a fault is, as far as it is known.
+    """Location of a finding, as far as it is known.
 
     Attributes:
         track_id: the lane.
@@ -86,7 +86,7 @@ class Location:
         ts: the earliest time, in the trace's unit.
         input_id: the input.
         input: its path; empty without an input.
-        offset: byte offset of the first fault in the input.
+        offset: byte offset of the first violation in the input.
     """
 
     track_id: int | None = None
@@ -99,7 +99,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The rows that prove a finding.
+    """Rows that prove a finding.
 
     Attributes:
         table: name of their table.
@@ -117,21 +117,21 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """A judgement of a rule: computed from the tables, never stored in the trace.
+    """Result of a rule: computed from the tables, never stored in the trace.
 
     Attributes:
         code: the rule's code.
         severity: ``notice``, ``warning`` or ``error``.
         title: the rule's title.
-        detail: one line, what exactly is wrong here; may be empty.
-        place: where.
-        count: how many faults.
+        detail: one line, measured values with units; may be empty.
+        place: location.
+        count: number of violations.
         affected_fraction: time that the evidence covers, as a share of the time that all slices of the trace cover;
-            None where the evidence is no slices.
+            None if the evidence is not slices.
         affected_lane_fraction: time that the evidence on the lane of ``place`` covers, as a share of what all slices
             there do.
         evidence: the rows.
-        help: what to do.
+        help: one or two imperative sentences.
     """
 
     code: str
@@ -146,7 +146,7 @@ class Finding:
     help: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-able values; the evidence rows are a sample, ``count`` counts all."""
+        """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -162,7 +162,7 @@ class Finding:
 
 
 class CheckContext(LaneTime):
-    """A trace under examination, with what several rules need made once."""
+    """A trace and the intermediate results that several rules share."""
 
     def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield (track id, its rows by time) for rows of ``slices``, ``instants`` or ``gaps``, lanes by id.
@@ -178,13 +178,13 @@ class CheckContext(LaneTime):
             yield int(tracks[first]), rows[first:last]
 
     def violations(self, table: str, rows: Ints, detail: Callable[[Ints], str] = lambda _: "") -> Iterator[Violation]:
-        """Yield a hit for each lane that the rows lie on; ``detail`` words it from the rows of the lane."""
+        """Yield one violation per lane of the rows; ``detail`` describes the rows of the lane."""
         ts = self._column(table, "ts")
         for track, mine in self.by_lane(table, rows):
             yield Violation(detail=detail(mine), table=table, rows=mine, track_id=track, ts=int(ts[mine[0]]))
 
     def rows_with_flag(self, table: str, flag: int) -> Ints:
-        """Return the ids of the slices or instants that carry a flag, int64."""
+        """Return the ids of the slices or instants with a flag, int64."""
         return np.flatnonzero(self._column(table, "flags") & np.uint32(flag))
 
     def name(self, row: int) -> str:
@@ -199,7 +199,7 @@ class CheckContext(LaneTime):
 
     @cached_property
     def disciplines(self) -> dict[str, Mask]:
-        """For each nesting, bool [tracks]: the lanes that have it."""
+        """For each nesting, bool [tracks]: the lanes with this nesting."""
         tracks = self.trace.tracks
         is_lane = tracks.values("kind") == "lane"
         return {word: is_lane & (tracks.values("nesting") == word) for word in ("disjoint", "nested", "free")}

@@ -1,4 +1,4 @@
-"""LS0xx: the file and its accounting."""
+"""LS0xx: input files and their accounting."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _sums(subject: CheckContext) -> Iterator[Violation]:
 def _loss(subject: CheckContext) -> Iterator[Violation]:
     for row in subject.trace.accounting.rows():
         if row["lost"] > 0:
-            whose = "the device dropped" if row["scope"] == "producer" else "not understood:"
+            how = "dropped by the device" if row["scope"] == "producer" else "lost"
             yield Violation(
-                detail=f"{whose} {row['lost']} of {row['total']} {row['unit']}s",
+                detail=f"{row['lost']} of {row['total']} {row['unit']}s {how}",
                 table="accounting",
                 rows=np.array([row["id"]], np.int64),
                 count=row["lost"],
@@ -36,7 +36,7 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
 
 
 def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | None) -> Violation:
-    """Return the hit that reports a row of ``stats``; where the stat has no time, at the gap that it made."""
+    """Return the violation for a row of ``stats``; a stat without a time is located at its gap."""
     track, ts = row["track_id"], row["first_ts"]
     if ts is None:
         track, ts = _gap(subject, row) or (track, ts)
@@ -72,7 +72,7 @@ def _stale(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _gap(subject: CheckContext, stat: dict[str, Any]) -> tuple[int, int] | None:
-    """Return lane and begin of the first gap at the byte where a stat was first noted; None if there is none."""
+    """Return lane and start of the first gap at the byte offset of a stat; None without such a gap."""
     gaps = subject.trace.gaps
     if stat["first_offset"] is None or stat["input_id"] is None or not len(gaps):
         return None
@@ -89,54 +89,56 @@ def _gap(subject: CheckContext, stat: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _is_below(subject: CheckContext, track: int, group: int) -> bool:
-    """Tell whether a track is the group or stands below it."""
+    """Return whether a track is the group or a descendant of it."""
     return 0 <= track < len(subject.tree) and group in subject.tree.ancestors(track)
 
 
 RULES = (
     Rule(
         "LS001",
-        "the accounting does not add up",
+        "unbalanced byte accounting",
         "error",
-        "The units that were decoded, are padding or were lost are not the units of the input, or a layer does not "
-        "divide what the layer below it decoded. Something of the input went missing without a word.",
-        "Trust no total of this input. It is a fault of the decoder: report it with the input.",
+        "The decoded, padding and lost units do not add up to the units of the input, or a layer does not cover the "
+        "units decoded by the layer below it. Part of the input is unaccounted for.",
+        "Do not use totals of this input. Report the decoder bug together with the input.",
         _sums,
     ),
     Rule(
         "LS002",
-        "data was lost or is contradictory",
+        "lost or inconsistent data",
         "warning",
-        "The decoder counted units that it could not understand, or noted a fact of severity data_loss or error. "
-        "Facts of severity error make the finding an error.",
-        "Look at the place with `lanescope dump`. Was the buffer too small, or the file cut? Record again if you can; "
-        "totals of the lanes concerned are too low.",
+        "The accounting has lost units, or the decoder counted a stat of severity data_loss or error. The finding is "
+        "an error for stats of severity error.",
+        "Inspect the location with `lanescope dump`. Totals of these lanes are too low: record again with a larger "
+        "buffer or copy the complete file.",
         _loss,
     ),
     Rule(
         "LS004",
-        "nothing was recorded",
+        "capture without records",
         "warning",
-        "The capture is one, and holds no record: there is nothing to draw, and nothing to conclude from that.",
-        "Was the instrumentation compiled in and switched on, and the buffer copied after the device had finished?",
+        "The capture has a valid header and contains no records. The timeline is empty, which does not mean that the "
+        "device was idle.",
+        "Check that the instrumentation was compiled in and enabled, and that the buffer was copied after the device "
+        "had finished.",
         _nothing,
     ),
     Rule(
         "LS005",
-        "it cannot be known whether data was lost",
+        "possible data loss",
         "notice",
-        "A buffer is filled to its last place, and nobody counted whether there was more. Nothing that was recorded "
-        "lacks a part, so perhaps that was all.",
-        "If totals matter, record again with a larger buffer: what does not fill it lost nothing.",
+        "A buffer is completely full, and the format does not count dropped records. All recorded data is consistent: "
+        "the buffer may have been exactly large enough.",
+        "Record again with a larger buffer if totals matter. A buffer with free space has lost nothing.",
         _perhaps,
     ),
     Rule(
         "LS006",
         "records of an earlier run",
         "warning",
-        "The buffer was not cleared, so behind the records of this run it still holds what an earlier one left. They "
-        "were told apart by their times and left out, unless the family was asked to keep them.",
-        "Clear the buffer before each run. The other records are as good as those of a buffer that was cleared.",
+        "The buffer was not cleared and contains records of an earlier run after those of this run. They are "
+        "identified by their timestamps and excluded, unless an option keeps them.",
+        "Clear the buffer before each run. The remaining records are not affected.",
         _stale,
     ),
 )

@@ -16,12 +16,12 @@ DOUBTFUL_SHARE = 0.1
 
 
 def _backward(subject: CheckContext) -> Iterator[Violation]:
-    """Ends that precede their begins, and times that fall while the lane's counter rises."""
+    """Ends before starts, and timestamps that fall while the counter of the lane rises."""
     negative = subject.rows_with_flag("slices", Flag.NEGATIVE_DURATION)
-    yield from subject.violations("slices", negative, lambda _: "the recorded end precedes the recorded begin")
+    yield from subject.violations("slices", negative, lambda _: "end timestamp before start timestamp")
     for table in ("slices", "instants"):
         yield from subject.violations(
-            table, _falling(subject, table), lambda _: "its time falls while its counter rises"
+            table, _falling(subject, table), lambda _: "timestamp falls while the counter rises"
         )
 
 
@@ -35,7 +35,7 @@ def _falling(subject: CheckContext, table: str) -> Ints:
     if len(known) < len(rows):
         sort = sort[rows.valid("ts_ticks")[sort]]
     lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
-    # Sorted by time, a sound lane is sorted by ticks too, but for several ticks in one nanosecond.
+    # A valid lane that is sorted by time is sorted by ticks too, except within one nanosecond.
     falls = ~group_starts(lane)
     falls[1:] &= ticks[1:] < ticks[:-1]
     if not falls.any():
@@ -53,7 +53,7 @@ def _ambiguous(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
-    """Short slices by clock, at the lane of which they make up the largest share."""
+    """Short slices of each clock, located at the lane with their largest share."""
     rows = subject.rows_with_flag("slices", Flag.BELOW_RESOLUTION)
     if not len(rows):
         return
@@ -72,13 +72,11 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
     for (first, last), (first_lane, last_lane) in zip(pairwise(row_edges), pairwise(lane_edges), strict=True):
         mine, worst = by_clock[first:last], int(worst_first[first_lane])
         longest = int((end[mine] - begin[mine]).max())
-        detail = f"none longer than {longest} {subject.trace.time.time_unit}"
+        detail = f"longest: {longest} {subject.trace.time.time_unit}"
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
             name = f" of {subject.trace.clocks.values('name')[which]}" if which >= 0 else ""
-            detail += (
-                f"; on {many} lanes{name}, worst here: {counts[worst]}, {share[worst]:.2%} of the lane's busy time"
-            )
+            detail += f"; {many} lanes{name}, worst lane: {counts[worst]} short, {share[worst]:.2%} of its busy time"
         hit = Violation(
             detail=detail,
             rows=rows[mine],
@@ -126,39 +124,41 @@ def _suspect(subject: CheckContext) -> Iterator[Violation]:
 RULES = (
     Rule(
         "LS301",
-        "clock runs backwards",
+        "clock reversal",
         "warning",
-        "The recorded end of a slice precedes its begin, or the times of a lane fall while the counter that they were "
-        "made from rises. The counter was reset or stepped, or begin and end were read on different clocks.",
-        "Leave these slices out; their lengths are unknown. Look for a reset, for work that moved between cores, and "
-        "for a counter that is narrower than was assumed.",
+        "The end timestamp of a slice precedes its start timestamp, or the timestamps of a lane fall while its counter "
+        "rises. The counter was reset or stepped, or start and end were read from different clocks.",
+        "Exclude these slices: their durations are unknown. Look for a counter reset, for work that moved between "
+        "cores, and for a counter with fewer bits than assumed.",
         _backward,
     ),
     Rule(
         "LS302",
-        "ambiguous wraps",
+        "ambiguous counter wraps",
         "warning",
-        "A narrow counter may have wrapped once more or once less between these rows and their neighbours: they may "
-        "stand a whole wrap away from where they are drawn.",
-        "Trust order and lengths within the lane, not its distance from others. Record an anchor, or shorter runs.",
+        "The number of counter wraps between these rows and adjacent rows is not certain. Their timestamps may be off "
+        "by a multiple of the wrap period.",
+        "Use order and durations within the lane, but not its offset from other lanes. Record an anchor or shorter "
+        "runs.",
         _ambiguous,
     ),
     Rule(
         "LS303",
-        "slices below the clock's resolution",
+        "slices shorter than twice the clock resolution",
         "notice",
-        "These slices are shorter than two steps of their clock, so each may be twice as long as shown, or half. One "
-        "finding for each clock, placed at the lane where they make up the largest share of the busy time; a warning "
-        "where that is a tenth or more.",
-        "Use their count and their sum over many, not single lengths. Use a finer clock where the device has one.",
+        "These slices are shorter than twice the resolution of their clock, so each may be half or twice as long as "
+        "shown. There is one finding per clock, located at the lane with their largest share of busy time. It is a "
+        "warning if that share is 10% or more.",
+        "Use counts and totals of many slices, not single durations. Use a clock with a finer resolution if the device "
+        "has one.",
         _below_resolution,
     ),
     Rule(
         "LS304",
-        "suspect clock",
+        "inconsistent clock",
         "warning",
-        "The clock of these rows contradicts its anchors or its neighbours, or the anchors contradict each other.",
-        "Compare no times across lanes of this clock. Record it again, with anchors before and after.",
+        "The clock of these rows contradicts its anchors or adjacent rows, or the anchors contradict each other.",
+        "Do not compare timestamps across lanes of this clock. Record again with anchors before and after the run.",
         _suspect,
     ),
 )

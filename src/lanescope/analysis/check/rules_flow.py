@@ -1,4 +1,4 @@
-"""LS2xx: causes and effects."""
+"""LS2xx: flows between lanes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lanescope.trace.column import Mask
 
 
 def _effect_first(subject: CheckContext) -> Iterator[Violation]:
-    """Flows whose effect comes before their cause, by the lane of the effect."""
+    """Flows whose effect precedes their cause, by the lane of the effect."""
     flows = subject.trace.flows
     rows = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
     if not len(rows):
         return
     early = flows.values("src_ts")[rows] - flows.values("dst_ts")[rows]
-    # Flows between slices that another rule calls suspect only say the same again.
+    # Flows between slices with a suspect clock repeat the finding of another rule.
     reason = np.where(_suspect(subject, flows.take(rows)), 2, 0)
     reason[_excused(subject, flows.take(rows), early)] = 1
     lanes = flows.values("dst_track_id")[rows]
@@ -32,7 +32,7 @@ def _effect_first(subject: CheckContext) -> Iterator[Violation]:
             some = mine[first:last]
             worst = int(early[some].max())
             yield Violation(
-                detail=f"by up to {worst} {unit}{words}",
+                detail=f"up to {worst} {unit} early{words}",
                 table="flows",
                 rows=rows[some],
                 severity="notice" if words else None,
@@ -41,8 +41,8 @@ def _effect_first(subject: CheckContext) -> Iterator[Violation]:
             )
 
 
-#: Why a flow that runs backwards may be no fault of its own.
-_REASONS = ("", ", within the stated error of their clocks", ", which follows from a suspect clock")
+#: Known reasons why an effect precedes its cause.
+_REASONS = ("", ", within the stated clock error", ", caused by a suspect clock")
 
 
 def _suspect(subject: CheckContext, flows: Table) -> Mask:
@@ -75,13 +75,13 @@ def _excused(subject: CheckContext, flows: Table, early: Ints) -> Mask:
 RULES = (
     Rule(
         "LS201",
-        "effects before their causes",
+        "effect precedes cause",
         "warning",
-        "A flow ends before it begins: work ran before it was dispatched, a wait ended before its signal. One of the "
-        "two times is wrong, most often because two clocks are not aligned. A notice where the two lanes have "
-        "different clocks whose anchors state an error as large as that, and where the clock of one end is suspect.",
-        "Do not compare times across these lanes more finely than that. Align their clocks, or record anchors closer "
-        "to the run.",
+        "A flow ends before it starts: work ran before its dispatch, or a wait ended before its signal. One of the two "
+        "timestamps is wrong, usually because two clocks are not aligned. The finding is a notice if the stated error "
+        "of the two clocks covers the difference, or if one of the clocks is suspect.",
+        "Do not compare timestamps across these lanes at a finer scale. Align the clocks or record anchors closer to "
+        "the run.",
         _effect_first,
     ),
 )

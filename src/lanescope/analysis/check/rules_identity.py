@@ -1,4 +1,4 @@
-"""LS4xx: who or what a record is."""
+"""LS4xx: identity of records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lanescope.analysis.check.model import CheckContext, Rule, Violation
 from lanescope.analysis.check.rules_accounting import stat_violation
 from lanescope.trace.stats import CONFIG, DEGRADED, DUPLICATE, UNMATCHED
 
-#: How a stat's severity weighs in a finding about attribution.
+#: Severity of a finding about identity, by the severity of its stat.
 _WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
 
 
@@ -35,7 +35,7 @@ def _duplicates(subject: CheckContext) -> Iterator[Violation]:
         first = seen.setdefault(key, track)
         if first != track:
             yield Violation(
-                detail="two tracks have this path",
+                detail="duplicate track path",
                 table="tracks",
                 rows=np.array([first, track], np.int64),
                 count=1,
@@ -56,39 +56,39 @@ RULES = (
         "LS401",
         "unmatched records",
         "warning",
-        "The decoder found records without their partner: an end without a begin, a row of no known task. They stand "
-        "in no slice, or in one whose identity is incomplete. A notice or an error where the decoder weighs it so.",
-        "Look for lost records around the place. Were all files of the capture given, and of the same run?",
+        "The decoder found records without their partner: an end without a start, or a row of an unknown task. They "
+        "are in no slice, or in a slice with an incomplete identity. The severity follows the stat.",
+        "Look for lost records near the location. Check that all files of the capture are present and from the same "
+        "run.",
         _unmatched,
     ),
     Rule(
         "LS402",
         "duplicate identities",
         "warning",
-        "One identity was met more than once where it must be unique, so what belongs to which is a guess; or two "
-        "tracks have the same path, so that nobody can tell them apart by name.",
-        "Look for ids that are reused across launches, and for a file that was given twice.",
+        "An identity that must be unique occurs more than once, so the assignment of records is uncertain. Or two "
+        "tracks have the same path and cannot be distinguished by name.",
+        "Look for IDs that are reused across launches, and for a file that was passed twice.",
         _duplicates,
     ),
     Rule(
         "LS403",
-        "the recorder gave something up",
+        "degraded recording",
         "warning",
-        "The recorder could not do what it does elsewhere, so records of one kind are missing for these objects, or "
-        "were made in a coarser way. What the program did is not changed by that. A notice or an error where the "
-        "decoder weighs it so.",
-        "The stat's text says what is missing. Idle time on the lanes concerned is not idle, it is unknown.",
+        "The recorder could not record these objects completely: records of one kind are missing or less precise. The "
+        "recorded program is not affected. The severity follows the stat.",
+        "Read the description of the stat for what is missing. Treat idle time on these lanes as unknown.",
         _degraded,
     ),
     Rule(
         "LS404",
-        "the configuration does not settle the labels",
+        "ambiguous or incomplete configuration",
         "warning",
-        "The configuration that labels the lanes fits the capture in several ways, says different things about one "
-        "unit, or has statements that are not read. Lanes are then unlabelled, labelled by one of several choices, or "
-        "their labels say less than the configuration. A notice or an error where the decoder weighs it so.",
-        "`lanescope info` says which it is. Give the configuration of the one design and sequence that was recorded; "
-        "for AIE dumps `--config` or `--mlir`, and `--colshift` where several columns fit.",
+        "The configuration that labels the lanes matches the capture in several ways, contradicts itself about one "
+        "unit, or contains unsupported statements. Lanes then have no labels, labels from one of several matches, or "
+        "incomplete labels. The severity follows the stat.",
+        "Run `lanescope info` for the reason. Pass the configuration of the recorded design and sequence: `--config` "
+        "or `--mlir` for AIE dumps, and `--colshift` if several columns match.",
         _unsettled,
     ),
 )

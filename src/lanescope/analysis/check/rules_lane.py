@@ -1,4 +1,4 @@
-"""LS1xx: what a single lane promises."""
+"""LS1xx: consistency of a single lane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lanescope.trace import Flag, Table
 
 
 def _discipline(subject: CheckContext) -> Iterator[Violation]:
-    """Slices that share time on a disjoint lane, or cross on a nested one."""
+    """Overlapping slices of disjoint lanes, partially overlapping slices of nested lanes."""
     extents = subject.extents.take(subject.order)
     group = extents.group
     filled = (extents.end > extents.begin) & (group >= 0) & (group < len(subject.tree))
@@ -31,7 +31,7 @@ def _discipline(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _describe_overlap(subject: CheckContext, nesting: str, ids: Ints) -> str:
-    """Word how the lane's first slice in evidence and the first that it clashes with stand to each other."""
+    """Describe the overlap of the first slice in evidence with the first slice that it overlaps."""
     _, begin, end = subject.extents.take(ids)
     clashes = begin < end[0]
     if nesting == "nested":
@@ -40,11 +40,11 @@ def _describe_overlap(subject: CheckContext, nesting: str, ids: Ints) -> str:
     other = int(np.argmax(clashes))
     early = int(end[0] - begin[other])
     first, second = subject.name(int(ids[0])), subject.name(int(ids[other]))
-    return f"{second} begins {early} {subject.trace.time.time_unit} before {first} ends"
+    return f"{second} starts {early} {subject.trace.time.time_unit} before {first} ends"
 
 
 def _durations(subject: CheckContext) -> Iterator[Violation]:
-    """Lengths that no slice, gap or coverage can have."""
+    """Impossible durations of slices, gaps and coverage."""
     slices = subject.trace.slices
     ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
     negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices.values("dur_ticks") < 0))
@@ -52,10 +52,10 @@ def _durations(subject: CheckContext) -> Iterator[Violation]:
     unseen = ~closed & slices.valid("last_known_ts") & (slices.values("last_known_ts") < ts)
     longer = closed & (dur > _recorded(subject))
     words = {
-        "shorter than nothing": negative,
-        "ends beyond 63 bits": beyond,
-        "last seen before it began": unseen,
-        "longer than the recording of its lane": longer & ~beyond,
+        "with negative duration": negative,
+        "ending beyond 63 bits": beyond,
+        "last known before start": unseen,
+        "longer than the lane was recorded": longer & ~beyond,
     }
 
     def detail(ids: Ints) -> str:
@@ -66,11 +66,11 @@ def _durations(subject: CheckContext) -> Iterator[Violation]:
     for table in ("gaps", "coverage"):
         rows = subject.trace.tables()[table]
         wrong = np.flatnonzero(rows.valid("dur") & (rows.values("dur") < 0))
-        yield from subject.violations(table, wrong, lambda ids: f"{len(ids)} shorter than nothing")
+        yield from subject.violations(table, wrong, lambda ids: f"{len(ids)} with negative duration")
 
 
 def _recorded(subject: CheckContext) -> Ints:
-    """Return for each slice how long its lane was recorded at most, int64 [n]; the largest number if nobody says."""
+    """Return the recorded time span of the lane of each slice, int64 [n]; the maximum where it is unknown."""
     slices, coverage = subject.trace.slices, subject.trace.coverage
     if not len(coverage):
         return np.broadcast_to(np.int64(INT64_MAX), (len(slices),))
@@ -82,7 +82,7 @@ def _recorded(subject: CheckContext) -> Ints:
 
 
 def recorded(tree: Tree, coverage: Table) -> Ints:
-    """Return how long each track was recorded at most, int64 [tracks]; the largest number if nobody says."""
+    """Return the recorded time span of each track, int64 [tracks]; the maximum where it is unknown."""
     rows, tracks = tree.spread(coverage.values("track_id"))
     first = np.full(len(tree), INT64_MAX, np.int64)
     last = np.full(len(tree), -INT64_MAX, np.int64)
@@ -92,7 +92,7 @@ def recorded(tree: Tree, coverage: Table) -> Ints:
 
 
 def _unfinished(subject: CheckContext) -> Iterator[Violation]:
-    """Slices that never ended, or were cut."""
+    """Unfinished and truncated slices."""
     slices = subject.trace.slices
     flags = slices.values("flags")
     negative = (flags & np.uint32(Flag.NEGATIVE_DURATION)) != 0
@@ -100,14 +100,16 @@ def _unfinished(subject: CheckContext) -> Iterator[Violation]:
     cut = ~never & ((flags & np.uint32(Flag.TRUNCATED)) != 0)
 
     def detail(ids: Ints) -> str:
-        counts = {"never ended": int(np.count_nonzero(never[ids])), "cut": int(np.count_nonzero(cut[ids]))}
-        return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        counts = {"unfinished": int(np.count_nonzero(never[ids])), "truncated": int(np.count_nonzero(cut[ids]))}
+        return ", ".join(
+            f"{count} {'slice' if count == 1 else 'slices'} {word}" for word, count in counts.items() if count
+        )
 
     yield from subject.violations("slices", np.flatnonzero(never | cut), detail)
 
 
 def _after_gap(subject: CheckContext) -> Iterator[Violation]:
-    """Rows that are the first known thing after a gap: flagged so, or the first to begin once a gap has ended."""
+    """First rows after a gap: flagged as such, or first to start at or after the end of a gap."""
     gaps = subject.trace.gaps
     rows, tracks = subject.tree.spread(gaps.values("track_id"))
     of_lane: dict[int, Ints] = {}
@@ -125,7 +127,7 @@ def _after_gap(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _first_after(subject: CheckContext, table: str) -> Ints:
-    """Return the ids of the first row of each lane to begin at or after the end of each of its gaps."""
+    """Return the ids of the first row of each lane that starts at or after the end of each of its gaps."""
     rows = subject.trace.tables()[table]
     ended = subject.gaps.take(subject.gaps.end < subject.window[1])
     if not len(ended.group) or not len(rows):
@@ -141,17 +143,17 @@ def _first_after(subject: CheckContext, table: str) -> Ints:
 
 
 def _with_gaps(hit: Violation, gaps: Table) -> Violation:
-    """Return the hit with what is known of its lane's gaps (by time)."""
+    """Return the violation with number, causes and losses of the gaps of its lane (by time)."""
     causes = ", ".join(dict.fromkeys(gaps.values("cause").tolist()))
     lost = int(gaps.values("lost_count").sum())
-    detail = f"after {len(gaps)} {'gap' if len(gaps) == 1 else 'gaps'} ({causes})"
+    detail = f"{len(gaps)} {'gap' if len(gaps) == 1 else 'gaps'} ({causes})"
     placed = np.flatnonzero(gaps.valid("input_id"))
     if not len(placed):
-        return replace(hit, detail=detail + (f", {lost} records known to be lost" if lost else ""))
+        return replace(hit, detail=detail + (f", at least {lost} records lost" if lost else ""))
     row = next(gaps.take(placed[:1]).rows())
     return replace(
         hit,
-        detail=detail + (f", {lost} records known to be lost" if lost else ""),
+        detail=detail + (f", at least {lost} records lost" if lost else ""),
         input_id=row["input_id"],
         offset=row["first_offset"],
     )
@@ -160,40 +162,40 @@ def _with_gaps(hit: Violation, gaps: Table) -> Violation:
 RULES = (
     Rule(
         "LS101",
-        "slices of a serial lane share time",
+        "overlapping slices on a serial lane",
         "warning",
-        "Two slices of a disjoint lane share time, or two slices of a nested lane cross. The lane stands for hardware "
-        "that does one thing at a time, so at least one of their times, or their lane, is wrong. An open slice counts "
-        "up to where it was last seen.",
-        "Compare totals with and without these slices before you use them. Look for a wrapped or stepped clock, for "
-        "records of another lane, and for an end that was taken for another slice's.",
+        "Two slices of a disjoint lane overlap, or two slices of a nested lane overlap partially. The lane represents "
+        "hardware that executes one thing at a time, so a timestamp or the lane of one of them is wrong. Unfinished "
+        "slices extend to their last known time.",
+        "Compare totals with and without these slices. Look for a wrapped or stepped clock, records of another lane, "
+        "and mismatched start and end records.",
         _discipline,
     ),
     Rule(
         "LS102",
         "impossible duration",
         "error",
-        "A slice, gap or stretch of coverage is shorter than nothing, ends beyond 63 bits, is longer than its lane was "
-        "recorded, or was last seen before it began.",
-        "Leave these rows out of totals. It is a fault of the producer or of the decoder: report it with the input.",
+        "A slice, gap or coverage row has a negative duration, ends beyond 63 bits, is longer than its lane was "
+        "recorded, or was last known before its start.",
+        "Exclude these rows from totals. Report the producer or decoder bug together with the input.",
         _durations,
     ),
     Rule(
         "LS103",
         "unfinished slices",
         "notice",
-        "The end of a slice was never recorded, or it was cut by a gap or by the end of the capture. Its true length "
-        "is not known; sums leave open slices out.",
-        "Expect some at the end of a capture. Elsewhere look for lost records, or for work that hangs.",
+        "The end of a slice was not recorded, or a gap or the end of the capture truncated the slice. Its true "
+        "duration is unknown. Totals exclude unfinished slices.",
+        "Expect some at the end of a capture. Elsewhere, look for lost records or for work that hangs.",
         _unfinished,
     ),
     Rule(
         "LS104",
-        "first rows after a gap",
+        "first events after a gap",
         "notice",
-        "What a lane did during a gap is unknown, and the first row after it is where the decoder found its way again: "
-        "its time or its identity may rest on less than usual.",
-        "Read no idle time into the gap. If it matters, record again with a larger buffer.",
+        "The state of a lane during a gap is unknown. The decoder resynchronized at the first event after the gap, so "
+        "its timestamp or its identity may be less certain.",
+        "Do not treat the gap as idle time. Use a larger trace buffer if you need this interval.",
         _after_gap,
     ),
 )

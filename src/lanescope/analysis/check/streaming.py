@@ -77,7 +77,7 @@ class StreamingChecker:
         >>> watch.add(builder.finish())
         >>> for finding in watch.findings(lambda: []):
         ...     print(finding.code, finding.detail, finding.evidence.ids, finding.affected_fraction)
-        LS101 load begins 10 ns before store ends [2 3] 0.6
+        LS101 load starts 10 ns before store ends [2 3] 0.6
     """
 
     def __init__(self) -> None:
@@ -206,9 +206,7 @@ class StreamingChecker:
             for name, swept in self._swept.items():
                 swept.add(batch.tables()[name])
         if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
-            raise InputError(
-                "the second reading gave other rows than the first", hint="does something still write to it?"
-            )
+            raise InputError("input changed between two passes", hint="run again after the writer has finished")
 
 
 class _Rows:

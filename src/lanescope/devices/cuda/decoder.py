@@ -16,7 +16,7 @@ from lanescope.devices.cuda.formats import layout_detection
 from lanescope.devices.cuda.formats.layout import MAX_MHZ, SHORT_NAMES
 from lanescope.devices.cuda.formats.word_source import content_in, content_of
 from lanescope.devices.cuda.interpret import names
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, flag
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
@@ -49,24 +49,24 @@ class CudaDecoder:
         for name in ("stride", "anchor", "launch_ns", "cap"):
             value = options[name]
             if value is not None and not _is_count(value):
-                raise UsageError(f"option {name}: {value!r} is not usable", hint="give a number that is not negative")
+                raise UsageError(f"invalid value {value!r} for {flag(name)}: must be a non-negative integer")
         if options["cap"] == 0:
-            raise UsageError("option cap: no lane has room for 0 records", hint="give at least 1")
+            raise UsageError(f"invalid value 0 for {flag('cap')}: must be a positive integer")
         if options["multi"] not in ("split", "ignore"):
-            raise UsageError(f"option multi: {options['multi']!r} is not usable", hint="say split or ignore")
+            raise UsageError(f"invalid value {options['multi']!r} for {flag('multi')} (choose from split, ignore)")
         if options["stale"] not in ("drop", "keep"):
-            raise UsageError(f"option stale: {options['stale']!r} is not usable", hint="say drop or keep")
+            raise UsageError(f"invalid value {options['stale']!r} for {flag('stale')} (choose from drop, keep)")
         if options["layout"] is not None and options["layout"] not in SHORT_NAMES.values():
             known = ", ".join(SHORT_NAMES)
-            raise UsageError(f"option layout: {options['layout']!r} is not known", hint=f"there are {known}")
+            raise UsageError(f"unknown layout {options['layout']!r} (choose from {known})")
         rate, given = options["clock_mhz"], options["host_anchor"]
         if rate is not None and not (isinstance(rate, int | float) and 1 <= rate <= MAX_MHZ):
-            raise UsageError(f"option clock_mhz: {rate!r} is not usable", hint="give the rate in MHz, such as 1755")
+            raise UsageError(f"invalid value {rate!r} for {flag('clock_mhz')}: expected MHz, e.g. 1755")
         if given is not None:
             numbers = list(given) if isinstance(given, tuple | list) else []
             numbers += [None] * (3 - len(numbers))
             if len(numbers) != 3 or not all(_is_count(n) for n in numbers[:2]) or not _is_count(numbers[2] or 0):
-                raise UsageError(f"option host_anchor: {given!r} is not usable", hint="give (globaltimer, unix_ns)")
+                raise UsageError(f"invalid value {given!r} for {flag('host_anchor')}: expected (globaltimer, unix_ns)")
             options["host_anchor"] = tuple(numbers)
 
     def feed(self, data: memoryview) -> list[Trace]:

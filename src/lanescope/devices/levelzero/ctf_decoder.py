@@ -34,7 +34,7 @@ class RecordingDecoder:
         self._capture, self._options = capture, dict(options)
         self._tolerance = tolerance_of(options)
         if options["time"] != "auto" or options["date"] is not None:
-            raise UsageError("a recording knows its date and its times", hint="leave time and date away")
+            raise UsageError("a recording contains its date and times", hint="remove --time and --date")
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take bytes of the description; the streams beside it are read at the end."""

@@ -42,7 +42,7 @@ class LevelZeroDecoder:
         self._capture, self._options = capture, dict(options)
         time = options["time"]
         if time not in layout.TIMES:
-            raise UsageError(f"option time: {time!r} is not usable", hint="say " + ", ".join(layout.TIMES))
+            raise UsageError(f"invalid value {time!r} for --time (choose from {', '.join(layout.TIMES)})")
         self._tolerance = tolerance_of(options)
         self._is_shrunk = time == "thapi" or (time == "auto" and is_thapi_test(capture))
         self._day = _day(options["date"])
@@ -126,7 +126,7 @@ def tolerance_of(options: Mapping[str, Any]) -> int:
     """Return the option ``tolerance_ms`` in ns."""
     tolerance = options["tolerance_ms"]
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < 3.6e6:
-        raise UsageError(f"option tolerance_ms: {tolerance!r} is not usable", hint="give milliseconds")
+        raise UsageError(f"invalid value {tolerance!r} for --tolerance-ms: expected milliseconds, e.g. 10")
     return int(tolerance * _MS)
 
 
@@ -146,4 +146,4 @@ def _day(date: Any) -> int | None:
     try:
         return int(datetime.strptime(str(date), "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise UsageError(f"option date: {date!r} is no day", hint="write YYYY-MM-DD") from None
+        raise UsageError(f"invalid value {date!r} for --date: expected YYYY-MM-DD") from None

@@ -185,7 +185,7 @@ def test_a_trace_outlives_its_listing_but_not_its_paths(here):
     assert cli.main(["sql", "run.parquet", "select certain from aie_path_stats"]) == 0
     Path("main.lst").write_text(LISTING.replace("vmul", "vmac"))
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
-    with pytest.raises(InputError, match="changed since"):
+    with pytest.raises(InputError, match="file changed after the capture was opened"):
         session.views(session.open("run.parquet"))["aie_path_stats"].table  # noqa: B018
     Path("main.lst").unlink()
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0

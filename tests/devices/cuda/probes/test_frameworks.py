@@ -79,5 +79,5 @@ def test_a_session_without_any_package_says_what_to_install():
     if not any(find_spec(name) for name in ("torch", "cupy", "numba")):
         with pytest.raises(MissingDependencyError, match="install CuPy, PyTorch or Numba"):
             cuda.session(events=["a"], blocks=1)
-    with pytest.raises(UsageError, match="not known"):
+    with pytest.raises(UsageError, match="unknown backend 'abacus'"):
         cuda.session(events=["a"], blocks=1, using="abacus")

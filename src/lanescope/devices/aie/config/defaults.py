@@ -28,8 +28,8 @@ def apply_defaults(known: Config) -> Config:
     """
     for (module, col, row), what in known.contradictions.items():
         raise ConfigError(
-            f"{module} ({col}, {row}) is configured in several ways: {what}",
-            "take the text of one design with one runtime sequence",
+            f"{module} ({col}, {row}) has contradictory configurations: {what}",
+            "pass one design with one runtime sequence",
         )
     units = []
     for unit in with_packet_ids(known.units.values()):

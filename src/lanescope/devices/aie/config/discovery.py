@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lanescope.devices.aie.config import json_config, mlir_parser, register_json
 from lanescope.devices.aie.config.model import Config
 from lanescope.devices.aie.config.validators import ConfigError
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, os_reason
 
 if TYPE_CHECKING:
     from lanescope.source import Capture, Source
@@ -25,7 +25,7 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
         UsageError: it cannot be read, makes no sense, or two are given.
     """
     if path is not None and mlir_path is not None:
-        raise UsageError("a configuration and an MLIR text are given", hint="say --config or --mlir")
+        raise UsageError("--config and --mlir are mutually exclusive", hint="use one of them")
     given = mlir_path if path is None else path
     if given is None:
         beside = [p for end in ("config.json", "mlir") for p in capture.find(glob.escape(f"{capture.name}.{end}"))]
@@ -47,15 +47,17 @@ def load(path: Path) -> Config:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"configuration {path}: {error.strerror}", hint="check its path") from None
+        raise UsageError(
+            f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the configuration"
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"configuration {path} cannot be read: {error}", hint="it is a JSON object") from None
+        raise UsageError(f"{path}: invalid JSON: {error}", hint="write the configuration as a JSON object") from None
     try:
         if isinstance(content, dict) and "begin" in content:
             return register_json.from_document(content)
         return json_config.parse(content)
     except ConfigError as error:
-        raise UsageError(f"configuration {path}: {error}", hint=error.hint) from None
+        raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
 
 def load_mlir(path: Path) -> Config:
@@ -67,11 +69,13 @@ def load_mlir(path: Path) -> Config:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UsageError(f"MLIR text {path}: {error.strerror}", hint="check its path") from None
+        raise UsageError(
+            f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the MLIR file"
+        ) from None
     try:
         return mlir_parser.read(text)
     except ConfigError as error:
-        raise UsageError(f"MLIR text {path}: {error}", hint=error.hint) from None
+        raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
 
 def read(path: Path) -> Config:
@@ -84,5 +88,5 @@ def read(path: Path) -> Config:
         with path.open("rb") as file:
             head = file.read(1 << 12)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", hint="name a JSON or MLIR file") from None
+        raise UsageError(f"cannot open {str(path)!r}: {os_reason(error)}", hint="pass a JSON or MLIR file") from None
     return load(path) if head.lstrip()[:1] in (b"{", b"[") else load_mlir(path)

@@ -71,14 +71,14 @@ def parse(content: Any) -> Config:
         ConfigError: it makes no sense.
     """
     if not isinstance(content, dict):
-        raise ConfigError("it is no object", "write {...}")
-    _check_keys(content, KEYS, "a configuration")
+        raise ConfigError("invalid configuration: expected a JSON object", "write {...}")
+    _check_keys(content, KEYS, "configuration")
     device = content.get("device", "aie2")
     if device not in events.DEVICES:
         raise unknown_name_error("device", device, events.DEVICES)
     tiles = content.get("tiles")
     if not isinstance(tiles, list):
-        raise ConfigError("tiles is missing, or no list")
+        raise ConfigError("invalid tiles: expected a list", 'write "tiles": [...]')
     common = {name: content[name] for name in ("mode", "start", "stop") if name in content}
     units = {}
     for index, tile in enumerate(tiles):
@@ -87,7 +87,7 @@ def parse(content: Any) -> Config:
         except ConfigError as error:
             raise ConfigError(f"tile {index + 1}: {error}", error.hint) from None
         if unit.place in units:
-            raise ConfigError(f"tile {index + 1}: {unit.module} ({unit.col}, {unit.row}) stands there twice")
+            raise ConfigError(f"tile {index + 1}: {unit.module} ({unit.col}, {unit.row}) is listed twice")
         units[unit.place] = unit
     first = content.get("first_packet_id")
     if first is not None:
@@ -118,16 +118,16 @@ def to_json(config: Config) -> dict[str, Any]:
 
 def _unit(device: str, tile: Any, common: Mapping[str, Any]) -> Unit:
     if not isinstance(tile, dict):
-        raise ConfigError("it is no object", "write {...}")
-    _check_keys(tile, TILE_KEYS, "a tile")
+        raise ConfigError("expected a JSON object", "write {...}")
+    _check_keys(tile, TILE_KEYS, "tile")
     module = tile.get("type")
     if module not in events.MODULES:
         raise unknown_name_error("type", module, events.MODULES)
     numbers = tile.get("events", ())
     if not isinstance(numbers, list | tuple):
-        raise ConfigError("events is no list")
+        raise ConfigError("invalid events: expected a list", 'write "events": [...]')
     if len(numbers) > SLOTS:
-        raise ConfigError(f"it has {len(numbers)} events, a unit has {SLOTS} slots")
+        raise ConfigError(f"too many events: {len(numbers)}, a unit has {SLOTS} slots", f"list {SLOTS} events or fewer")
     said = {name: value for name, value in {**common, **tile}.items() if value is not None}
     stated: dict[str, int] = {}
     for name in ("start", "stop", "reset"):
@@ -141,7 +141,7 @@ def _unit(device: str, tile: Any, common: Mapping[str, Any]) -> Unit:
             stated[name] = integer(said[name], most, name)
     for name in ("col", "row"):
         if name not in tile:
-            raise ConfigError(f"{name} is missing")
+            raise ConfigError(f"missing {name}")
     return Unit(
         module,
         integer(tile["col"], 127, "col"),
@@ -191,17 +191,17 @@ def _mode(module: str, mode: Any) -> int:
     else:
         number = integer(mode, 2, "mode")
     if number and module != "core":
-        raise ConfigError(f"only cores have other modes than event-time, and it is a {module}")
+        raise ConfigError(f"invalid mode {number}: {module} supports event-time (0) only")
     return number
 
 
 def _selections(module: str, given: Any) -> tuple[int | None, ...]:
     if not isinstance(given, dict):
-        raise ConfigError("ports is no object", 'write "ports": {"0": "DMA:0 master"}')
+        raise ConfigError("invalid ports: expected a JSON object", 'write "ports": {"0": "DMA:0 master"}')
     found: list[int | None] = [None] * SLOTS
     for key, port in given.items():
         if key not in tuple("01234567"):
-            raise ConfigError(f"ports: there is no PORT event {key!r}", "they are 0 to 7")
+            raise ConfigError(f"ports: unknown PORT event {key!r}", "use numbers 0 to 7")
         found[int(key)] = port_selection(module, port)
     return tuple(found)
 
@@ -214,11 +214,11 @@ def _hertz(value: Any) -> Fraction:
             return Fraction(text)
     except (ValueError, ZeroDivisionError, OverflowError):
         pass
-    raise ConfigError(f"frequency_hz {quote_value(value)} is no frequency")
+    raise ConfigError(f"invalid frequency_hz {quote_value(value)}: expected Hz, e.g. 1.25e9")
 
 
 def _check_keys(content: Mapping[str, Any], known: Mapping[str, str], what: str) -> None:
     for key in content:
         if key not in known:
-            hint = events.suggestion(key, known) or "there are " + ", ".join(known)
-            raise ConfigError(f"{what} has no {quote_value(key)}", hint)
+            hint = events.suggestion(key, known) or "use one of " + ", ".join(known)
+            raise ConfigError(f"unknown {what} key {quote_value(key)}", hint)

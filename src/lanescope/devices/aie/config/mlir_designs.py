@@ -85,7 +85,7 @@ class Design:
             if word.startswith(prefix):
                 return device
         if word.startswith("xcvc"):
-            raise ConfigError(f"{word} is a first-generation AI engine", "AIE2 and AIE2P devices are known")
+            raise ConfigError(f"unsupported device {word!r}: first-generation AI Engine", "use an AIE2 or AIE2P design")
         return "aie2"
 
     def parts(self) -> Iterator[tuple[str, Config]]:
@@ -100,8 +100,8 @@ class Design:
         used = [sequence for sequence in self.sequences if sequence.writes or sequence.started]
         if len(used) > _MAX_SEQUENCES:
             raise ConfigError(
-                f"{len(used)} runtime sequences set up a trace, more than {_MAX_SEQUENCES}",
-                "take the text of one design",
+                f"too many runtime sequences: {len(used)} configure a trace, the limit is {_MAX_SEQUENCES}",
+                "pass the MLIR text of one design",
             )
         if not (used or self.traces or self.lowered):
             return
@@ -203,14 +203,14 @@ def configuration_of(designs: Sequence[Design], unread: Mapping[str, int]) -> Co
     if not parts:
         names = ", ".join(unread)[:200]
         raise ConfigError(
-            "it holds no configuration of a trace" + (f" that can be read: {names}" if names else ""),
-            "take the text that aiecc leaves: input_with_addresses.mlir",
+            "no trace configuration found" + (f" (unsupported: {names})" if names else ""),
+            "use input_with_addresses.mlir from aiecc",
         )
     devices = {part.device for part in parts.values()}
     if len(devices) > 1:
         raise ConfigError(
-            f"it holds designs for {' and '.join(sorted(devices))}, which name events differently",
-            "take the text of one design",
+            f"contradictory devices {' and '.join(sorted(devices))}: event names differ",
+            "pass the MLIR text of one design",
         )
     made = agreed(parts)
     return replace(made, unread={**made.unread, **unread})

@@ -81,7 +81,7 @@ def read(text: str) -> Config:
         ConfigError: it holds none, or one that names what no device has.
     """
     if len(text) > _MAX_CHARACTERS:
-        raise ConfigError("it is too long for a design", "take input_with_addresses.mlir of the build")
+        raise ConfigError("MLIR text is too long", "use input_with_addresses.mlir of the build")
     scanner = _Scanner(text)
     scanner.run()
     return configuration_of(scanner.designs, scanner.unread)

@@ -25,9 +25,9 @@ def to_mlir(known: Config) -> str:
     for unit in known.units.values():
         name = f"{unit.module}_{unit.col}_{unit.row}"
         if unit.packet_type not in (None, PACKET_TYPES[unit.module]):
-            raise ConfigError(f"{name}: MLIR has no word for packet type {unit.packet_type}", "leave out packet_type")
+            raise ConfigError(f"{name}: MLIR cannot express packet type {unit.packet_type}", "remove packet_type")
         if unit.reset not in (None, unit.start):
-            raise ConfigError(f"{name}: MLIR resets timers at the start only", "leave out reset")
+            raise ConfigError(f"{name}: MLIR cannot express a timer reset after the start", "remove reset")
         lines = [f"aie.trace @{name}({tiles.value(unit)}) {{"]
         if unit.module == "core" and unit.mode is not None:
             lines.append(f'  aie.trace.mode "{MLIR_MODES[unit.mode]}"')
@@ -97,14 +97,14 @@ def _mlir_port(name: str, unit: Unit, selection: int) -> str:
     bundle, _, rest = registers.port_name(unit.module, selection).partition(":")
     channel, _, kind = rest.partition(" ")
     if not kind:
-        raise ConfigError(f"{name}: MLIR has no word for port {selection:#x}")
+        raise ConfigError(f"{name}: MLIR cannot express port {selection:#x}")
     return f"port={bundle} channel={channel} direction={'S2MM' if kind == 'master' else 'MM2S'}"
 
 
 def _mlir_event(known: Config, name: str, unit: Unit, number: int) -> str:
     word = events.names(known.device, unit.module).get(number)
     if word is None:
-        raise ConfigError(f"{name}: MLIR has no word for event {number}")
+        raise ConfigError(f"{name}: MLIR cannot express event {number}")
     return word
 
 

@@ -178,7 +178,7 @@ def with_packet_ids(units: Iterable[Unit], first: int = 1) -> list[Unit]:
     for unit in sorted(listed, key=lambda u: (u.col, u.row, events.MODULES.index(u.module))):
         number = unit.packet_id if unit.packet_id is not None else next(free, None)
         if number is None:
-            raise ConfigError(f"{len(listed)} units need more packet ids than there are", "trace 31 units at most")
+            raise ConfigError(f"too many units for packet ids: {len(listed)}", "trace at most 31 units")
         given[unit.place] = replace(unit, packet_id=number)
     return [given[unit.place] for unit in listed]
 

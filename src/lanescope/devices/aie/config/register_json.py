@@ -44,7 +44,7 @@ def from_document(content: Mapping[str, Any]) -> Config:
     """
     schema = content.get("schema", SCHEMA)
     if schema != SCHEMA:
-        raise ConfigError(f"it is of schema {str(schema)[:60]!r}", f"this version reads {SCHEMA}")
+        raise ConfigError(f"unsupported schema {str(schema)[:60]!r}", f"use schema {SCHEMA}")
     head = {name: content[name] for name in ("device", "frequency_hz", "colshift") if name in content}
     known = parse({**head, "tiles": []})
     writes = []
@@ -52,13 +52,13 @@ def from_document(content: Mapping[str, Any]) -> Config:
     for part in ("begin", "end"):
         listed = content.get(part, [])
         if not isinstance(listed, list):
-            raise ConfigError(f"{part} is no list")
+            raise ConfigError(f"invalid {part}: expected a list")
         for index, entry in enumerate(listed):
             where = f"{part} {index + 1}"
             if not isinstance(entry, dict):
-                raise ConfigError(f"{where}: it is no object", "write {...}")
-            address = _number(entry.get("address"), f"{where}: address")
-            value = _number(entry.get("value"), f"{where}: value")
+                raise ConfigError(f"{where}: expected a JSON object", "write {...}")
+            address = _number(entry.get("address"), where, "address")
+            value = _number(entry.get("value"), where, "value")
             write = write_at(address, value, col=entry.get("col"), row=entry.get("row"), where=where)
             if write is not None:
                 writes.append(write)
@@ -66,16 +66,16 @@ def from_document(content: Mapping[str, Any]) -> Config:
                 unread[name] += 1
     made = from_writes(known.device, writes)
     if not made.places:
-        raise ConfigError("it writes no register of a trace unit")
+        raise ConfigError("no register writes of a trace unit found")
     return replace(
         known, units=made.units, trigger=made.trigger, contradictions=made.contradictions, unread=dict(unread)
     )
 
 
-def _number(value: Any, what: str) -> int:
+def _number(value: Any, where: str, what: str) -> int:
     if isinstance(value, str) and len(value) <= 12:
         try:
             value = int(value, 0)
         except ValueError:
-            raise ConfigError(f"{what} {value!r} is no number") from None
-    return integer(value, (1 << 32) - 1, what)
+            raise ConfigError(f"{where}: invalid {what} {value!r}: expected an integer") from None
+    return integer(value, (1 << 32) - 1, what, where=where)

@@ -78,7 +78,7 @@ def unit_writes(unit: Unit) -> list[Write]:
     for name, fields in said.items():
         register = registers.register(unit.module, name)
         if register is None:
-            raise ConfigError(f"{unit.module} ({unit.col}, {unit.row}) has no {name}")
+            raise ConfigError(f"{unit.module} ({unit.col}, {unit.row}): register {name} not found")
         try:
             value = register.record.encode(fields)
         except ValueError as error:
@@ -120,13 +120,14 @@ def _fire(known: Config, what: str, user_event: int) -> list[Write]:
         channel = name.removeprefix("BROADCAST_A_" if unit.module == "shim" else "BROADCAST_")
         if not channel.isdigit():
             raise ConfigError(
-                f"{unit.module} ({unit.col}, {unit.row}) has {what} {name}, which no trigger can broadcast",
-                "let it be BROADCAST_0 to BROADCAST_15, or leave out trigger",
+                f"{unit.module} ({unit.col}, {unit.row}): {what} {name} cannot be broadcast by a trigger",
+                "use BROADCAST_0 to BROADCAST_15 or remove trigger",
             )
         channels.add(int(channel))
     if len(channels) > 1:
         raise ConfigError(
-            f"units {what} on broadcasts {', '.join(map(str, sorted(channels)))}, a trigger has one", "use one for all"
+            f"units {what} on broadcasts {', '.join(map(str, sorted(channels)))}: a trigger supports only one",
+            "use one broadcast for all units",
         )
     writes = [_shim(known, f"Event_Broadcast{channel}_A", {"event": user_event}) for channel in channels]
     return [*writes, _shim(known, "Event_Generate", {"event": user_event})]
@@ -257,8 +258,8 @@ def write_at(address: int, value: int, *, col: Any = None, row: Any = None, wher
     if col is None and row is None:
         col = address >> registers.COLUMN_SHIFT & 0x1F
         row = address >> registers.ROW_SHIFT & 0x1F
-    col = integer(col or 0, 127, f"{where} col".strip())
-    row = integer(row or 0, 31, f"{where} row".strip())
+    col = integer(col or 0, 127, "col", where=where)
+    row = integer(row or 0, 31, "row", where=where)
     register = registers.at(row, address & registers.OFFSET_MASK)
     return None if register is None else Write(col, row, register, value)
 

@@ -1,4 +1,4 @@
-"""Numbers and names in configurations, checked: what is wrong is said with what to write instead."""
+"""Validators for numbers and names in configurations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from lanescope.errors import UsageError
 
 
 class ConfigError(ValueError):
-    """A configuration makes no sense; the message says where and why, ``hint`` what to do."""
+    """Invalid configuration: the message gives location and reason, ``hint`` the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.hint = hint or "docs: how to name what AIE traces show"
+        self.hint = hint or "see the documentation: Configure tracing"
 
 
-def integer(value: Any, most: int, what: str, *, least: int = 0) -> int:
-    """Return a whole number in bounds; ``ConfigError`` if it is none."""
+def integer(value: Any, most: int, what: str, *, least: int = 0, where: str = "") -> int:
+    """Return an integer within bounds; ``ConfigError``, with the location ``where``, for any other value."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigError(f"{what} {quote_value(value)} is none of {least} to {most}")
+        subject = f"{where}: " if where else ""
+        raise ConfigError(f"{subject}invalid {what} {quote_value(value)}: must be an integer from {least} to {most}")
     return value
 
 
@@ -37,7 +38,7 @@ def event_number(device: str, module: str, event: Any) -> int:
             raise ConfigError(error.message, error.hint) from None
     number = integer(event, 255, "event")
     if number not in events.names(device, module):
-        raise ConfigError(f"{module} of {device} has no event {number}")
+        raise ConfigError(f"unknown event {number} of {device} {module}")
     return number
 
 
@@ -49,7 +50,7 @@ def port_selection(module: str, port: Any) -> int:
     """
     known = registers.ports(module)
     if not known:
-        raise ConfigError(f"{module} has no ports to watch", "PORT events are those of core, shim and memtile")
+        raise ConfigError(f"{module} has no ports", "use PORT events in core, shim and memtile only")
     if isinstance(port, str):
         if port not in known:
             raise unknown_name_error("port", port, known)
@@ -60,8 +61,8 @@ def port_selection(module: str, port: Any) -> int:
 def unknown_name_error(what: str, value: Any, known: Iterable[str]) -> ConfigError:
     """Return the error for a word that is none of those known; one that comes close is named."""
     listed = list(known)
-    hint = events.suggestion(value, listed) or "there are " + ", ".join(listed)
-    return ConfigError(f"there is no {what} {quote_value(value)}", hint)
+    hint = events.suggestion(value, listed) or "use one of " + ", ".join(listed)
+    return ConfigError(f"unknown {what} {quote_value(value)}", hint)
 
 
 def quote_value(value: Any) -> str:

@@ -49,7 +49,7 @@ class _Timeline:
 
     def __init__(self, trace: Trace) -> None:
         if "aie_segments" not in trace.details:
-            raise UsageError("the capture holds no trace of an AI engine", hint="choose another format")
+            raise UsageError("trace contains no AI Engine data", hint="use another --format")
         self.trace = trace
         inputs = trace.tracks.values("input_id").tolist()
         units: dict[tuple[int, int, int, int], _Unit] = {}

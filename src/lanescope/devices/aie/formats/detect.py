@@ -40,7 +40,7 @@ def words_of(head: bytes) -> array[int]:
         return words
     words.frombytes(head[: len(head) // 4 * 4])
     if words.itemsize != 4:  # pragma: no cover (no platform of ours)
-        raise NotImplementedError("a C unsigned int is not 4 bytes here")
+        raise NotImplementedError("unsupported platform: C unsigned int is not 4 bytes")
     return words
 
 

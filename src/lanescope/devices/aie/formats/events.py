@@ -131,7 +131,10 @@ _AIE2P_DIFFERS = {"core": {70: "SPARSITY_OVERFLOW"}}
 def names(device: str, module: str) -> dict[int, str]:
     """Return number -> name for a kind of module (``MODULES``) of a device (``DEVICES``)."""
     if device not in DEVICES or module not in MODULES:
-        raise UsageError(f"there are no event names for {module} of {device}", hint=f"there are {DEVICES}, {MODULES}")
+        raise UsageError(
+            f"unknown module {module!r} of device {device!r}",
+            hint=f"use one of {', '.join(DEVICES)} and one of {', '.join(MODULES)}",
+        )
     table = {number: name for number, name in enumerate(_AIE2[module].split()) if name != "-"}
     return table | (_AIE2P_DIFFERS.get(module, {}) if device == "aie2p" else {})
 
@@ -141,8 +144,8 @@ def number(device: str, module: str, name: str) -> int:
     found = _numbers(device, module).get(name)
     if found is None:
         raise UsageError(
-            f"{module} of {device} has no event {name!r}",
-            hint=suggestion(name, _numbers(device, module)) or "names are as in aie-rt, such as INSTR_EVENT_0",
+            f"unknown event {name!r} of {device} {module}",
+            hint=suggestion(name, _numbers(device, module)) or "use event names of aie-rt, e.g. INSTR_EVENT_0",
         )
     return found
 

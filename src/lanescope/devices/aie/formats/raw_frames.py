@@ -171,7 +171,7 @@ def frames_of_file(path: str) -> Table:
     from lanescope.source import Source
 
     if path == "-":
-        raise UsageError("the raw records of a pipe are gone once it is decoded", hint="save it to a file first")
+        raise UsageError("cannot read raw records of a pipe after decoding", hint="save the capture to a file first")
     source = Source(path)
     try:
         return frames_of(source)

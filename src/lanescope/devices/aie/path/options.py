@@ -45,7 +45,7 @@ def errata_of(text: str) -> Erratum:
     found = Erratum(0)
     for name in filter(None, (part.strip() for part in text.split(","))):
         if name not in known:
-            raise UsageError(f"no erratum is called {name!r}", hint="there are " + ", ".join(known))
+            raise UsageError(f"unknown erratum {name!r}", hint="use one of " + ", ".join(known))
         found |= known[name]
     return settled(found)
 
@@ -61,7 +61,7 @@ def of_options(options: Mapping[str, Any]) -> PathOptions | None:
     listing, elf = options.get("listing"), options.get("elf")
     if not listing:
         if elf:
-            raise UsageError("an ELF file alone does not tell the instructions", hint="say --listing FILE as well")
+            raise UsageError("--elf requires --listing", hint="use --listing FILE")
         return None
     program = programs.read(Path(listing))
     return PathOptions(program.with_elf(Path(elf)) if elf else program, errata, str(listing))
@@ -85,6 +85,6 @@ def of_trace(trace: Trace) -> PathOptions | None:
         if given is not None and row["family"] == "aie" and row["part"] in PROGRAM_FILES:
             with closing(Source(row["path"])) as source:
                 if source.sha256 != row["sha256"]:
-                    what = f"{row['path']} has changed since the capture was read"
-                    raise InputError(what, hint="read the capture again")
+                    what = f"{row['path']}: file changed after the capture was opened"
+                    raise InputError(what, hint="open the capture again")
     return given

@@ -63,9 +63,12 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     rng = np.random.Generator(np.random.PCG64(seed))
     mode, burst = options["mode"], options["burst"]
     if mode >= len(_MODELS):
-        raise UsageError(f"there is no trace mode {mode} to simulate", hint="modes are 0, 1 and 2")
+        raise UsageError(f"unknown trace mode {mode}", hint="use mode 0, 1 or 2")
     if burst < 1 or burst % _PACKET_BYTES:
-        raise UsageError(f"a burst of {burst} bytes is no whole packets", hint=f"packets have {_PACKET_BYTES} bytes")
+        raise UsageError(
+            f"invalid burst size {burst}: must be a multiple of the packet size",
+            hint=f"use a multiple of {_PACKET_BYTES}",
+        )
     headers = [_header(unit) for unit in range(options["tiles"])]
     words: list[U32] = []
     recordings: list[dict[str, Any]] = []

@@ -47,9 +47,9 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
         UsageError: the capture does not know the task, or the trace holds nothing of this family.
     """
     if "ascend_edges" not in trace.details:
-        raise UsageError("the trace holds no Ascend tasks", hint="give an Ascend capture")
+        raise UsageError("trace contains no Ascend tasks", hint="pass an Ascend capture")
     if len(trace.details["ascend_runs"]) > 1:
-        raise UsageError("the trace holds several captures", hint="their task ids are not the same: open one of them")
+        raise UsageError("trace contains several captures", hint="open one capture: task ids differ between captures")
     edges, tasks = trace.details["ascend_edges"], trace.details["ascend_tasks"]
     pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
     ids = np.unique(np.concatenate([pred, succ, tasks.values("task_id")]))
@@ -59,7 +59,7 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
     number = _task_id(task) if number is None else number
     at = int(np.searchsorted(ids, np.uint64(number)))
     if at == len(ids) or int(ids[at]) != number:
-        raise UsageError(f"the capture knows no task {task}", hint="say a task as `lanescope sql` shows it: r2t5, t5")
+        raise UsageError(f"task {task} not found", hint="use a task id from `lanescope sql`, e.g. r2t5 or t5")
     first = {value: row for row, value in reversed(list(enumerate(tasks.values("task_id").tolist())))}
     ends = np.searchsorted(ids, pred), np.searchsorted(ids, succ)
     listed: list[dict[str, Any]] = []
@@ -90,7 +90,9 @@ def _task_id(text: str) -> int:
         return min(int(text), (1 << 64) - 1)
     match = _NAME.match(text)
     if match is None:
-        raise UsageError(f"{text} is no task", hint="say a number, or r2t5 for task 5 of ring 2")
+        raise UsageError(
+            f"invalid task {text!r}: expected a number or an id such as r2t5", hint="use r2t5 for task 5 of ring 2"
+        )
     return min(int(match[1] or 0), (1 << 32) - 1) << 32 | min(int(match[2]), (1 << 32) - 1)
 
 

@@ -26,7 +26,7 @@ def summarize(by: str, trace: Trace) -> Table:
         UsageError: the trace holds nothing of this family.
     """
     if "ascend_tasks" not in trace.details:
-        raise UsageError("the trace holds no Ascend tasks", hint="summarise it by name, lane, device or category")
+        raise UsageError("trace contains no Ascend tasks", hint="use --by name, lane, device or category")
     return SUMMARIES[by](trace)
 
 

@@ -142,7 +142,7 @@ def _shape(file: File) -> str:
     is_double = {AICPU.name, V4_AICPU.name} <= lists or {PHASES.name, "v4_scheduler_records"} <= lists
     if len(found) > 1 or is_double:
         raise InputError(
-            f"{file.path} has lists of more than one generation", hint="no collector writes both: was the file edited?"
+            f"{file.path}: lists of more than one format version", hint="pass the file as the collector wrote it"
         )
     return found[0] if found else "raw"
 
@@ -154,12 +154,14 @@ def _level(file: File) -> tuple[str, int]:
         levels.pop("version", None)
     if len(levels) != 1 or not {"edges", "tensors"}.isdisjoint({*file.other, *(name for name, _, _ in file.unknown)}):
         raise InputError(
-            f"{file.path} has {'no' if not levels or len(levels) == 1 else 'more than one'} level of the swimlane",
-            hint="is it the records file, *_swimlane_records.json?",
+            f"{file.path}: {'no' if not levels or len(levels) == 1 else 'more than one'} swimlane level found",
+            hint="pass the records file *_swimlane_records.json",
         )
     key, level = next(iter(levels.items()))
     if type(level) is not int or not 1 <= level <= 4:
-        raise InputError(f"{file.path} has the level {level!r}", hint="levels go from 1 to 4: was the file edited?")
+        raise InputError(
+            f"{file.path}: invalid level {level!r}: must be 1 to 4", hint="pass the file as the collector wrote it"
+        )
     return key, level
 
 
@@ -194,9 +196,7 @@ def read_deps(text: Bytes, path: str) -> Deps:
         else:
             reader.skip()
     if not found:
-        raise InputError(
-            f"{path} is no task graph", hint="it has neither tasks nor edges: is it the deps.json of the run?"
-        )
+        raise InputError(f"{path}: invalid task graph: neither tasks nor edges", hint="pass the deps.json of the run")
     tasks, edges = (found[layout.name] if layout.name in found else empty(layout) for layout in DEPS)
     return Deps(tasks, edges, len(text) - 1)
 
@@ -216,5 +216,5 @@ def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
         )
     except (RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
-            f"{path} is no name map: {error!r}", hint='it should hold {"callable_id_to_name": {"0": "name", ...}}'
+            f"{path}: invalid name map: {error!r}", hint='write {"callable_id_to_name": {"0": "name", ...}}'
         ) from None

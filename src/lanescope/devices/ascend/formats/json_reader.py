@@ -69,19 +69,19 @@ class File:
         """Return the metadata, which counter readings need; ``InputError`` if their frequency is not in it."""
         if not isinstance(self.metadata, dict):
             raise InputError(
-                f"{self.path} has no metadata", hint="the counter's frequency stands there: take the capture again"
+                f"{self.path}: metadata not found, and with it the counter frequency", hint="record the capture again"
             )
         frequency = self.metadata.get("clock_freq_hz")
         if type(frequency) is not int or not 0 < frequency <= 1 << 62:
             raise InputError(
-                f"{self.path} has the counter frequency {frequency!r}",
-                hint="metadata.clock_freq_hz must be a number of Hz above 0",
+                f"{self.path}: invalid counter frequency {frequency!r}",
+                hint="set metadata.clock_freq_hz to the frequency in Hz",
             )
         return self.metadata
 
 
 class Reader:
-    """A scanner whose faults are errors that name the place.
+    """A scanner whose faults are errors with their location.
 
     Args:
         text: bytes and a NUL, uint8 [size + 1].
@@ -108,8 +108,8 @@ class Reader:
         """Return the error for a file that ends too early."""
         where = f" inside `{self._key}`" if self._key else ""
         return InputError(
-            f"{self._path} is cut off: it ends after byte {self._scanner.offset}{where}",
-            hint="copy it again, or take the capture again",
+            f"{self._path}: file is truncated after byte {self._scanner.offset}{where}",
+            hint="copy the complete file or record the capture again",
         )
 
     def _error(self) -> InputError:
@@ -117,8 +117,10 @@ class Reader:
             return self.cut_off()
         where = f" inside `{self._key}`" if self._key else ""
         offset = self._scanner.offset
-        what = "nested too deeply" if self._scanner.fault == "depth" else "no JSON"
-        return InputError(f"{self._path} is {what} at byte {offset}{where}", hint="was it changed by hand?")
+        what = "JSON nested too deeply" if self._scanner.fault == "depth" else "invalid JSON"
+        return InputError(
+            f"{self._path}: {what} at byte {offset}{where}", hint="pass the file as the collector wrote it"
+        )
 
     def entries(self) -> Iterator[str]:
         """Yield the keys of the object; read or skip the value before asking for the next."""
@@ -126,7 +128,7 @@ class Reader:
         while (span := _pair(self._scanner.key())) is not None:
             self._key = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
             if self._key in seen:
-                raise InputError(f"{self._path} has `{self._key}` twice", hint="which of them holds? keep one")
+                raise InputError(f"{self._path}: duplicate key `{self._key}`", hint="remove one of the two")
             seen.add(self._key)
             yield self._key
         self._check()
@@ -140,9 +142,7 @@ class Reader:
         while (span := _pair(self._scanner.key())) is not None:
             name = bytes(self._text[span[0] : span[1]]).decode("utf-8", "backslashreplace")
             if name in seen:
-                raise InputError(
-                    f"{self._path} has `{name}` twice inside `{self._key}`", hint="which of them holds? keep one"
-                )
+                raise InputError(f"{self._path}: duplicate key `{name}` in `{self._key}`", hint="remove one of the two")
             seen.add(name)
             yield name
         self._check()
@@ -201,7 +201,7 @@ class Reader:
             return json.loads(self._text[begin:end].tobytes())
         except (RecursionError, ValueError) as error:
             raise InputError(
-                f"{self._path}: `{self._key}` cannot be read: {error}", hint="was it changed by hand?"
+                f"{self._path}: cannot read `{self._key}`: {error}", hint="pass the file as the collector wrote it"
             ) from None
 
     def section(self, layout: Layout) -> Section:

@@ -282,7 +282,7 @@ def _fanout(tasks: Section, ids: npt.NDArray[np.uint64], text: Bytes, path: str)
         lists = msgspec.json.decode(joined, type=list[list[int]])
     except msgspec.ValidationError:
         raise InputError(
-            f"{path} has a `fanout` that is no list of task ids", hint="was the file edited? remove them"
+            f"{path}: invalid `fanout`: expected a list of task ids", hint="pass the file as the collector wrote it"
         ) from None
     lengths = [len(one) for one in lists]
     succ = np.array([value & (1 << 64) - 1 for one in lists for value in one], np.uint64)

@@ -67,20 +67,18 @@ class Scenario:
     def __post_init__(self) -> None:
         """Refuse what no chip could run."""
         if self.generation not in GENERATIONS:
-            raise UsageError(
-                f"generation {self.generation!r} cannot be simulated", hint="say one of " + ", ".join(GENERATIONS)
-            )
+            raise UsageError(f"unknown generation {self.generation!r}", hint="use one of " + ", ".join(GENERATIONS))
         if not 1 <= self.level <= 4:
-            raise UsageError(f"level {self.level} is not between 1 and 4", hint="4 records everything")
+            raise UsageError(f"invalid level {self.level}: must be 1 to 4", hint="use level 4 to record everything")
         if min(self.tasks, self.aic, self.aiv, self.threads, self.epochs, self.buffer) < 1 or self.clock < 1_000_000:
             raise UsageError("tasks, aic, aiv, threads, epochs and buffer must be at least 1, clock at least 1000000")
         if self.host and self.generation != "v3c":
-            raise UsageError("only v3c has orchestrators on the host", hint="say generation=v3c")
+            raise UsageError("host requires generation v3c", hint="use generation=v3c")
         if self.epochs > 1 and self.generation != "v4":
-            raise UsageError("only v4 has several runs in a file", hint="say generation=v4")
+            raise UsageError("epochs > 1 requires generation v4", hint="use generation=v4")
         shares = self.shares
         if min(shares) < 0 or sum(shares) > 1:
-            raise UsageError("shares of kinds of tasks must not be negative or exceed 1 together")
+            raise UsageError("invalid task fractions: each must be 0 or more, their sum at most 1")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -84,6 +84,6 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
     if name in (layout.LS2, layout.PROTON):
         for option in ("stride", "cap"):
             if options[option] is not None:
-                raise UsageError(f"option {option}: {name} says it itself", hint="leave it out")
+                raise UsageError(f"--{option} and layout {name} are mutually exclusive", hint=f"remove --{option}")
         return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
     return StridedBuffer(content.store(), name, stride=options["stride"], cap=options["cap"])

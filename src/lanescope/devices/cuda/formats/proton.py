@@ -78,11 +78,13 @@ class ProtonHeader:
             InputError: it is none, of another version, or contradicts itself.
         """
         if len(words) < _HEADER_WORDS:
-            raise InputError("the file is shorter than the header of a Proton file", hint="was it copied whole?")
+            raise InputError("Proton file is shorter than its header", hint="copy the complete file")
         fields = PROTON_HEADER.decode(int.from_bytes(words[:_HEADER_WORDS].tobytes(), "little"))
         count = fields["uids"]
         if fields["version"] != 1 or fields["header_size"] != 40 + 4 * count or not 1 <= count <= _MAX_WARPS:
-            raise InputError("the file does not begin with a header of Proton, version 1", hint="was it copied whole?")
+            raise InputError(
+                "Proton header not found: expected version 1", hint="copy the complete file or use --layout"
+            )
         uids = tuple(words[_HEADER_WORDS : _HEADER_WORDS + count].tolist())
         sound = (
             fields["payload_offset"] % 4 == 0
@@ -96,7 +98,7 @@ class ProtonHeader:
             and fields["payload_size"] == fields["blocks"] * fields["scratch"]
         )
         if not sound:
-            raise InputError("the header of the Proton file contradicts itself", hint="is it a file of version 1?")
+            raise InputError("contradictory Proton header", hint="record the file with Proton format version 1")
         payload, scratch = fields["payload_offset"] // 4, fields["scratch"] // 4
         size = payload + fields["blocks"] * scratch
         return cls(payload, fields["blocks"], fields["units"], scratch, uids, size)

@@ -70,7 +70,9 @@ class StridedBuffer:
         if name in (layout.FLASHINFER_V1, layout.FLASHINFER_V2):
             lanes = header(made).lanes
             if stride not in (None, lanes):
-                raise UsageError(f"the stride of {name} is the number of lanes, {lanes}", hint="leave it out")
+                raise UsageError(
+                    f"invalid stride: layout {name} uses the number of lanes, {lanes}", hint="remove --stride"
+                )
             if name == layout.FLASHINFER_V2:
                 made = rewritten = flashinfer.Rewritten(made)
                 self._sm = rewritten.sm
@@ -78,7 +80,7 @@ class StridedBuffer:
         self._made = made
         if cap is not None:
             if name != layout.WARPSCOPE:
-                raise UsageError(f"probes of {name} have no limit", hint="leave cap out")
+                raise UsageError(f"layout {name} has no record limit", hint="remove --cap")
             if stride is None:
                 stride = find_stride(made, header(made))[0].stride or None
             if stride is not None:

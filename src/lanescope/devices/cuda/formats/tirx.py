@@ -21,7 +21,7 @@ MAX_CANDIDATES = 8
 SAMPLE_SLOTS = 1 << 22
 #: A buffer that is not in memory is cut, however few records it has, if it has more than so many times the slots.
 _SPARSE = 4
-UNWRITTEN = "the header of the buffer was never written"
+UNWRITTEN = "buffer header not written"
 _NO_SLOTS = np.empty(0, np.int64)
 
 
@@ -62,19 +62,19 @@ def header(words: Words | WordStore) -> Geometry:
         InputError: there is no header, or one that no kernel writes.
     """
     if not len(words):
-        raise InputError("the buffer holds not even a header", hint="was it copied back from the device?")
+        raise InputError("buffer is shorter than its header", hint="check that the buffer was copied from the device")
     fields = TIRX_HEADER.decode(int(store_of(words).window(0, 1)[0]))
     blocks, groups = fields["num_blocks"], fields["num_groups"]
     if not blocks and not groups:
         is_empty = not any(piece.any() for _, piece in store_of(words).pieces(0, len(words), 1))
         raise InputError(
-            "the buffer holds only zeros: its header was never written" if is_empty else UNWRITTEN,
-            hint="block 0 did not run, or profiling was compiled out, or the buffer was not copied back",
+            "buffer contains only zeros: header not written" if is_empty else UNWRITTEN,
+            hint="check that block 0 ran, profiling was compiled in, and the buffer was copied from the device",
         )
     if not blocks or not groups or blocks * groups > TIRX_MAX_LANES:
         raise InputError(
-            f"the header says {blocks} blocks of {groups} groups, which no {TIRX_V1} probe can write",
-            hint=f"there must be 1 to {TIRX_MAX_LANES} lanes; is slot 0 the first word of the file?",
+            f"invalid header: {blocks} blocks of {groups} groups",
+            hint=f"check that slot 0 is the first word of the file: {TIRX_V1} supports 1 to {TIRX_MAX_LANES} lanes",
         )
     return Geometry(blocks, groups)
 
@@ -221,15 +221,19 @@ class TirxBuffer:
         lanes = geometry.lanes
         if lanes > len(store) - 1:
             raise InputError(
-                f"the header says {lanes} lanes, the buffer has {len(store) - 1} slots for them",
-                hint="was the whole buffer saved?",
+                f"buffer is too short: {len(store) - 1} slots for {lanes} lanes",
+                hint="save the complete buffer",
             )
         if len(store) > MAX_SLOTS:
-            raise InputError(f"a buffer of {len(store)} slots is too large", hint=f"the limit is {MAX_SLOTS}")
+            raise InputError(
+                f"buffer is too large: {len(store)} slots, the limit is {MAX_SLOTS}", hint="use fewer slots"
+            )
         if stride is None:
             geometry, found = find_stride(store, geometry)
         elif stride < lanes:
-            raise UsageError(f"stride {stride} is too small for {lanes} lanes", hint="leave it out to have it found")
+            raise UsageError(
+                f"invalid stride {stride}: too small for {lanes} lanes", hint="remove --stride to detect it"
+            )
         else:
             geometry = Geometry(geometry.num_blocks, geometry.num_groups, stride, "given")
             found = scan(store, lanes, stride)

@@ -212,8 +212,8 @@ def _extent(head: bytes, size: int) -> tuple[int, int, int]:
         return 0, size, 0
     if header.descr not in _TYPES:
         raise InputError(
-            f"the .npy file holds {header.descr!r}, a probe buffer is '<u8'",
-            hint="save it as it is on the device: numpy.save(path, buffer.view('<u8'))",
+            f"unsupported .npy type {header.descr!r}: expected '<u8'",
+            hint="save the unsigned 64-bit words: numpy.save(path, buffer.view('<u8'))",
         )
     promised = header.count * _TYPES[header.descr]
     length = min(promised, size - header.size)

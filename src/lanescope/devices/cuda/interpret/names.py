@@ -57,14 +57,14 @@ def load_names(value: Any) -> Names:
         if pairs and all(_is_number(number) for _, number in pairs) and not all(_is_number(k) for k, _ in pairs):
             pairs = [(number, name) for name, number in pairs]
         if not all(_is_number(number) and isinstance(name, str) for number, name in pairs):
-            raise ValueError("names must be mapped to numbers, or numbers to names")
+            raise ValueError("names must map to numbers or numbers to names")
         names = {int(number): name for number, name in pairs}
         if len(names) < len(pairs):
-            raise ValueError("two names have one number")
+            raise ValueError("two names have the same number")
         return names
     if isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(isinstance(n, str) for n in value):
         return {number: name for number, name in enumerate(value) if name}
-    raise ValueError("names must be a list, or a mapping between names and numbers")
+    raise ValueError("names must be a list or a mapping between names and numbers")
 
 
 def is_file(text: str) -> bool:
@@ -92,7 +92,7 @@ def given(capture: Capture, events: Any, groups: Any) -> UserNames:
             found = _from_file(capture.use(PART, events))
         except ValueError as error:
             raise InputError(
-                f"{events} holds no event names: {error}", hint="write a JSON list, or one name per line"
+                f"{events}: invalid event names: {error}", hint="write a JSON list or one name per line"
             ) from None
     else:
         found = UserNames(_checked("events", events))
@@ -105,7 +105,7 @@ def _checked(option: str, value: Any) -> Names:
     try:
         return load_names(value)
     except ValueError as error:
-        raise UsageError(f"option {option}: {error}", hint=f'for example {option}="load,compute,store"') from None
+        raise UsageError(f"invalid value for --{option}: {error}", hint=f"use --{option} load,compute,store") from None
 
 
 def _beside(capture: Capture) -> UserNames:
@@ -121,7 +121,7 @@ def _beside(capture: Capture) -> UserNames:
 def _from_file(source: Source) -> UserNames:
     """Return the names in a file: a line each, or JSON: a list, a mapping, or both lists as {"events":, "groups":}."""
     if source.size > MAX_FILE_BYTES:
-        raise ValueError(f"it has {source.size} bytes")
+        raise ValueError(f"file is too large ({source.size} bytes)")
     text = source.read().tobytes()
     if not source.name.endswith(".json"):
         return UserNames(load_names([line.strip() for line in text.decode("utf-8").splitlines()]))

@@ -11,7 +11,7 @@ from lanescope.errors import UsageError
 
 Bytes = npt.NDArray[np.uint8]
 
-_HINT = "give a NumPy array, bytes, or an array of CuPy, PyTorch, Numba or JAX, on the host or on the GPU"
+_HINT = "pass a NumPy array, bytes, or a host or GPU array of CuPy, PyTorch, Numba or JAX"
 
 
 def to_bytes(buffer: Any) -> Bytes:
@@ -35,17 +35,15 @@ def to_bytes(buffer: Any) -> Bytes:
     try:
         array = np.asarray(buffer)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{type(buffer).__name__} holds no array: {error}", hint=_HINT) from None
+        raise UsageError(f"cannot read {type(buffer).__name__} as an array: {error}", hint=_HINT) from None
     if array.dtype == object or not array.shape:
-        raise UsageError(f"{type(buffer).__name__} holds no array", hint=_HINT)
+        raise UsageError(f"cannot read {type(buffer).__name__} as an array", hint=_HINT)
     return _flat(array)
 
 
 def _flat(array: npt.NDArray[Any]) -> Bytes:
     if array.dtype.kind not in "ui" or array.dtype.byteorder == ">":
-        raise UsageError(
-            f"an array of {array.dtype} is no probe buffer", hint="give it as it is: unsigned 64-bit words"
-        )
+        raise UsageError(f"unsupported array type {array.dtype}: expected uint64", hint="pass the buffer unconverted")
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -59,7 +57,7 @@ def _from_dlpack(buffer: Any) -> npt.NDArray[Any]:
         return np.from_dlpack(buffer, device="cpu", copy=True)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise UsageError(
-            f"{type(buffer).__name__} cannot be brought to the host: {error}", hint="copy it to the host first"
+            f"cannot copy {type(buffer).__name__} to the host: {error}", hint="copy the array to the host first"
         ) from None
 
 
@@ -73,9 +71,9 @@ def _from_device(interface: dict[str, Any]) -> Bytes:
     dtype = np.dtype(interface["typestr"])
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     if dtype.kind not in "ui" or dtype.byteorder == ">":
-        raise UsageError(f"an array of {dtype} is no probe buffer", hint="give it as it is: unsigned 64-bit words")
+        raise UsageError(f"unsupported array type {dtype}: expected uint64", hint="pass the buffer unconverted")
     if strides is not None and tuple(strides) != _c_strides(shape, dtype.itemsize):
-        raise UsageError("the array on the GPU is not contiguous", hint="give the whole buffer, not a view of it")
+        raise UsageError("GPU array is not contiguous", hint="pass the whole buffer instead of a view")
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     found = np.empty(size, np.uint8)
     if size:

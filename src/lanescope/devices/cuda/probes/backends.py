@@ -20,7 +20,7 @@ from lanescope.devices.cuda.probes import sim_clock
 from lanescope.devices.cuda.probes.buffer import Words
 from lanescope.errors import MissingDependencyError, UsageError
 
-_HINT = "install CuPy, PyTorch or Numba; without a GPU set NUMBA_ENABLE_CUDASIM=1 or TRITON_INTERPRET=1 at the start"
+_HINT = "install CuPy, PyTorch or Numba; without a GPU set NUMBA_ENABLE_CUDASIM=1 or TRITON_INTERPRET=1"
 _MS = 1_000_000
 _TIMER = """
 extern "C" __global__ void lanescope_timer(unsigned long long *out) {
@@ -281,7 +281,7 @@ def choose(using: str | None = None, ordinal: int | None = None) -> Backend:
     """
     if using is not None:
         if using not in _BACKENDS:
-            raise UsageError(f"using: {using!r} is not known", hint=f"there are {', '.join(NAMES)}")
+            raise UsageError(f"unknown backend {using!r}", hint=f"use one of {', '.join(NAMES)}")
         return _instantiate(using, ordinal)
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" and "numba" in sys.modules:
         return _instantiate("numba", ordinal)
@@ -290,15 +290,15 @@ def choose(using: str | None = None, ordinal: int | None = None) -> Backend:
     packages = ("torch", "cupy", "numba")
     for name in (*(n for n in packages if n in sys.modules), *(n for n in packages if find_spec(n) is not None)):
         return _instantiate(name, ordinal)
-    raise MissingDependencyError("no package is there that can allocate memory on a GPU", hint=_HINT)
+    raise MissingDependencyError("no package for GPU memory found", hint=_HINT)
 
 
 def _instantiate(name: str, ordinal: int | None) -> Backend:
     try:
         return _BACKENDS[name](ordinal)
     except ImportError as error:
-        raise MissingDependencyError(f"{name} cannot be imported: {error}", hint=_HINT) from None
+        raise MissingDependencyError(f"cannot import {name}: {error}", hint=_HINT) from None
     except Exception as error:
         # Each package has an exception of its own for a machine without a GPU.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise MissingDependencyError(f"{name} finds no GPU: {reason}", hint=_HINT) from error
+        raise MissingDependencyError(f"{name} found no GPU: {reason}", hint=_HINT) from error

@@ -59,13 +59,15 @@ class Events(Mapping[str, int]):
         try:
             names = load_names(given)
         except ValueError as error:
-            raise UsageError(f"events: {error}", hint='for example events=["load", "compute"]') from None
+            raise UsageError(f"invalid events: {error}", hint='pass a list, e.g. events=["load", "compute"]') from None
         self._numbers = {name: number for number, name in names.items()}
         if len(self._numbers) < len(names):
-            raise UsageError("events: a name is there twice", hint="each event has one number")
+            raise UsageError("duplicate event name", hint="list each event once")
         too_large = max(names, default=0)
         if too_large >= limit:
-            raise UsageError(f"events: {too_large} is too large a number", hint=f"numbers end at {limit - 1}")
+            raise UsageError(
+                f"invalid event number {too_large}: must be at most {limit - 1}", hint="use smaller numbers"
+            )
         self.names = names
 
     def __getitem__(self, name: str) -> int:
@@ -75,7 +77,7 @@ class Events(Mapping[str, int]):
         try:
             return self._numbers[name]
         except KeyError:
-            raise AttributeError(f"there is no event {name!r}") from None
+            raise AttributeError(f"unknown event {name!r}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
@@ -95,7 +97,9 @@ def count_of(blocks: int | Sequence[int]) -> int:
     """
     sizes = (blocks,) if isinstance(blocks, int | np.integer) else tuple(blocks)
     if not sizes or not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
-        raise UsageError(f"blocks: {blocks!r} is no grid", hint="give the number of blocks, or the sizes of the grid")
+        raise UsageError(
+            f"invalid blocks {blocks!r}: expected a grid", hint="pass the number of blocks or the sizes of the grid"
+        )
     return math.prod(int(size) for size in sizes)
 
 
@@ -154,13 +158,15 @@ class BufferPlan:
         """
         chosen = LAYOUTS.get(layout, layout)
         if chosen not in LAYOUTS.values():
-            raise UsageError(f"layout: {layout!r} cannot be recorded", hint="say ls2 or tirx")
+            raise UsageError(f"unknown layout {layout!r}", hint="use layout='ls2' or layout='tirx'")
         if clock not in CLOCKS:
-            raise UsageError(f"clock: {clock!r} is not known", hint="say globaltimer or clock64")
+            raise UsageError(f"unknown clock {clock!r}", hint="use clock='globaltimer' or clock='clock64'")
         if chosen != LAYOUTS["ls2"] and (payload or ring or clock != "globaltimer"):
-            raise UsageError("payload, ring and clock are there in LS2 only", hint="leave them out, or the layout")
+            raise UsageError("payload, ring and clock require layout 'ls2'", hint="remove them or use layout='ls2'")
         if not isinstance(records_per_lane, int | np.integer) or records_per_lane < 1:
-            raise UsageError(f"records_per_lane: {records_per_lane!r} is no size", hint="give at least 1")
+            raise UsageError(
+                f"invalid records_per_lane {records_per_lane!r}: must be a positive integer", hint="pass 1 or more"
+            )
         names = tuple(f"group {n}" for n in range(groups)) if isinstance(groups, int) else tuple(groups)
         room = int(records_per_lane)
         plan = cls(
@@ -179,11 +185,11 @@ class BufferPlan:
     def _check(self) -> None:
         if not 1 <= self.lanes <= layout.TIRX_MAX_LANES:
             raise UsageError(
-                f"{self.blocks} blocks of {len(self.groups)} groups are {self.lanes} lanes",
-                hint=f"there are 1 to {layout.TIRX_MAX_LANES} lanes",
+                f"too many lanes: {self.blocks} blocks of {len(self.groups)} groups are {self.lanes} lanes",
+                hint=f"use 1 to {layout.TIRX_MAX_LANES} lanes",
             )
         if self.records_per_lane > layout.LS2_MAX_CAPACITY or self.words > _MAX_WORDS:
-            raise UsageError(f"the buffer would take {self.words * 8:,} bytes", hint="give fewer records_per_lane")
+            raise UsageError(f"buffer is too large: {self.words * 8:,} bytes", hint="use a smaller records_per_lane")
 
     @property
     def lanes(self) -> int:

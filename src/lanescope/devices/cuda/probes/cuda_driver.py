@@ -16,7 +16,7 @@ from lanescope.errors import UsageError
 LIBRARY = "libcuda.so.1"
 #: CU_POINTER_ATTRIBUTE_CONTEXT
 _CONTEXT = 1
-_HINT = "copy the array to the host first and give that"
+_HINT = "copy the array to the host first"
 
 
 @cache
@@ -24,7 +24,7 @@ def _driver(name: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError:
-        raise UsageError("the array is on a GPU, and there is no CUDA driver here", hint=_HINT) from None
+        raise UsageError("cannot copy the array from the GPU: CUDA driver not found", hint=_HINT) from None
 
 
 def copy_to_host(out: npt.NDArray[np.uint8], pointer: int) -> None:
@@ -52,4 +52,4 @@ def copy_to_host(out: npt.NDArray[np.uint8], pointer: int) -> None:
 def _check(driver: ctypes.CDLL, name: str, *arguments: object) -> None:
     code = getattr(driver, name)(*arguments)
     if code:
-        raise UsageError(f"the array cannot be copied from the GPU: {name} says {code}", hint=_HINT)
+        raise UsageError(f"cannot copy the array from the GPU: {name} failed with {code}", hint=_HINT)

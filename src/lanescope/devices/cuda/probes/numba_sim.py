@@ -95,7 +95,7 @@ else:
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(function)
             def called(*arguments: Any, **named: Any) -> Any:
-                raise TypeError(f"{function.__name__} is for kernels")
+                raise TypeError(f"cannot call {function.__name__} outside a kernel")
 
             @wraps(function)
             def choose(*arguments: Any, **named: Any) -> Any:

@@ -157,7 +157,9 @@ class Session:
             UsageError: there is no such GPU.
         """
         if not 0 <= gpu < len(self._gpus):
-            raise UsageError(f"gpu: {gpu} is none of the session's {len(self._gpus)}", hint="say session(gpus=...)")
+            raise UsageError(
+                f"invalid gpu {gpu}: the session has {len(self._gpus)}", hint="pass the GPUs to session(gpus=...)"
+            )
         live = sum(launch.array is not None for launch in self._launches)
         if live and (live + 1) * self.plan.words * 8 > self._device_bytes:
             self.fetch()
@@ -211,8 +213,8 @@ class Session:
             traces = [self._decode(launch) for launch in self._launches if _is_used(launch, self.plan)]
             if not traces:
                 raise UsageError(
-                    f"none of {len(self._launches)} launches left a record",
-                    hint="give what launch() returns to the kernel, and have it call init",
+                    f"no records in {len(self._launches)} launches",
+                    hint="pass the result of launch() to the kernel and call init in the kernel",
                 )
             self._trace = merge(traces)
         return self._trace
@@ -239,9 +241,9 @@ class Session:
         return trace if launch.overhead is None else with_overhead(trace, launch.overhead)
 
     def advice(self) -> list[str]:
-        """Return what to do about full lanes, lanes without room and silent launches; [] if all is well.
+        """Return remedies for full lanes, lanes without space and launches without records; [] without loss.
 
-        A line for each kernel and each of the three.
+        One line per kernel and problem.
         """
         self.fetch()
         lost: dict[str, Dropped] = {}
@@ -257,11 +259,12 @@ class Session:
             else:
                 silent[launch.kernel] = silent.get(launch.kernel, 0) + 1
         grid = f"{self.plan.blocks} blocks of {len(self.plan.groups)} groups"
-        known = [f"{kernel}: {loss}" for found in (lost, refused) for kernel, loss in found.items()]
-        return known + [
-            f"{kernel}: {count} launches left no record; does the kernel get the buffer and call init, within {grid}?"
-            for kernel, count in silent.items()
-        ]
+        lines = [f"{kernel}: {loss}" for found in (lost, refused) for kernel, loss in found.items()]
+        for kernel, count in silent.items():
+            launches = "1 launch" if count == 1 else f"{count} launches"
+            remedy = f"pass the buffer to the kernel and call init, within {grid}"
+            lines.append(f"{kernel}: no records in {launches}; {remedy}")
+        return lines
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write each buffer as ``NUMBER-KERNEL.npy``, with the names of its events beside it.
@@ -313,9 +316,9 @@ class Session:
         """
         named = dict(kwargs or {})
         if not any(value is PROBES for value in (*args, *named.values())):
-            raise UsageError("the arguments have no place for the buffer", hint="say PROBES where it goes")
+            raise UsageError("PROBES not found in the arguments", hint="pass PROBES in place of the buffer")
         if runs < 1:
-            raise UsageError(f"runs: {runs!r} is no number of runs", hint="give at least 1")
+            raise UsageError(f"invalid runs {runs!r}: must be a positive integer", hint="pass 1 or more")
 
         def run(probes: Any) -> Callable[[], object]:
             given = [probes if value is PROBES else value for value in args]
@@ -394,7 +397,7 @@ def session(
     )
     numbers: Sequence[int | None] = [None] if gpus is None else list(gpus)
     if not numbers:
-        raise UsageError("gpus: there must be one at least", hint="leave it out for the current one")
+        raise UsageError("invalid gpus: expected at least one GPU", hint="remove gpus to use the current GPU")
     return Session(plan, [choose(using, number) for number in numbers], device_bytes=device_bytes)
 
 

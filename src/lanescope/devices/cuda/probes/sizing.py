@@ -1,4 +1,4 @@
-"""How much room the lanes of a probe buffer would have needed, and how many lanes."""
+"""Required size of a probe buffer: records per lane, and lanes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lanescope.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What one launch or several lost for want of room.
+    """Records dropped by one or several launches because lanes overflowed.
 
     Attributes:
-        launches: launches that lost something.
+        launches: launches with dropped records.
         lanes: their lanes.
-        full: lanes that were full.
-        lost: records that had no room; None: not counted.
-        room: ``records_per_lane`` that would have held them, or is worth a try where nothing was counted.
+        full: lanes that overflowed.
+        lost: dropped records; None: not counted.
+        room: ``records_per_lane`` that holds them, or the next to try if they were not counted.
     """
 
     launches: int
@@ -38,23 +38,23 @@ class Dropped:
         )
 
     def __str__(self) -> str:
-        """Return it in words, with what to do."""
-        text = f"{self.full} of {self.lanes} lanes were full"
+        """Return the counts and the remedy as text."""
+        text = f"{self.full} of {self.lanes} lanes overflowed"
         if self.launches > 1:
             text += f" in {self.launches} launches"
         if self.lost is None:
-            return f"{text}, what was lost was not counted; try records_per_lane={self.room}"
-        return f"{text}, {self.lost:,} records were lost; records_per_lane={self.room} would have held them"
+            return f"{text}: dropped records were not counted; try records_per_lane={self.room}"
+        return f"{text}: {self.lost:,} records dropped; set records_per_lane={self.room}"
 
 
 @dataclass(frozen=True, slots=True)
 class Unallocated:
-    """Lanes that found no room in a buffer, of one launch or of several.
+    """Lanes without space in the buffer, of one launch or of several.
 
     Attributes:
         lanes: how many.
-        blocks, groups: what the buffer has room for.
-        required_blocks, required_groups: what would have held them; no more than the buffer's where nothing says.
+        blocks, groups: size of the buffer.
+        required_blocks, required_groups: required size; the size of the buffer if unknown.
     """
 
     lanes: int
@@ -73,22 +73,22 @@ class Unallocated:
         )
 
     def __str__(self) -> str:
-        """Return it in words, with what to do."""
+        """Return the counts and the remedy as text."""
         found, room = [], []
         if self.required_blocks > self.blocks:
-            found.append(f"the grid has {self.required_blocks} blocks and the buffer room for {self.blocks}")
+            found.append(f"buffer holds {self.blocks} of {self.required_blocks} blocks")
             room.append(f"blocks={self.required_blocks}")
         if self.required_groups > self.groups:
-            found.append(f"the kernel has {self.required_groups} groups and the buffer room for {self.groups}")
+            found.append(f"buffer holds {self.groups} of {self.required_groups} groups")
             room.append(f"groups={self.required_groups}")
-        why = "; ".join(found) or "the kernel got a part of the buffer only"
+        why = ", ".join(found) or "kernel received a part of the buffer only"
         lanes = "1 lane" if self.lanes == 1 else f"{self.lanes:,} lanes"
-        text = f"{why}: {lanes} left no record at all"
-        return f"{text}; {', '.join(room)} would have held them" if room else text
+        text = f"{why}: {lanes} without records"
+        return f"{text}; set {', '.join(room)}" if room else text
 
 
 def unallocated(trace: Trace) -> dict[str, Unallocated]:
-    """Return the lanes that found no room in each launch of a trace, by the name of its capture.
+    """Return the lanes without space in each launch of a trace, by the name of its capture.
 
     Args:
         trace: a trace of the CUDA family, of one launch or of several.
@@ -108,7 +108,7 @@ def unallocated(trace: Trace) -> dict[str, Unallocated]:
 
 
 def dropped(trace: Trace) -> dict[str, Dropped]:
-    """Return what each launch of a trace lost, by the name of its capture; launches that lost nothing are not there.
+    """Return the dropped records of each launch with loss, by the name of its capture.
 
     Args:
         trace: a trace of the CUDA family, of one launch or of several.
@@ -122,7 +122,7 @@ def dropped(trace: Trace) -> dict[str, Dropped]:
     for number in sorted(set(input_of[full].tolist())):
         here = full & (input_of == number)
         if (lanes.valid("attempted") & here).any():
-            # A lane has room for a power of two.
+            # The capacity of a lane is a power of two.
             count, room = (
                 int(lost[here].sum()),
                 1 << max(0, int(lanes.values("attempted")[here].max()) - 1).bit_length(),
@@ -135,8 +135,8 @@ def dropped(trace: Trace) -> dict[str, Dropped]:
 
 
 def advice(trace: Trace) -> list[str]:
-    """Say of each launch that lost records how many, and what would have held them; [] if none did.
+    """Return dropped records and the required size for each launch with data loss.
 
-    A line for full lanes, and one for lanes that the buffer had no room for.
+    One line for lanes that overflowed, one for lanes without space in the buffer.
     """
     return [f"{name}: {loss}" for found in (dropped(trace), unallocated(trace)) for name, loss in found.items()]

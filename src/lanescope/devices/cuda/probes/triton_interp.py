@@ -83,8 +83,8 @@ def interpreted() -> Iterator[None]:
     except (ImportError, AttributeError) as error:
         version = "" if isinstance(error, ImportError) else f" {triton.__version__}"
         raise MissingDependencyError(
-            f"the interpreter of Triton{version} has no place for a clock: {error}",
-            hint="python -m pip install triton==3.9.0",
+            f"unsupported interpreter of Triton{version}: {error}",
+            hint="run python -m pip install triton==3.9.0",
         ) from None
 
     def create_inline_asm(self: Any, asm: str, _constraints: str, values: Any, types: Any, *_others: Any) -> _Result:

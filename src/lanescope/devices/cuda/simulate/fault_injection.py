@@ -81,7 +81,7 @@ class Faults:
         wanted = [fault for fault, count in self._counts.items() for _ in range(count)]
         if len(wanted) > kernel.setup.lanes:
             raise UsageError(
-                f"{len(wanted)} faults need as many lanes, there are {kernel.setup.lanes}", hint="simulate more blocks"
+                f"too many faults: {len(wanted)} for {kernel.setup.lanes} lanes", hint="simulate more blocks"
             )
         lanes = self._random.shuffled(kernel.setup.lanes)[: len(wanted)]
         return [

@@ -109,11 +109,11 @@ class Setup:
         lanes = options["blocks"] * groups
         layout = options["layout"]
         if lanes > TIRX_MAX_LANES:
-            raise UsageError(f"{lanes} lanes are more than {layout} can number", hint=f"stay at {TIRX_MAX_LANES}")
+            raise UsageError(f"too many lanes for layout {layout}: {lanes}", hint=f"use at most {TIRX_MAX_LANES}")
         if options["stride"] and options["stride"] < lanes:
-            raise UsageError(f"stride {options['stride']} is too small for {lanes} lanes", hint="leave it out")
+            raise UsageError(f"invalid stride {options['stride']}: too small for {lanes} lanes", hint="remove --stride")
         if options["stride"] > lanes and layout not in (TIRX_V1, WARPSCOPE):
-            raise UsageError(f"the stride of {layout} is the number of lanes", hint="leave it out")
+            raise UsageError(f"invalid stride: layout {layout} uses the number of lanes", hint="remove --stride")
         names = ("blocks", "tiles", "sms", "tick", "slots", "nested", "instants", "wrap", "layout")
         given = {name: options[name] for name in names}
         return cls(**given, groups=groups, threads=threads, stride=options["stride"] or lanes)

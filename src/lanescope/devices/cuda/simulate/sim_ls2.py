@@ -51,7 +51,7 @@ from lanescope.devices.cuda.simulate.sim_kernel import (
     Setup,
     run,
 )
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, flag
 
 _TOKENS = layout.LS2_RECORD["token"].mask
 #: Cycles a nanosecond of the simulated SMs, as a ratio.
@@ -164,11 +164,11 @@ def _refuse(options: Mapping[str, Any]) -> None:
     faults = ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns")
     for name in (*faults, "slots", "cap", "stale"):
         if options[name]:
-            raise UsageError(f"option {name} is not for the ls2 layout", hint="leave it out")
+            raise UsageError(f"{flag(name)} is not supported by layout ls2", hint=f"remove {flag(name)}")
     if options["refused"] >= options["blocks"]:
-        raise UsageError("option refused: the buffer has room for a block at least", hint="simulate more blocks")
+        raise UsageError("too many refused blocks: the buffer holds at least one block", hint="simulate more blocks")
     if options["clock64"] and options["wrap"]:
-        raise UsageError("the counters of the SMs wrap by themselves", hint="leave wrap out")
+        raise UsageError("--wrap and SM counters are mutually exclusive", hint="remove --wrap")
 
 
 # --- what is recorded ---------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def _truncate_lanes(flat: _Flat, kernel: Kernel, count: int, random: Random) -> 
     """Let some lanes end in the middle; return which, bool [lanes], and what is left."""
     killed = np.zeros(kernel.setup.lanes, np.bool_)
     if count > len(killed):
-        raise UsageError(f"{count} lanes cannot end early, there are {len(killed)}", hint="simulate more blocks")
+        raise UsageError(f"too many lanes to end early: {count} of {len(killed)}", hint="simulate more blocks")
     kept = np.ones(len(flat.tile), np.bool_)
     for lane in random.shuffled(len(killed))[:count]:
         killed[lane] = True
@@ -309,7 +309,7 @@ def _damage(
     found: dict[str, Any] = {fault: [] for fault in ("holes", "corrupt")}
     wanted = [fault for fault in found for _ in range(options[fault])]
     if len(wanted) > host.lanes:
-        raise UsageError(f"{len(wanted)} faults need as many lanes", hint="simulate more blocks")
+        raise UsageError(f"too many faults: {len(wanted)} for {host.lanes} lanes", hint="simulate more blocks")
     lanes = words[layout.LS2_FILE_WORDS :].reshape(host.lanes, host.lane_words)[:, layout.LS2_LANE_WORDS :]
     for fault, lane in zip(wanted, random.shuffled(host.lanes), strict=False):
         count = int(np.count_nonzero(flat.records.lane[stored] == lane))

@@ -14,7 +14,7 @@ from lanescope.devices.cuda.formats.encode.proton import Entries, ProtonSetup
 from lanescope.devices.cuda.formats.layout import ASYNC, BEGIN, END, FINALIZE, INSTANT, MARK, METRIC, PROTON, SCOPE
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, LOAD_K, LOAD_V, STORE, Kernel, Random, Setup, run
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, flag
 
 #: Cycles a microsecond of the simulated SMs, and how far their counters lie apart.
 _MHZ = 1755
@@ -28,7 +28,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     refused = ("unfinished", "no_finalize", "two_writers", "clock_step", "holes", "corrupt", "crossing", "stray_ends")
     for name in (*refused, "reruns", "slots", "cap", "ring", "clock64", "payload", "refused", "stale"):
         if options[name]:
-            raise UsageError(f"option {name} is not for the proton layout", hint="leave it out")
+            raise UsageError(f"{flag(name)} is not supported by layout proton", hint=f"remove {flag(name)}")
     kernel = run(Setup.of({**options, "tick": 1, "wrap": False}), Random(seed))
     lane, time, event, kind, region = _flatten(kernel)
     begin = np.stack([times.min(axis=0) for times in kernel.times]).min(axis=0) - _ENTRY_NS

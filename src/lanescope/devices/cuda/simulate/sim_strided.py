@@ -17,7 +17,7 @@ from lanescope.devices.cuda.simulate.expected_analysis import planted
 from lanescope.devices.cuda.simulate.fault_injection import FAULTS, Faults, FaultyLane, joined
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, Entry, Kernel, Random, Setup, run
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, flag
 
 
 def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
@@ -38,7 +38,9 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     if options["overflow"]:
         slots = max(1 + setup.lanes, slots_needed * 3 // 5)
     if slots < 1 + setup.lanes:
-        raise UsageError(f"{slots} slots have no room for {setup.lanes} lanes", hint="give more, or 0 for just enough")
+        raise UsageError(
+            f"invalid slots {slots}: too few for {setup.lanes} lanes", hint="use more slots or 0 for the exact number"
+        )
     cap = options["cap"]
     if cap:
         slots = min(slots, 1 + cap * setup.stride)
@@ -97,12 +99,15 @@ def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
     """Refuse options that the layout has no way to show."""
     for name in ("ring", "clock64", "payload", "refused"):
         if options[name]:
-            raise UsageError(f"option {name} is for the ls2 layout", hint="say --layout ls2 too")
+            raise UsageError(f"{flag(name)} requires --layout ls2", hint="use --layout ls2")
     if options["cap"] and setup.layout != WARPSCOPE:
-        raise UsageError(f"probes of {setup.layout} have no limit", hint="say --layout warpscope too, or --slots")
+        raise UsageError(f"layout {setup.layout} has no record limit", hint="use --layout warpscope or --slots")
     for name in ("no_finalize", "reruns"):
         if options[name] and not setup.finalizes:
-            raise UsageError(f"option {name}: {setup.layout} has no finalize", hint="leave it out")
+            raise UsageError(
+                f"{flag(name)} is not supported by layout {setup.layout}: no finalize records",
+                hint=f"remove {flag(name)}",
+            )
 
 
 # --- the truth ----------------------------------------------------------------------------------------------------

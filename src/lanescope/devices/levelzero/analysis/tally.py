@@ -91,7 +91,7 @@ class Samples:
 def require(trace: Trace) -> None:
     """Raise ``UsageError`` unless the trace holds something of this family."""
     if "levelzero_calls" not in trace.details:
-        raise UsageError("the trace holds no Level Zero calls", hint="summarise it by name, lane, device or category")
+        raise UsageError("trace contains no Level Zero calls", hint="use --by name, lane, device or category")
 
 
 def samples(trace: Trace) -> dict[str, Samples]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 if TYPE_CHECKING:
     from lanescope.wire import ctf
@@ -47,7 +47,7 @@ def library(name: str = LAYER) -> Path:
 
     found = files("lanescope._native").joinpath("levelzero").joinpath(name)
     if not isinstance(found, Path) or not found.is_file():
-        raise MissingDependencyError("the recorder is not installed", hint="it comes with lanescope's wheels for Linux")
+        raise MissingDependencyError("recorder not found", hint="install a lanescope wheel for Linux")
     return found
 
 
@@ -179,7 +179,9 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
                 command[0], list(command), made, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
             )
         except OSError as error:
-            raise UsageError(f"{command[0]} cannot be run: {error.strerror}", hint="check its name") from None
+            raise UsageError(
+                f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name"
+            ) from None
         while True:
             found = signal.sigtimedwait(watched, _POLL_S)
             if found is not None and found.si_signo != signal.SIGCHLD and found.si_code != _FROM_KERNEL:
@@ -236,18 +238,20 @@ def prepare_output_dir(folder: Path, *, force: bool) -> Path | None:
         if not any(folder.iterdir()):
             return None
         if not force:
-            raise UsageError(f"{folder} is there already", hint="say --force to replace it, or -o FOLDER")
+            raise UsageError(f"{folder} already exists", hint="use --force to overwrite or -o DIR")
         if not is_recording(folder):
-            raise UsageError(f"{folder} is a folder that no recorder wrote", hint="name another one")
+            raise UsageError(f"{folder} exists and is not a recording", hint="use -o DIR with another directory")
         folder = folder.resolve()
         old = folder.with_name(f".lanescope-{os.urandom(8).hex()}")
         folder.rename(old)
     elif folder.exists() or folder.is_symlink():
-        raise UsageError(f"{folder} is no folder", hint="name another one")
+        raise UsageError(f"{folder} is not a directory", hint="use -o DIR with another directory")
     try:
         folder.mkdir(parents=True)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="name another one") from None
+        raise UsageError(
+            f"cannot create {str(folder)!r}: {os_reason(error)}", hint="use -o DIR with another directory"
+        ) from None
     return old
 
 
@@ -339,7 +343,7 @@ else:
 
 
 def diagnose_empty(given: Mapping[str, str]) -> tuple[str, str]:
-    """Say why a program left no recording, and what to do.
+    """Return the reason why a program left no recording, and a hint.
 
     Args:
         given: the environment of the program, without the recorder.
@@ -357,17 +361,17 @@ def diagnose_empty(given: Mapping[str, str]) -> tuple[str, str]:
     except (OSError, subprocess.TimeoutExpired):
         what, answer = "", ""
     if what == "loader":
-        return f"there is no Level Zero loader here: {answer}", "install libze1, or put its folder into LD_LIBRARY_PATH"
+        return f"Level Zero loader not found: {answer}", "install libze1 or add its directory to LD_LIBRARY_PATH"
     if what == "init" and answer != "0":
         from lanescope.devices.levelzero.formats.layout import UNINITIALIZED
 
         number = int(answer)
-        meaning = "it finds no driver" if number == UNINITIALIZED else "its driver does not start"
+        meaning = "found no driver" if number == UNINITIALIZED else "could not start the driver"
         return (
-            f"the loader of Level Zero is here, but {meaning} (zeInit: 0x{number:x})",
-            "install the driver of the device, and check who may open /dev/dri/render*",
+            f"Level Zero loader {meaning} (zeInit: 0x{number:x})",
+            "install the device driver and check the permissions of /dev/dri/render*",
         )
     return (
-        "the program called no function of Level Zero through its loader",
-        "if it does, try --preload: its loader may look for layers in a folder of its own",
+        "program called no Level Zero function through the loader",
+        "use --preload if the program has its own loader",
     )

@@ -258,8 +258,8 @@ def test_a_session_counts_launches_and_says_what_was_lost(tmp_path):
     assert [str(w.message) for w in warned] == s.advice()
     assert s.advice() == [
         # Lanes of the two blocks that were sampled: 10 and 18 records, and room for 8.
-        "burst: 4 of 4 lanes were full in 2 launches, 24 records were lost; records_per_lane=32 would have held them",
-        "unused: 1 launches left no record; does the kernel get the buffer and call init, within 4 blocks of 1 groups?",
+        "burst: 4 of 4 lanes overflowed in 2 launches: 24 records dropped; set records_per_lane=32",
+        "unused: no records in 1 launch; pass the buffer to the kernel and call init, within 4 blocks of 1 groups",
     ]
     assert s.launches == 5
     trace = s.trace()
@@ -298,8 +298,8 @@ def test_a_session_says_when_the_grid_or_the_block_was_larger():
         run()
     assert [str(w.message) for w in warned] == [
         # Four blocks of three lanes, and one lane of each of the four blocks that are there.
-        "brief: the grid has 8 blocks and the buffer room for 4; the kernel has 3 groups and the buffer room for 2: "
-        "16 lanes left no record at all; blocks=8, groups=3 would have held them"
+        "brief: buffer holds 4 of 8 blocks, buffer holds 2 of 3 groups: "
+        "16 lanes without records; set blocks=8, groups=3"
     ]
     assert stats(s.trace())["cuda_unallocated_lane"] == 16
     assert len(s.trace().instants) == 2 * 4 * 2

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lanescope.devices.aie.path.program.symbols import Function
-from lanescope.errors import InputError, MissingDependencyError
+from lanescope.errors import InputError, MissingDependencyError, os_reason
 
 
 def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
@@ -23,9 +23,7 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError:
-        raise MissingDependencyError(
-            "reading ELF files needs pyelftools", hint="pip install 'lanescope[elf]', or leave out --elf"
-        ) from None
+        raise MissingDependencyError("--elf requires pyelftools", hint="run pip install 'lanescope[elf]'") from None
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -35,10 +33,14 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
             ]
             return functions, dict(_lines(elf))
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="check the path of the ELF file") from None
+        raise InputError(
+            f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the ELF file"
+        ) from None
     except (ELFError, ValueError, KeyError, IndexError, AttributeError, AssertionError, TypeError) as error:
         # The reader trusts its input; what it stumbles over is as broken as what it refuses.
-        raise InputError(f"{path} is no ELF file that can be read: {error}", hint="leave out --elf") from None
+        raise InputError(
+            f"{path}: invalid ELF file: {error}", hint="pass an ELF file of the program or remove --elf"
+        ) from None
 
 
 def _symbols(elf: Any) -> list[tuple[str, int, int]]:

@@ -38,5 +38,5 @@ def decode(text: str, source: str) -> Document:
     try:
         return msgspec.json.decode(text.encode(), type=Document)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        hint = 'as JSON: {"bundles": [{"address": 0, "size": 4, "text": "nop"}]}'
-        raise InputError(f"{source} is no listing: {error}", hint=hint) from None
+        hint = 'write {"bundles": [{"address": 0, "size": 4, "text": "nop"}]}'
+        raise InputError(f"{source}: invalid JSON listing: {error}", hint=hint) from None

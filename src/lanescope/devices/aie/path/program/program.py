@@ -16,7 +16,7 @@ from pathlib import Path
 from lanescope.devices.aie.path.program import assembly
 from lanescope.devices.aie.path.program.assembly import Effects
 from lanescope.devices.aie.path.program.symbols import Function
-from lanescope.errors import InputError
+from lanescope.errors import InputError, os_reason
 
 #: Bundles that always run behind a branch, before it transfers.
 DELAY_SLOTS = 5
@@ -295,10 +295,14 @@ def read(path: Path) -> Program:
     """
     try:
         if path.stat().st_size > _MOST_TEXT:
-            raise InputError(f"{path} is too large for a listing", hint="program memory holds 16 KiB")
+            raise InputError(
+                f"{path}: file is too large for a listing", hint="pass a listing of at most 16 KiB of program memory"
+            )
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="check the path of the listing") from None
+        raise InputError(
+            f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the listing"
+        ) from None
     return parse(text, path.name)
 
 
@@ -314,7 +318,8 @@ def parse(text: str, source: str = "") -> Program:
     found = _objdump(lines) if any(map(_OBJDUMP.match, lines)) else _lst(lines)
     if not found.rows:
         raise InputError(
-            f"{source or 'the text'} is no listing", hint="take `llvm-objdump -d` of llvm-aie, or the .lst of Chess"
+            f"{source or 'text'}: unrecognized listing format",
+            hint="use the output of `llvm-objdump -d` of llvm-aie or the .lst file of Chess",
         )
     return found.program(source, lines)
 
@@ -347,13 +352,15 @@ class _Rows:
     def program(self, source: str, lines: tuple[str, ...]) -> Program:
         rows = sorted(self.rows)
         if len(rows) > _MOST_BUNDLES:
-            raise InputError(f"{source} holds {len(rows)} bundles", hint="program memory has room for 8192")
+            raise InputError(
+                f"{source}: too many bundles: {len(rows)}", hint="pass the listing of one core: at most 8192 bundles"
+            )
         bundles: list[Bundle] = []
         for (address, size, text, line), after in zip(rows, (*rows[1:], None), strict=True):
             follows = after[0] if after is not None else None
             if follows == address or (size and follows is not None and address + size > follows):
                 raise InputError(
-                    f"{source}: bundles overlap at {address:#x}", hint="take the listing of the linked program"
+                    f"{source}: bundles overlap at {address:#x}", hint="pass the listing of the linked program"
                 )
             if not size:
                 size = assembly.MOST_BYTES if follows is None else min(follows - address, assembly.MOST_BYTES)
@@ -364,7 +371,7 @@ class _Rows:
                 at = address + size
                 # No program memory is that large; a hostile listing may say so.
                 if follows - at > 1 << 16:
-                    raise InputError(f"{source}: a hole of {follows - at} bytes at {at:#x}")
+                    raise InputError(f"{source}: {follows - at} bytes missing at {at:#x}")
                 bundles += [Bundle(nop, 2, "nop") for nop in range(at, follows - 1, 2)]
         loops = []
         start: int | None = None
@@ -455,11 +462,11 @@ def _from_json(text: str, source: str) -> Program:
     rows = _Rows()
     for number, row in enumerate(document.bundles, 1):
         if not 0 <= row.address < 1 << 32 or not 0 <= row.size <= assembly.MOST_BYTES:
-            raise InputError(f"{source}: no bundle has address {row.address} and size {row.size}")
+            raise InputError(f"{source}: invalid bundle at address {row.address}: size {row.size}")
         rows.rows.append((row.address, row.size, assembly.clean(row.text), number))
     rows.names = {function.address: function.name for function in document.functions}
     if not rows.rows:
-        raise InputError(f"{source} has no bundles")
+        raise InputError(f"{source}: no bundles found", hint="pass the listing of the whole program")
     return rows.program(source, tuple(f"{row.address:8x}: {row.text}" for row in document.bundles))
 
 

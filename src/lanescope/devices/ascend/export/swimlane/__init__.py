@@ -36,9 +36,9 @@ def export(trace: Trace) -> Iterator[bytes]:
     """
     runs = trace.details.get("ascend_runs")
     if runs is None or not len(runs):
-        raise UsageError("the trace holds no Ascend tasks", hint="this format is for Ascend captures")
+        raise UsageError("trace contains no Ascend tasks", hint="pass an Ascend capture or use another --format")
     if len(runs) > 1:
-        raise UsageError("the trace holds several captures", hint="export them one by one")
+        raise UsageError("cannot export several captures as one swimlane", hint="export each capture separately")
     content, numbers = Content(trace), count(1)
     return _blocks(chain(bars(content, numbers), arrows(content, numbers)))
 

@@ -105,7 +105,7 @@ def pack(records: Ls2Records) -> Words:
     for name, values in (("event", records.event), ("kind", records.kind), ("token", records.token)):
         field = LS2_RECORD[name]
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= field.mask:
-            raise ValueError(f"{LS2_RECORD.name}.{name}: values do not fit in {field.width} bits")
+            raise ValueError(f"{LS2_RECORD.name}.{name}: values exceed {field.width} bits")
         words |= values.astype(np.uint64) << np.uint64(field.lsb)
     time = LS2_RECORD["time"]
     return words | (records.time.astype(np.uint64) & np.uint64(time.mask)) << np.uint64(time.lsb)

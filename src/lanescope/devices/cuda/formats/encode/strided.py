@@ -45,7 +45,7 @@ def pack(records: Records) -> Words:
     for name, values in (("lane", records.lane), ("event", records.event), ("kind", records.kind)):
         field = TIRX_RECORD[name]
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= field.mask:
-            raise ValueError(f"{TIRX_RECORD.name}.{name}: values do not fit in {field.width} bits")
+            raise ValueError(f"{TIRX_RECORD.name}.{name}: values exceed {field.width} bits")
         words |= values.astype(np.uint64) << np.uint64(field.lsb)
     time = TIRX_RECORD["time"]
     return words | (records.time.astype(np.uint64) & np.uint64(time.mask)) << np.uint64(time.lsb)
