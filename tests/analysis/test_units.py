@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.sweep import NAMES, Sweep
-from lanescope import devices
 from lanescope.analysis import idle, lane_time, occupancy, overlap, region_stats
 from lanescope.analysis.instances import ALL, LANE, PARENT, roles, units
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.families import registry
 from lanescope.pipeline import session
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
@@ -126,7 +126,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("seed", [3, 7])
-@pytest.mark.parametrize("family", devices.builtin(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", registry.builtin(), ids=lambda family: family.name)
 def test_units_of_every_role_of_a_family_are_what_a_sweep_finds(tmp_path, family, seed):
     options = {option.name: option.default for option in family.sim_options} | SMALL[family.name]
     files = family.simulate(options, seed).files

@@ -1,10 +1,9 @@
-"""What a rule is, what it finds, and what rules look at."""
+"""What is found, and what rules look at."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -13,67 +12,11 @@ import numpy as np
 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.common.intervals import Ints, bounds, total_length
+from lanescope.families.rules import Violation
 from lanescope.trace.column import Mask
 
-#: From the least to the worst.
-SEVERITIES = ("notice", "warning", "error")
 #: How many evidence rows a report names; the count is always of all.
 SAMPLE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A promise that a sound trace keeps.
-
-    Attributes:
-        code: ``LS`` and three digits; the first says what it is about: 0 file and accounting, 1 lane, 2 causality,
-            3 clock, 4 attribution.
-        title: a few words that name the fault.
-        severity: ``notice`` (know it), ``warning`` (numbers may be wrong), ``error`` (something is contradictory);
-            what the rule finds may be marked down or up where it says so in ``doc``.
-        description: what a finding means.
-        help: what to do about it.
-        function: finds the faults.
-    """
-
-    code: str
-    title: str
-    severity: str
-    description: str
-    help: str
-    function: Callable[[CheckContext], Iterable[Violation]]
-
-    def __post_init__(self) -> None:
-        """Refuse a code or a severity that no reader of a report would know."""
-        if not re.fullmatch(r"LS[0-4][0-9]{2}", self.code) or self.severity not in SEVERITIES:
-            raise ValueError(f"rule {self.code!r} of severity {self.severity!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """What a rule function reports: faults of one kind at one place.
-
-    Attributes:
-        detail: one line, what exactly is wrong here; empty where the rule's title says it all.
-        table: the table whose rows are the evidence.
-        rows: their ids, int64 [n], all of them.
-        count: how many faults; None: as many as rows.
-        severity: where it differs from the rule's.
-        track_id: lane concerned; the worst of several.
-        ts: the earliest time concerned, on that lane if there is one.
-        input_id: input concerned.
-        offset: byte offset of the first fault in that input.
-    """
-
-    detail: str = ""
-    table: str = "slices"
-    rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    count: int | None = None
-    severity: str | None = None
-    track_id: int | None = None
-    ts: int | None = None
-    input_id: int | None = None
-    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from lanescope.devices.aie.path.segments import Segment
 from lanescope.devices.aie.path.walk.core_model import ERRATUM_DOCS, PLACES, UNKNOWN, Erratum, settled
 from lanescope.devices.aie.path.walk.walker import CAP, Counts, Walk, Walker
 from lanescope.devices.aie.path.walk.windows import Fact
+from lanescope.families.family import Derived
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
 #: How often something happened at least, and at most; None: there is no most.
@@ -401,6 +402,9 @@ def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
         return Paths(trace, given.program, given.errata)
 
     return [LazyTable(spec, lambda spec=spec: paths().table(spec)) for spec in schema.TABLES]  # type: ignore[misc]
+
+
+DERIVED = (Derived("aie_path", specs=schema.TABLES, make=tables_on_request),)
 
 
 def bounds(counts: Counts, fact: Fact) -> Bounds:

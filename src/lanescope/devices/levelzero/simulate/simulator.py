@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
-from lanescope.devices.base import Simulation
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, table_of
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
 from lanescope.errors import UsageError
+from lanescope.families.family import Simulation
 from lanescope.trace import Column, Dictionary
 
 Codes = npt.NDArray[np.int32]
