@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from case import least
-from lanescope.devices import resolve_options
 from lanescope.devices.aie import decoder as decoding_module
 from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.family import FAMILY
@@ -20,6 +19,7 @@ from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.layout import FILLERS, FRAMES, MODE0
 from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
 from lanescope.devices.aie.simulate import ref_mode2
+from lanescope.families.options import resolve_options
 from lanescope.io import perfetto
 from lanescope.pipeline import session
 from lanescope.source import CHUNK_BYTES, Capture

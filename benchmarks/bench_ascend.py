@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.devices.ascend.formats.files import read_deps, read_records
+from lanescope.families.options import resolve_options
 from measure import Row, seconds
 
 #: Tasks of the graph; each has 1.27 executions.
@@ -81,7 +81,7 @@ class Graph(msgspec.Struct, gc=False):
 
 def simulate(folder: Path, tasks: int) -> int:
     """Write a capture and return how many executions it has."""
-    options = devices.resolve_options(FAMILY.sim_options, {"tasks": tasks, "truth": "totals"}, what="simulator")
+    options = resolve_options(FAMILY.sim_options, {"tasks": tasks, "truth": "totals"}, what="simulator")
     simulation = FAMILY.simulate(options, seed=1)
     for name, content in simulation.files.items():
         (folder / name).write_bytes(content)

@@ -12,9 +12,9 @@ import numpy as np
 
 import lanescope
 import peers
-from lanescope import devices
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
+from lanescope.families.options import resolve_options
 from lanescope.source import Capture
 from lanescope.trace import Trace
 from lanescope.trace.schema import CORE_TABLES
@@ -149,7 +149,7 @@ def peak_mib(capture: Path, out: Path) -> float:
 
 def run() -> list[Row]:
     """Measure."""
-    options = devices.resolve_options(FAMILY.sim_options, {"tiles": TILES}, what="simulator")
+    options = resolve_options(FAMILY.sim_options, {"tiles": TILES}, what="simulator")
     (simulated,) = seconds(lambda: FAMILY.simulate(options, seed=1), repeats=3)
     simulation = FAMILY.simulate(options, seed=1)
     records = simulation.truth["records"]
@@ -160,7 +160,7 @@ def run() -> list[Row]:
         capture, out = folder / "attention.npy", folder / "out.pftrace"
         words = np.load(capture)
         with Capture(capture) as source:
-            decoder = FAMILY.decode(source, devices.resolve_options(FAMILY.options, {}, what="family"))
+            decoder = FAMILY.decode(source, resolve_options(FAMILY.options, {}, what="family"))
             decoder.feed(memoryview(source.main.read()))
         loop, decoded, made, opened, plain, packed = seconds(
             lambda: plain_loop(words),

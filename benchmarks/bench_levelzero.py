@@ -10,11 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from lanescope import devices
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.devices.levelzero.formats.text_reader import TextReader
 from lanescope.devices.levelzero.simulate.encode_text import encode
 from lanescope.devices.levelzero.simulate.simulator import simulate_events
+from lanescope.families.options import resolve_options
 from measure import Row
 
 #: Long lists and few waits, so that the records are those of the operations; every event is reset after use.
@@ -62,7 +62,7 @@ def attribute(style: str, appends: int) -> tuple[float, float, int, int, float]:
 
     begin = time.process_time()
     events, _ = simulate_events(
-        devices.resolve_options(FAMILY.sim_options, {"style": style, "ops": appends, **OPTIONS}, what="simulator"), 1
+        resolve_options(FAMILY.sim_options, {"style": style, "ops": appends, **OPTIONS}, what="simulator"), 1
     )
     simulated = time.process_time() - begin
     with tempfile.TemporaryDirectory() as folder:
@@ -86,9 +86,7 @@ def attribute(style: str, appends: int) -> tuple[float, float, int, int, float]:
 def read_text() -> tuple[float, int, int]:
     """Return CPU seconds to read a text trace, its bytes and its records."""
     events, _ = simulate_events(
-        devices.resolve_options(
-            FAMILY.sim_options, {"style": "thapi", "ops": TEXT_APPENDS, **OPTIONS}, what="simulator"
-        ),
+        resolve_options(FAMILY.sim_options, {"style": "thapi", "ops": TEXT_APPENDS, **OPTIONS}, what="simulator"),
         1,
     )
     text = encode(events)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lanescope import cuda, devices
+from lanescope import cuda
 from lanescope.analysis import derived
 from lanescope.devices.cuda.family import FAMILY
+from lanescope.families.options import resolve_options
 from lanescope.trace import Trace
 from measure import Row, seconds
 
@@ -28,7 +29,7 @@ def made(trace: Trace, name: str) -> None:
 
 def run() -> list[Row]:
     """Measure."""
-    options = devices.resolve_options(FAMILY.sim_options, {"layout": "ls2", "tiles": TILES}, what="simulator")
+    options = resolve_options(FAMILY.sim_options, {"layout": "ls2", "tiles": TILES}, what="simulator")
     simulation = FAMILY.simulate(options, seed=1)
     trace = cuda.decode(next(iter(simulation.files.values())), events=simulation.truth["event_names"])
     slices = trace.slices

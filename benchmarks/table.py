@@ -20,7 +20,8 @@ from typing import Any
 
 import peers
 from case import STAGES
-from lanescope import devices
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,10 +42,10 @@ def simulated(family: str, slices: int) -> dict[str, Any]:
 
 def make(family: str, slices: int, folder: Path) -> Path:
     """Simulate a capture; return its main file."""
-    chosen = devices.family(family)
+    chosen = registry.family(family)
     asked = simulated(family, slices).items()
     options = {name: value if isinstance(value, str) else round(value) for name, value in asked}
-    settled = devices.resolve_options(chosen.sim_options, options, what="the simulator")
+    settled = resolve_options(chosen.sim_options, options, what="the simulator")
     files = chosen.simulate(settled, 1).files
     for name, data in files.items():
         (folder / name).write_bytes(data)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from lanescope import cli, devices
+from lanescope import cli
 from lanescope.analysis import check, derived
-from lanescope.cli import common
+from lanescope.cli import arguments
+from lanescope.families import registry
+from lanescope.families.family import Derived
 from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, TableSpec
 from lanescope.trace.stats import CORE_STATS, StatSpec
 from lanescope.wire import reference_docs as wire_docs
@@ -84,19 +86,20 @@ def tables() -> str:
         "Where a trace counts cycles, `_ns` in a column's name is `_cycles`. A *unit* is the group right above a lane.",
         *(_spec(derived.ANALYSES[name].spec("ns")) for name in derived.GENERIC),
     ]
-    for family in devices.builtin():
-        parts += [f"# Tables of {family.name}", *map(_spec, family.tables())]
-        if family.views or family.made_tables():
-            parts += [f"# Tables of {family.name} made on request", *map(_spec, family.made_tables())]
-            parts += [
-                _spec(
-                    derived.rename_spec(
-                        derived.ANALYSES[view.analysis].spec("ns"), view.name, doc=view.doc, columns=view.columns
-                    )
-                )
-                for view in family.views
-            ]
+    for family in registry.builtin():
+        parts += [f"# Tables of {family.name}", *map(_spec, family.tables)]
+        if family.derived:
+            parts.append(f"# Tables of {family.name} made on request")
+            parts += [_spec(spec) for declared in family.derived for spec in _made(declared)]
     return "\n\n".join(parts) + "\n"
+
+
+def _made(declared: Derived) -> tuple[TableSpec, ...]:
+    """Return the declarations of tables that are made on request."""
+    if not declared.analysis:
+        return declared.specs
+    spec = derived.ANALYSES[declared.analysis].spec("ns")
+    return (derived.rename_spec(spec, declared.name, doc=declared.doc, columns=declared.columns),)
 
 
 def _stats(specs: tuple[StatSpec, ...]) -> str:
@@ -106,8 +109,8 @@ def _stats(specs: tuple[StatSpec, ...]) -> str:
 def stats() -> str:
     """What decoders note."""
     parts = ["# Stats", "Facts noted while decoding, in the table `stats`.", _stats(CORE_STATS)]
-    for family in devices.builtin():
-        parts += [f"## {family.name}", _stats(tuple(family.stats()))]
+    for family in registry.builtin():
+        parts += [f"## {family.name}", _stats(family.stats)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -118,9 +121,10 @@ def formats() -> str:
         "Each row says how it is known: `documented` by its maker, `observed` by us in hardware captures, `published` "
         "by others and never seen by us (meeting one counts the stat `unverified_encoding`), `unknown`.",
     ]
-    for family in devices.builtin():
+    for family in registry.builtin():
         parts.append(f"## {family.name}: {family.title}")
-        parts += [f"### `{layout.name}`\n\n{layout.doc}\n\n{wire_docs.table(layout)}" for layout in family.formats()]
+        layouts = {layout.name: layout for format in family.formats for layout in format.layouts}
+        parts += [f"### `{layout.name}`\n\n{layout.doc}\n\n{wire_docs.table(layout)}" for layout in layouts.values()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -140,9 +144,13 @@ def commands() -> str:
         "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
         "`--strict`; 130 interrupted; 70 a bug of ours.",
     ]
-    of_families = {verb: module for family in devices.builtin() for verb, module in family.verbs.items()}
-    for verb, module in {**{verb: f"lanescope.cli.{verb}" for verb in cli.VERBS}, **of_families}.items():
-        parser = common.build_parser(verb, import_module(module), [verb], devices.builtin())
+    parsers = {
+        verb: arguments.build_parser(verb, import_module(f"lanescope.cli.{verb}"), [verb], registry.builtin())
+        for verb in cli.VERBS
+    }
+    for family in registry.builtin():
+        parsers |= {command.name: arguments.command_parser(command, family) for command in family.commands}
+    for verb, parser in parsers.items():
         parser.formatter_class = lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100)
         parts.append(f"## lanescope {verb}\n\n```text\n{parser.format_help()}```")
     return "\n\n".join(parts) + "\n"
@@ -151,7 +159,7 @@ def commands() -> str:
 def options() -> str:
     """Options of the families, for decoding and for simulating."""
     parts = ["# Options of device families"]
-    for family in devices.builtin():
+    for family in registry.builtin():
         parts.append(f"## {family.name}\n\n{family.title}")
         for title, declared in (("Decoding", family.options), ("Simulating (`lanescope sim`)", family.sim_options)):
             if declared:

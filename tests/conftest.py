@@ -237,14 +237,14 @@ def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture
 def plugins(plugin_path: list[str], monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """Make the blinker family known to this process."""
-    from lanescope import devices
+    from lanescope.families import registry
 
     for folder in plugin_path:
         monkeypatch.syspath_prepend(folder)
-    for cached in (devices.plugins, devices.family):
+    for cached in (registry.plugins, registry.family):
         cached.cache_clear()
     yield
-    for cached in (devices.plugins, devices.family):
+    for cached in (registry.plugins, registry.family):
         cached.cache_clear()
 
 

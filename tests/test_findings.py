@@ -6,7 +6,8 @@ import pytest
 import lanescope
 from effort import some
 from lanescope.analysis import check
-from lanescope.devices import family, resolve_options
+from lanescope.families.options import resolve_options
+from lanescope.families.registry import family
 
 SMALL = {
     "aie": {"tiles": 3, "records": 60},

@@ -62,13 +62,13 @@ def __dir__() -> list[str]:
 
 def batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
     """Decode a probe buffer piece by piece; arguments and errors as ``decode``."""
-    from lanescope import devices
     from lanescope.devices.cuda.probes.array_input import to_bytes
+    from lanescope.families import registry
     from lanescope.pipeline import session
     from lanescope.source import MemoryCapture
 
     with MemoryCapture(to_bytes(buffer), name) as capture:
-        yield from session.decode(capture, devices.family("cuda"), options)
+        yield from session.decode(capture, registry.family("cuda"), options)
 
 
 def decode(buffer: Any, *, name: str = "buffer", **options: Any) -> Trace:

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from analysis.sweep import NAMES
-from lanescope import devices
 from lanescope.analysis.instances import ALL, LANE, PARENT, roles
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
@@ -97,8 +98,8 @@ SCENARIOS = {
 def simulated(name, folder):
     """Return the trace of one of ``SCENARIOS``, whose files are written to a folder."""
     wanted, seed, options = SCENARIOS[name]
-    (family,) = (family for family in devices.builtin() if family.name == wanted)
-    files = family.simulate(devices.resolve_options(family.sim_options, options, what="simulator"), seed).files
+    (family,) = (family for family in registry.builtin() if family.name == wanted)
+    files = family.simulate(resolve_options(family.sim_options, options, what="simulator"), seed).files
     for file, content in files.items():
         (folder / file).write_bytes(content)
     trace = session.open(folder / next(iter(files)))

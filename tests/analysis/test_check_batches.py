@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import TRACES, some
-from lanescope import InputError, LanescopeError, devices, testing
+from lanescope import InputError, LanescopeError, testing
 from lanescope.analysis import check
 from lanescope.analysis.check import streaming as by_batch
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
@@ -161,11 +163,11 @@ def test_a_choice_of_rules(batches, choice):
     same(watched(batches, ignore=[choice])[0], check.run(whole, ignore=[choice]))
 
 
-@pytest.mark.parametrize("family", [family.name for family in devices.builtin()])
+@pytest.mark.parametrize("family", [family.name for family in registry.builtin()])
 def test_what_every_simulator_makes(family, tmp_path):
-    chosen = devices.family(family)
+    chosen = registry.family(family)
     for seed in (1, 2):
-        simulated = chosen.simulate(devices.resolve_options(chosen.sim_options, {}, what="sim"), seed)
+        simulated = chosen.simulate(resolve_options(chosen.sim_options, {}, what="sim"), seed)
         for name, data in simulated.files.items():
             (tmp_path / name).write_bytes(data)
         path = tmp_path / next(iter(simulated.files))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lanescope import devices
 from lanescope.analysis import derived, idle
+from lanescope.families import registry
 from lanescope.io import duckdb_sql
 from lanescope.pipeline import session
 from lanescope.trace import LazyTable, Table, TimeBase, TraceBuilder
@@ -33,12 +33,12 @@ def test_every_table_has_the_columns_it_declares():
                     assert column.name.endswith((f"_{unit}", "ts"))
 
 
-@pytest.mark.parametrize("family", devices.builtin(), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", registry.builtin(), ids=lambda family: family.name)
 def test_families_declare_tables_that_analyses_can_make(family):
     shared = derived.AnalysisCache(small())
-    for view in family.views:
+    for view in (declared for declared in family.derived if declared.analysis):
         assert view.name.startswith(family.name + "_")
-        lazy = derived.as_table(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
+        lazy = derived.as_table(shared, view.analysis, view.name, view.roles, doc=view.doc, columns=view.columns)
         assert lazy.table.spec is lazy.spec
         assert not set(lazy.spec.names) & {old for old, new in view.columns.items() if new != old} - set(
             view.columns.values()

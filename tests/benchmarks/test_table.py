@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lanescope.devices import BUILTIN
+from lanescope.families.registry import BUILTIN
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 

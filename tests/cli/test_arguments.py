@@ -5,8 +5,7 @@ import json
 import pytest
 
 import lanescope
-from lanescope import devices
-from lanescope.devices import base
+from lanescope.families import options, registry
 
 
 @pytest.fixture
@@ -69,35 +68,35 @@ def test_a_frequency_may_have_a_unit(call, text, tmp_path):
 @pytest.mark.parametrize(
     ("parse", "text", "value"),
     [
-        (base.mega_hertz, "1755", 1755.0),
-        (base.mega_hertz, "1.755GHz", 1755.0),
-        (base.whole_hertz, "50MHz", 50_000_000),
-        (base.whole_hertz, "12.5 MHz", 12_500_000),
-        (base.nanoseconds, "10us", 10_000),
-        (base.nanoseconds, "10", 10),
-        (base.milliseconds, "10", 10.0),
-        (base.milliseconds, "100 µs", 0.1),
-        (base.milliseconds, "2s", 2000.0),
-        (base.microseconds, "1ms", 1000.0),
-        (base.hertz, "1e9/3", None),
-        (base.hertz, "0", None),
-        (base.hertz, "-1", None),
-        (base.hertz, "nan", None),
-        (base.hertz, "inf", None),
-        (base.hertz, "1e-999999999", None),
-        (base.hertz, "1e999999999", None),
-        (base.hertz, "1GHzz", None),
-        (base.hertz, "1us", None),
-        (base.hertz, "GHz", None),
-        (base.hertz, "", None),
-        (base.whole_hertz, "1.5", None),
-        (base.nanoseconds, "1ps", None),
-        (base.nanoseconds, "-1", None),
-        (base.milliseconds, "1GHz", None),
-        (base.non_negative_int, "٣" * 5000, None),
-        (base.non_negative_int, "1" * 25, None),
-        (base.number, "1e400", None),
-        (base.fraction, "nan", None),
+        (options.mega_hertz, "1755", 1755.0),
+        (options.mega_hertz, "1.755GHz", 1755.0),
+        (options.whole_hertz, "50MHz", 50_000_000),
+        (options.whole_hertz, "12.5 MHz", 12_500_000),
+        (options.nanoseconds, "10us", 10_000),
+        (options.nanoseconds, "10", 10),
+        (options.milliseconds, "10", 10.0),
+        (options.milliseconds, "100 µs", 0.1),
+        (options.milliseconds, "2s", 2000.0),
+        (options.microseconds, "1ms", 1000.0),
+        (options.hertz, "1e9/3", None),
+        (options.hertz, "0", None),
+        (options.hertz, "-1", None),
+        (options.hertz, "nan", None),
+        (options.hertz, "inf", None),
+        (options.hertz, "1e-999999999", None),
+        (options.hertz, "1e999999999", None),
+        (options.hertz, "1GHzz", None),
+        (options.hertz, "1us", None),
+        (options.hertz, "GHz", None),
+        (options.hertz, "", None),
+        (options.whole_hertz, "1.5", None),
+        (options.nanoseconds, "1ps", None),
+        (options.nanoseconds, "-1", None),
+        (options.milliseconds, "1GHz", None),
+        (options.non_negative_int, "٣" * 5000, None),
+        (options.non_negative_int, "1" * 25, None),
+        (options.number, "1e400", None),
+        (options.fraction, "nan", None),
     ],
 )
 def test_numbers_with_units(parse, text, value):
@@ -113,19 +112,19 @@ def test_a_period_may_have_a_unit(call):
     pytest.importorskip("pywellen")
     assert call("sim", "aie", "--records", 20, "-o", "run.bin").status == 0
     assert call("convert", "run.bin", "-o", "run.vcd").status == 0
-    plain = call("vcd", "run.bin", "run.vcd", "--period", "1000")
-    assert call("vcd", "run.bin", "run.vcd", "--period", "1ns") == plain
-    done = call("vcd", "run.bin", "run.vcd", "--period", "1 parsec")
-    assert (done.status, "is not a time in picoseconds, such as 1000 or 1ns" in done.err) == (2, True)
+    plain = call("aie-wavediff", "run.bin", "run.vcd", "--period", "1000")
+    assert call("aie-wavediff", "run.bin", "run.vcd", "--period", "1ns") == plain
+    done = call("aie-wavediff", "run.bin", "run.vcd", "--period", "1 parsec")
+    assert (done.status, "it is not a time in picoseconds, such as 1000 or 1ns" in done.err) == (2, True)
 
 
 WORDS = ["many", "", "-1", "nan", "inf", "1e400", "1e-400", "0", "9" * 30, "9" * 5000, "٣", "1/0", "0x10", "1.5", "1,2"]
 
 
-@pytest.mark.parametrize("family", devices.BUILTIN)
+@pytest.mark.parametrize("family", registry.BUILTIN)
 def test_whatever_stands_for_a_number_is_used_or_refused_in_one_line(call, tmp_path, family):
     """Every option of every family, of decoding and of simulating, with everything that may be given for a number."""
-    member = devices.family(family)
+    member = registry.family(family)
     small = {"records": "10", "blocks": "2", "tiles": "2", "tasks": "10", "ops": "10"}
     few = [(name, small[name]) for name in small if name in {option.name for option in member.sim_options}]
     assert call("sim", family, "-o", "run", *[f"-O{name}={value}" for name, value in few]).status == 0
@@ -152,12 +151,12 @@ def test_whatever_stands_for_a_number_is_used_or_refused_in_one_line(call, tmp_p
     [
         (("dump", "b.npy", "--limit", "0"), "argument --limit: 0 leaves nothing to show; leave it out to see all"),
         (("summary", "b.npy", "--limit", "0"), "argument --limit: 0 leaves nothing to show"),
-        (("path", "b.npy", "--limit", "0"), "argument --limit: 0 leaves nothing to show"),
+        (("aie-path", "b.npy", "--limit", "0"), "argument --limit: '0': it must be at least 1"),
         (("dump", "b.npy", "--limit", "9" * 30), "is not a count"),
         (("dump", "b.npy", "--limit", "٣"), "'٣' is not a count"),
-        (("fan", "b.npy", "1", "--depth", "many"), "'many' is not a count"),
+        (("ascend-deps", "b.npy", "1", "--depth", "many"), "argument --depth: 'many': it is not a whole number"),
         (("sim", "cuda", "--seed", "x", "-o", "x"), "argument --seed: 'x' is not a count"),
-        (("path", "b.npy", "--core", "1"), "'1' is not COL,ROW"),
+        (("aie-path", "b.npy", "--core", "1"), "argument --core: '1': it is not COL,ROW"),
         (
             ("info", "b.npy", "--listing", "nowhere.lst", "--family", "aie"),
             "cannot open 'nowhere.lst': no such file or directory; check",

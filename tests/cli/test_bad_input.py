@@ -11,7 +11,8 @@ import pytest
 
 import lanescope
 from effort import cuts, some
-from lanescope import devices
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.trace import accounting
 
 VERBS = (
@@ -61,7 +62,7 @@ def test_what_is_no_capture_is_refused(call, tmp_path, name, verb):
 @pytest.mark.parametrize("name", BAD)
 def test_the_family_that_the_user_names_copes_too(call, tmp_path, name):
     (tmp_path / "bad").write_bytes(BAD[name])
-    for family in devices.BUILTIN:
+    for family in registry.BUILTIN:
         done = call("info", "bad", "--family", family)
         assert done.status in (0, 3), (family, done.err)
         assert "Traceback" not in done.err
@@ -105,10 +106,10 @@ def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
 
 def small_capture(name, folder):
     """Write a small simulated capture of a family into a folder; return its main file and what is in it."""
-    family = devices.family(name)
+    family = registry.family(name)
     small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "ops": 12, "changes": 20}
     given = {option.name: small[option.name] for option in family.sim_options if option.name in small}
-    files = family.simulate(devices.resolve_options(family.sim_options, given, what="test"), 1).files
+    files = family.simulate(resolve_options(family.sim_options, given, what="test"), 1).files
     for other, data in files.items():
         (folder / other).write_bytes(data)
     main = next(iter(files))
@@ -124,7 +125,7 @@ def opened(path):
         return None
 
 
-@pytest.mark.parametrize("family", [*devices.BUILTIN, "blinker"])
+@pytest.mark.parametrize("family", [*registry.BUILTIN, "blinker"])
 def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family):
     """Every cut of a small capture is refused, or decoded with every byte accounted for."""
     path, content = small_capture(family, tmp_path)
@@ -139,7 +140,7 @@ def test_a_capture_cut_anywhere_is_read_as_far_as_it_goes(call, tmp_path, family
     assert "a bug" not in done.err
 
 
-@pytest.mark.parametrize("family", [*devices.BUILTIN, "blinker"])
+@pytest.mark.parametrize("family", [*registry.BUILTIN, "blinker"])
 def test_a_capture_with_wrong_bytes_is_refused_or_decoded(call, tmp_path, family):
     path, content = small_capture(family, tmp_path)
     dice = random.Random(7)

@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from lanescope import cli, devices
+from lanescope import cli
+from lanescope.families import registry
 
 _TRY = """
 source "$1"
@@ -36,7 +37,7 @@ def complete(call, tmp_path):
 def test_verbs(complete):
     assert complete("") >= set(cli.VERBS)
     assert complete("co") == {"convert", "completion"}
-    of_families = {verb for family in devices.builtin() for verb in family.verbs}
+    of_families = {command.name for family in registry.builtin() for command in family.commands}
     assert of_families <= complete("")
 
 

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from lanescope import devices
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.io import parquet
 
 #: Runs a command line whose first write says so and goes on for ever; what is written later is written.
@@ -71,8 +72,8 @@ CONFIG = '{"device": "aie2", "tiles": [{"col": 0, "row": 2, "type": "core", "eve
 @pytest.fixture
 def writers_input(run_file):
     """Write what the writers read beside ``run.blink``."""
-    family = devices.family("ascend")
-    options = devices.resolve_options(family.sim_options, {"tasks": 4, "deps": False, "names": False}, what="test")
+    family = registry.family("ascend")
+    options = resolve_options(family.sim_options, {"tasks": 4, "deps": False, "names": False}, what="test")
     simulated = family.simulate(options, 1).files
     run_file.with_name("tasks.json").write_bytes(next(iter(simulated.values())))
     run_file.with_name("config.json").write_text(CONFIG)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lanescope
-from lanescope import devices
+from lanescope.families import registry
 from lanescope.pipeline import session
 from lanescope.trace import Table
 
@@ -37,18 +37,27 @@ def culprits(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("name", devices.BUILTIN)
+@pytest.mark.parametrize("name", registry.BUILTIN)
 def test_no_command_reads_a_column_as_users_do(call, tmp_path, culprits, name):
     out, *options = SIMULATED[name]
     assert call("sim", name, "--seed", 1, *options, "-o", out).status == 0
     files = sorted((path for path in tmp_path.rglob("*records.json")), key=str) or [tmp_path / out]
-    family = devices.family(name)
-    for target in ("out.pftrace", "out.json", "out.parquet", *(f"out.{format}" for format in family.exports)):
+    family = registry.family(name)
+    exports = [export.name for export in family.exports]
+    for target in ("out.pftrace", "out.json", "out.parquet", *(f"out.{export}" for export in exports)):
         format = target.removeprefix("out.")
-        extra = ("--format", format) if format in family.exports else ()
+        extra = ("--format", format) if format in exports else ()
         done = call("convert", files[0], "-o", target, *extra)
         assert done.status in (0, 2), done.err  # 2: an export that wants a configuration
-    for by in ("name", "lane", "overlap", "idle", "region", "occupancy", *family.summaries):
+    for by in (
+        "name",
+        "lane",
+        "overlap",
+        "idle",
+        "region",
+        "occupancy",
+        *(summary.name for summary in family.summaries),
+    ):
         assert call("summary", "--by", by, files[0]).status == 0
     for stage in ("record", "row"):
         assert call("dump", "--stage", stage, files[0]).status == 0

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lanescope import cli, devices
+from lanescope import cli
 from lanescope.errors import InternalError
+from lanescope.families import Argument, Command, registry
+from lanescope.families.declaration import replace
 from lanescope.view.formatting import escape
 
 HEAVY = ("numpy", "duckdb", "rich", "msgspec", "isal", "importlib.metadata", "lanescope.trace", "lanescope.devices")
@@ -31,7 +33,8 @@ def test_help_and_version_import_nothing_heavy(argument):
 def test_the_help_lists_every_verb(call):
     done = call("--help")
     assert done.status == 0
-    for verb, line in cli.VERBS.items():
+    of_families = {verb: line for verb, (_, line) in cli.FAMILY_COMMANDS.items()}
+    for verb, line in {**cli.VERBS, **of_families}.items():
         assert f"  {verb} " in done.out
         assert line.split()[0] in done.out
 
@@ -196,10 +199,21 @@ def test_any_terminal_can_be_written_to(shell, run_file):
     assert (done.status, done.out, done.err) == (0, "gr\\xf6\\xdfe\n\\xb5\n", "")
 
 
-def test_families_bring_verbs_of_their_own(call, monkeypatch, plugins):
-    (blinker,) = [family for family in devices.plugin_families() if family.name == "blinker"]
-    monkeypatch.setattr(type(blinker), "verbs", {"lamps": "lanescope.cli.doctor"})
-    assert "family blinker" in call("lamps").out
+def test_families_bring_commands_of_their_own(call, monkeypatch, plugins, run_file):
+    def count(context, values):
+        """Count the lamps."""
+        trace = context.open(values["input"])
+        context.show(("lamps",), [[sum(trace.tracks["role"] == "lamp")]])
+        context.echo("a\x1b[2Jb")
+        return values["status"]
+
+    arguments = (Argument("--status", "exit status", int, 0),)
+    command = Command("blinker-count", "count lamps", count, arguments, takes_capture=True)
+    (blinker,) = [family for family in registry.plugin_families() if family.name == "blinker"]
+    monkeypatch.setattr(registry, "plugin_families", lambda: (replace(blinker, commands=(command,)),))
+    assert call("blinker-count", "run.blink", "--lamps", "a,b", "--status", "1") == (1, "lamps\n4\n", "a\\x1b[2Jb\n")
+    assert "Count the lamps." in call("blinker-count", "--help").out
+    assert "unrecognized arguments: --by" in call("blinker-count", "run.blink", "--by").err
 
 
 @pytest.mark.parametrize(

@@ -5,45 +5,44 @@ import os
 
 import pytest
 
-from lanescope import devices
+from lanescope.families import registry
 
 FAMILY = """
-from lanescope.devices import Family
+from lanescope.families import Command, Family, Format
 from lanescope.source import Match
 
-class Toy(Family):
-    title = "a toy"
-    def __init__(self, name): self.name = name
-    def probe(self, head): return Match(0)
-    def decode(self, capture, options): raise AssertionError("nobody asks for this")
+def toy(name, detect=lambda head: Match(0), **more):
+    return Family(name, "a toy", (Format("toy", detect, "no_such_module:decode"),), **more)
 
-class Raising(Toy):
-    def probe(self, head): raise ValueError("what is\\n this?")
+def raising(head): raise ValueError("what is\\n this?")
 
-class Silent(Toy):
-    def probe(self, head): return None
+def silent(head): return None
 """
 #: Package -> its entry point and its module.
 PACKAGES = {
     "gone": ("gone = no_such_module:FAMILY", None),
     "leaves": ("leaves = leaves:FAMILY", "raise SystemExit('no licence')"),
     "module": ("module = module", "FAMILY = 1"),
-    "options": ("options = options:FAMILY", FAMILY + "FAMILY = Toy('options')\nFAMILY.options = ('--fast',)"),
+    "options": ("options = options:FAMILY", FAMILY + "FAMILY = toy('options', options=('--fast',))"),
     "raising": (
         "raising = raising:FAMILY",
-        FAMILY + "FAMILY = Raising('raising')\nFAMILY.verbs = {'show': 'none', 'path': 'none'}",
+        FAMILY
+        + "commands = tuple(Command(name, 'it shows', 'none:run') for name in ('show', 'aie-path'))\n"
+        + "FAMILY = toy('raising', raising, commands=commands)",
     ),
-    "silent": ("silent = silent:FAMILY", FAMILY + "FAMILY = Silent('silent')"),
-    "one": ("twin = one:FAMILY", FAMILY + "FAMILY = Toy('twin')"),
-    "other": ("two = other:FAMILY", FAMILY + "FAMILY = Toy('twin')"),
-    "pretender": ("cuda = pretender:FAMILY", FAMILY + "FAMILY = Toy('cuda')"),
+    "silent": ("silent = silent:FAMILY", FAMILY + "FAMILY = toy('silent', silent)"),
+    "older": ("older = older:FAMILY", FAMILY + "FAMILY = toy('older', api=0)"),
+    "one": ("twin = one:FAMILY", FAMILY + "FAMILY = toy('twin')"),
+    "other": ("two = other:FAMILY", FAMILY + "FAMILY = toy('twin')"),
+    "pretender": ("cuda = pretender:FAMILY", FAMILY + "FAMILY = toy('cuda')"),
 }
 #: Name by which a broken one is known -> part of the reason.
 BROKEN = {
     "gone": "package gone: ModuleNotFoundError: No module named 'no_such_module'",
     "leaves": "package leaves: SystemExit: no licence",
-    "module": "is not an object of a subclass of lanescope.devices.base.Family",
-    "options": "package options: TypeError: options and sim_options have to be Option objects",
+    "module": "is no lanescope.families.Family",
+    "options": "package options: TypeError: options: '--fast' is no Option",
+    "older": "package older: TypeError: it is written for version 0 of lanescope.families, which is at version 1 here",
     "twin": "more than one family has this name, of the packages one, other",
     "cuda": "package pretender: lanescope has a family of this name itself",
 }
@@ -70,7 +69,8 @@ def is_one_line(text):
 
 
 def test_broken_plugins_break_no_help_and_hide_no_other_family(broken_shell):
-    done = broken_shell("info", "--help")
+    assert broken_shell("info", "--help")[::2] == (0, "")
+    done = broken_shell("info", "--help-family", "blinker")
     assert (done.status, done.err) == (0, "")
     assert "options of blinker" in done.out
     assert broken_shell("sim", "blinker", "--changes", "20", "-o", "run.blink").status == 0
@@ -113,10 +113,14 @@ def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
         assert done.err.count(f"device family {name!r} of another package cannot be used: ") == 1
         assert reason in done.err
     assert "device family 'raising' could not look at it: its probe failed: ValueError: what is this?" in done.err
-    assert "device family 'silent' could not look at it: its probe failed: TypeError: it returned None" in done.err
+    assert (
+        "device family 'silent' could not look at it: its probe failed: TypeError: format toy returned None" in done.err
+    )
 
 
-@pytest.mark.parametrize(("name", "reason"), [("raising", "ValueError: what is this?"), ("silent", "TypeError: it r")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("raising", "ValueError: what is this?"), ("silent", "TypeError: format toy r")]
+)
 def test_a_probe_that_raises_is_reported_by_the_name_of_its_family(broken_shell, name, reason):
     done = broken_shell("info", "text", "--family", name)
     assert (done.status, done.out) == (2, "")
@@ -127,9 +131,9 @@ def test_a_probe_that_raises_is_reported_by_the_name_of_its_family(broken_shell,
 def test_a_command_of_a_broken_plugin_is_reported_and_takes_no_other_ones_place(broken_shell):
     done = broken_shell("show", "text")
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lanescope: the command 'show' of another package cannot be loaded: ModuleNotFoundError")
+    assert done.err.startswith("lanescope: none:run of another package cannot be loaded: ModuleNotFoundError")
     assert is_one_line(done.err)
-    done = broken_shell("path", "--help")
+    done = broken_shell("aie-path", "--help")
     assert (done.status, done.err) == (0, "")
     done = broken_shell("completion", "bash")
     assert (done.status, done.err) == (0, "")
@@ -138,10 +142,10 @@ def test_a_command_of_a_broken_plugin_is_reported_and_takes_no_other_ones_place(
 
 def test_what_a_plugin_decoded_is_read_back_where_the_plugin_is_not_installed(call, run_file, monkeypatch, tmp_path):
     assert call("convert", "run.blink", "-o", "run.parquet").status == 0
-    missing = devices.Plugins((), (devices.Broken("blinker", "it is gone"),))
+    missing = registry.Plugins((), (registry.Broken("blinker", "it is gone"),))
     with monkeypatch.context() as without:
-        without.setattr(devices, "plugins", lambda: missing)
-        devices.family.cache_clear()
+        without.setattr(registry, "plugins", lambda: missing)
+        registry.family.cache_clear()
         assert call("convert", "run.parquet", "-o", "run.pftrace").status == 0
         assert call("check", "run.parquet", "--fail-on", "error").status == 0
         assert call("info", "run.parquet").status == 0

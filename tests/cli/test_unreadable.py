@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import lanescope
-from lanescope import devices
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 
 VERBS = [
     ("convert", "-o", "out.pftrace"),
@@ -24,8 +25,8 @@ VERBS = [
 def attention(tmp_path):
     """Write the captures that the demo shows: of each family one."""
     made = {}
-    for family in devices.builtin():
-        options = devices.resolve_options(family.sim_options, dict(family.demo), what="test")
+    for family in registry.builtin():
+        options = resolve_options(family.sim_options, dict(family.simulator.demo), what="test")
         files = family.simulate(options, 1).files
         for name, data in files.items():
             (tmp_path / name).write_bytes(data)
@@ -152,7 +153,7 @@ def test_the_demo_does_not_contradict_itself(call):
     assert lines[0] == (
         "accounting: 1600 bytes, none of them lost; missing or contradictory in the capture itself: aie_restart 3"
     )
-    for line, family in zip(lines, devices.BUILTIN, strict=True):
+    for line, family in zip(lines, registry.BUILTIN, strict=True):
         trace = lanescope.open(next(path for path in _captures(family)))
         assert ("none of them lost" in line) == (sum(trace.accounting["lost"].tolist()) == 0)
 

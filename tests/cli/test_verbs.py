@@ -31,9 +31,9 @@ blinker_lost	data_loss	10	0	72	3119864000	{lost}
 
 
 def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
-    from lanescope import devices
+    from lanescope.families import registry
 
-    docs = {spec.name: spec.doc for spec in devices.family("blinker").stats()}
+    docs = {spec.name: spec.doc for spec in registry.family("blinker").stats}
     done = call("info", "lossy.blink")
     assert done.status == 0
     assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import lanescope
-from lanescope import devices
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.trace.schema import CORE_TABLES
 
 BLINKER = Path(__file__).parents[2] / "examples/blinker/src"
@@ -41,10 +42,15 @@ def is_reference_by_name(name):
     return name.endswith(("_id", "_track", "_slice", "_instant", "_flow"))
 
 
-@pytest.fixture(params=[*devices.BUILTIN, "blinker"])
+def made(family):
+    """The declarations of tables that are made on request."""
+    return [spec for declared in family.derived for spec in declared.specs]
+
+
+@pytest.fixture(params=[*registry.BUILTIN, "blinker"])
 def family(request, monkeypatch):
     if request.param != "blinker":
-        return devices.family(request.param)
+        return registry.family(request.param)
     monkeypatch.syspath_prepend(BLINKER)
     from lanescope_blinker.family import FAMILY
 
@@ -52,7 +58,7 @@ def family(request, monkeypatch):
 
 
 def test_a_column_named_like_a_time_or_a_reference_declares_it_or_has_a_reason(family):
-    for table in (*CORE_TABLES, *family.tables(), *family.made_tables()):
+    for table in (*CORE_TABLES, *family.tables, *made(family)):
         for column in table.columns:
             where = f"{table.name}.{column.name}"
             assert column.is_time == is_time_by_name(column.name), f"{where}: is it a moment on the trace's axis?"
@@ -63,24 +69,24 @@ def test_a_column_named_like_a_time_or_a_reference_declares_it_or_has_a_reason(f
 
 
 def test_references_lead_to_tables_of_the_family(family):
-    declared = {table.name for table in (*CORE_TABLES, *family.tables())}
-    for table in (*family.tables(), *family.made_tables()):
+    declared = {table.name for table in (*CORE_TABLES, *family.tables)}
+    for table in (*family.tables, *made(family)):
         assert {column.references for column in table.columns} <= declared | {""}
         if table.key:
             assert table.column(table.key).references == table.key.removesuffix("_id") + "s"
 
 
 def test_every_reason_is_about_a_column_that_exists():
-    families = [devices.family(name) for name in devices.BUILTIN]
-    tables = {table.name: table for family in families for table in (*family.tables(), *family.made_tables())}
+    families = [registry.family(name) for name in registry.BUILTIN]
+    tables = {spec.name: spec for family in families for spec in (*family.tables, *made(family))}
     for where in NUMBERS:
         table, column = where.split(".")
         assert column in tables[table].names
 
 
-@pytest.mark.parametrize("name", devices.BUILTIN)
+@pytest.mark.parametrize("name", registry.BUILTIN)
 def test_raw_records_keep_the_device_time_and_refer_to_no_row(name, tmp_path):
-    files = devices.family(name).simulate(simulator_defaults(name), 1).files
+    files = registry.family(name).simulate(simulator_defaults(name), 1).files
     for file, content in files.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(content)
@@ -91,4 +97,4 @@ def test_raw_records_keep_the_device_time_and_refer_to_no_row(name, tmp_path):
 
 
 def simulator_defaults(name):
-    return devices.resolve_options(devices.family(name).sim_options, {}, what=name)
+    return resolve_options(registry.family(name).sim_options, {}, what=name)

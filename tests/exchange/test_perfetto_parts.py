@@ -15,9 +15,9 @@ from effort import TRACES, some
 from exchange.track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 from lanescope import testing
 from lanescope.analysis import check
-from lanescope.devices import resolve_options
 from lanescope.devices.aie import decoder as aie
 from lanescope.devices.aie.family import FAMILY
+from lanescope.families.options import resolve_options
 from lanescope.io import perfetto
 from lanescope.source import Capture
 from lanescope.trace import TimeBase, Trace, TraceBuilder

@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanescope
-from lanescope import cli, devices
+from lanescope import cli
+from lanescope.common.signals import UNKNOWN
+from lanescope.devices.aie.analysis import wave_diff
 from lanescope.errors import InputError, UsageError
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.io import vcd
 from lanescope.trace import TimeBase, TraceBuilder
 
@@ -35,7 +39,7 @@ def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
 
 def written(trace, path):
     vcd.write(trace, path)
-    return vcd.Waveform(path)
+    return wave_diff.Waveform(path)
 
 
 STALL = "core_1_2.slot_0_LOCK_STALL"
@@ -54,14 +58,14 @@ def test_a_wire_is_one_while_a_slice_runs_and_unknown_in_gaps(slices, instants, 
         i = int(np.searchsorted(lane.times, time, side="right")) - 1
         value = int(lane.values[i]) if i >= 0 else 0
         if any(begin <= time < begin + dur for begin, dur in gaps):
-            assert value == vcd.UNKNOWN
+            assert value == UNKNOWN
         else:
             assert value == any(begin <= time < begin + dur for begin, dur in slices)
     if instants and not gaps:
         count = wave.signal(f"{STALL}.call")
         assert int(count.values[-1]) == len(instants)
     # A trace equals what was written of it.
-    assert all(row.difference is None for row in vcd.compare(trace, wave, period=Fraction(1000)))
+    assert all(row.difference is None for row in wave_diff.compare(vcd.signals(trace), wave, period=Fraction(1000)))
 
 
 @given(slices=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 30)), min_size=2, max_size=12), data=st.data())
@@ -81,19 +85,24 @@ def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factor
         return
     lines[at] = f"#{time + 1}"
     path.write_text("\n".join(lines) + "\n")
-    (row,) = vcd.compare(trace, vcd.Waveform(path), period=Fraction(1000))
+    (row,) = wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), period=Fraction(1000))
     assert row.difference is not None
     assert (row.our_time, row.their_time) == (time, time + 1)
     assert row.our_value == row.their_value
-    assert vcd.compare(trace, vcd.Waveform(path), period=Fraction(1000), tolerance=1)[0].difference is None
-    assert vcd.compare(trace, vcd.Waveform(path), is_order_only=True)[0].difference is None
+    assert (
+        wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), period=Fraction(1000), tolerance=1)[
+            0
+        ].difference
+        is None
+    )
+    assert wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), is_order_only=True)[0].difference is None
 
 
 def test_a_missing_change_is_a_difference_of_counts(tmp_path):
     trace = trace_of([(10, 5), (30, 5), (50, 5)])
     wave = written(trace_of([(10, 5), (30, 5)]), tmp_path / "a.vcd")
-    (row,) = vcd.compare(trace, wave, period=Fraction(1000))
-    assert row == vcd.Comparison(STALL, STALL, 6, 4, 4, 50, 1, None, None)
+    (row,) = wave_diff.compare(vcd.signals(trace), wave, period=Fraction(1000))
+    assert row == wave_diff.Comparison(STALL, STALL, 6, 4, 4, 50, 1, None, None)
 
 
 def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
@@ -104,28 +113,24 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
     )
     changes = [(cycle * 800 + 77_000, value) for cycle, value in ((0, 1), (5, 0), (30, 1), (35, 0), (50, 1), (55, 0))]
     (tmp_path / "b.vcd").write_text(text + "#0\n0!\n" + "".join(f"#{time}\n{value}!\n" for time, value in changes))
-    wave, names = vcd.Waveform(tmp_path / "b.vcd"), {STALL: "top.stall"}
-    (row,) = vcd.compare(ours, wave, names=names, period=Fraction(800))
+    wave, names = wave_diff.Waveform(tmp_path / "b.vcd"), {STALL: "top.stall"}
+    (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800))
     assert row.difference == 0
     for which in (1, 2, 3):
-        (row,) = vcd.compare(ours, wave, names=names, period=Fraction(800), landmark=(STALL, which))
+        (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), landmark=(STALL, which))
         assert row.difference is None
     with pytest.raises(UsageError, match="3 rises"):
-        vcd.compare(ours, wave, names=names, period=Fraction(800), landmark=(STALL, 4))
-    with pytest.raises(UsageError, match="--period"):
-        vcd.compare(ours, wave, names=names)
+        wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), landmark=(STALL, 4))
     with pytest.raises(UsageError, match="no signal"):
-        vcd.compare(ours, wave, names={STALL: "top.other"}, period=Fraction(800))
+        wave_diff.compare(vcd.signals(ours), wave, names={STALL: "top.other"}, period=Fraction(800))
     with pytest.raises(UsageError, match="--map"):
-        vcd.compare(ours, wave, period=Fraction(800))
+        wave_diff.compare(vcd.signals(ours), wave, period=Fraction(800))
 
 
 def test_addresses_of_program_flow_are_a_vector(tmp_path):
     capture = tmp_path / "flow.bin"
-    simulated = devices.family("aie").simulate(
-        devices.resolve_options(
-            devices.family("aie").sim_options, {"mode": "2", "records": "50", "tiles": "1"}, what="sim"
-        ),
+    simulated = registry.family("aie").simulate(
+        resolve_options(registry.family("aie").sim_options, {"mode": "2", "records": "50", "tiles": "1"}, what="sim"),
         3,
     )
     capture.write_bytes(next(iter(simulated.files.values())))
@@ -134,7 +139,7 @@ def test_addresses_of_program_flow_are_a_vector(tmp_path):
     (name,) = [name for name in wave.names if name.endswith(".flow.pc")]
     flow = trace.details["aie_program_flow"]
     pcs = flow["pc"][flow.valid("pc")].tolist()
-    seen = [value for value in wave.signal(name).values.tolist() if value != vcd.UNKNOWN]
+    seen = [value for value in wave.signal(name).values.tolist() if value != UNKNOWN]
     assert seen == [pc for i, pc in enumerate(pcs) if not i or pcs[i - 1] != pc]
 
 
@@ -142,27 +147,29 @@ def test_addresses_of_program_flow_are_a_vector(tmp_path):
 def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
     (tmp_path / "a.vcd").write_text(text)
     with pytest.raises((InputError, UsageError)):
-        vcd.compare(trace_of([(1, 2)]), vcd.Waveform(tmp_path / "a.vcd"), period=Fraction(1000))
+        wave_diff.compare(
+            vcd.signals(trace_of([(1, 2)])), wave_diff.Waveform(tmp_path / "a.vcd"), period=Fraction(1000)
+        )
     with pytest.raises(InputError, match="no file"):
-        vcd.Waveform(tmp_path / "none.vcd")
+        wave_diff.Waveform(tmp_path / "none.vcd")
 
 
 def test_the_commands_write_and_compare(tmp_path, capsys):
     with contextlib.chdir(tmp_path):
         assert cli.main(["sim", "aie", "--seed", "3", "--records", "60", "-o", "run.bin"]) == 0
         assert cli.main(["convert", "run.bin", "-o", "run.vcd"]) == 0
-        assert cli.main(["vcd", "run.bin", "run.vcd", "--period", "1000"]) == 0
+        assert cli.main(["aie-wavediff", "run.bin", "run.vcd", "--period", "1000"]) == 0
         text = (tmp_path / "run.vcd").read_text()
         stamps = re.findall(r"^#(\d+)$", text, re.MULTILINE)
         planted = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
         (tmp_path / "other.vcd").write_text(text.replace(f"#{planted}\n", f"#{planted + 1}\n"))
         capsys.readouterr()
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "1000", "--json"]) == 1
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--json"]) == 1
         found = json.loads(capsys.readouterr().out)["signals"]
         assert {row["our_time"] for row in found if row["difference"] is not None} == {planted}
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--order"]) == 0
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--period", "0"]) == 2
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order"]) == 0
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "0"]) == 2
         (tmp_path / "map.json").write_text("[]")
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--order", "--map", "map.json"]) == 2
-        assert cli.main(["vcd", "run.bin", "other.vcd", "--order", "--landmark", "a:b"]) == 2
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order", "--map", "map.json"]) == 2
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order", "--landmark", "a:b"]) == 2

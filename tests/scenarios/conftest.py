@@ -37,10 +37,10 @@ def call(capfd, monkeypatch, tmp_path):
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Return a function that installs a package with a device family: its name, and its module's text."""
-    from lanescope import devices
+    from lanescope.families import registry
 
     def forget():
-        for cached in (devices.plugins, devices.family):
+        for cached in (registry.plugins, registry.family):
             cached.cache_clear()
 
     site = tmp_path / "site"

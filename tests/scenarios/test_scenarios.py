@@ -104,11 +104,11 @@ def test_every_rule_is_met_or_listed():
 
 
 def test_every_stat_of_a_loss_is_met_or_listed():
-    from lanescope import devices
+    from lanescope.families import registry
     from lanescope.trace.stats import CORE_STATS
 
     declared = {spec.name: spec.severity for spec in CORE_STATS}
-    declared |= {spec.name: spec.severity for family in devices.builtin() for spec in family.stats()}
+    declared |= {spec.name: spec.severity for family in registry.builtin() for spec in family.stats}
     met = {name for one in ALL for name in one.expect.get("stats", {})}
     assert met <= declared.keys()
     losses = {name for name, severity in declared.items() if severity in answers.LOSSES}

@@ -4,54 +4,50 @@ import numpy as np
 import pytest
 
 import lanescope
-from lanescope import devices
-from lanescope.devices import Family, Option
 from lanescope.errors import InputError, UsageError
+from lanescope.families import registry
+from lanescope.families.family import Family, Format
+from lanescope.families.options import Option
 from lanescope.pipeline import session
 from lanescope.source import Capture, Match
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 
 
-class Toy(Family):
+class ToyDecoder:
     """Every byte is a slice of that length, one after the other."""
 
-    options = (Option("scale", int, "factor", 1),)
+    def __init__(self, capture, options):
+        self.capture, self.scale = capture, options["scale"]
+        self.builder = TraceBuilder(TimeBase())
+        self.lane = self.builder.track("lane", kind="lane", role="core")
+        self.end = 0
 
-    def __init__(self, name, score=95):
-        self.name = name
-        self.title = name
-        self.score = score
-        self.closed = []
+    def feed(self, data):
+        dur = np.frombuffer(data, np.uint8).astype(np.int64) * self.scale
+        ends = self.end + np.cumsum(dur)
+        self.end = int(ends[-1])
+        self.builder.append("slices", track_id=self.lane, ts=ends - dur, dur=dur, name="byte")
+        return [self.builder.batch()]
 
-    def probe(self, head):
-        return Match(self.score if head.data[:1] == b"T" else 0, "toy-1", "begins with T")
+    def finish(self):
+        main = self.capture.main
+        made = self.builder.input(
+            capture="toy", path=main.path, size=main.size, sha256=main.sha256, family="toy", format="toy-1"
+        )
+        self.builder.add_accounting(
+            input_id=made, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=main.size
+        )
+        return [self.builder.finish()]
 
-    def decode(self, capture, options):
-        return Toy.Decoder(self, capture, options)
 
-    class Decoder:
-        def __init__(self, family, capture, options):
-            self.capture, self.scale = capture, options["scale"]
-            self.builder = TraceBuilder(TimeBase())
-            self.lane = self.builder.track("lane", kind="lane", role="core")
-            self.end = 0
+def toy_family(name, score=95, *, detect=None):
+    """Return a family that recognises what begins with T."""
 
-        def feed(self, data):
-            dur = np.frombuffer(data, np.uint8).astype(np.int64) * self.scale
-            ends = self.end + np.cumsum(dur)
-            self.end = int(ends[-1])
-            self.builder.append("slices", track_id=self.lane, ts=ends - dur, dur=dur, name="byte")
-            return [self.builder.batch()]
+    def recognise(head):
+        return Match(score if head.data[:1] == b"T" else 0, "toy-1", "begins with T")
 
-        def finish(self):
-            main = self.capture.main
-            made = self.builder.input(
-                capture="toy", path=main.path, size=main.size, sha256=main.sha256, family="toy", format="toy-1"
-            )
-            self.builder.add_accounting(
-                input_id=made, layer=0, unit="byte", unit_bytes=1, total=main.size, decoded=main.size
-            )
-            return [self.builder.finish()]
+    form = Format("toy-1", detect or recognise, ToyDecoder, is_streaming=True)
+    return Family(name, name, (form,), options=(Option("scale", int, "factor", 1),))
 
 
 @pytest.fixture
@@ -59,8 +55,8 @@ def families(monkeypatch):
     """Return a function that replaces all families by toys."""
 
     def replace(*builtin, plugin_families=()):
-        monkeypatch.setattr(devices, "builtin", lambda: builtin)
-        monkeypatch.setattr(devices, "plugin_families", lambda: plugin_families)
+        monkeypatch.setattr(registry, "builtin", lambda: builtin)
+        monkeypatch.setattr(registry, "plugin_families", lambda: plugin_families)
         named = {family.name: family for family in (*builtin, *plugin_families)}
 
         def family(name):
@@ -68,7 +64,7 @@ def families(monkeypatch):
                 raise UsageError(f"there is no device family {name!r}")
             return named[name]
 
-        monkeypatch.setattr(devices, "family", family)
+        monkeypatch.setattr(registry, "family", family)
 
     return replace
 
@@ -81,7 +77,7 @@ def path(tmp_path):
 
 
 def test_open_gives_the_whole_trace_and_batches_its_pieces(families, path):
-    families(Toy("toy"))
+    families(toy_family("toy"))
     path.write_bytes(b"T" + bytes([1]) * (2 << 20))
     whole = lanescope.open(path)
     pieces = list(lanescope.batches(path))
@@ -94,7 +90,7 @@ def test_open_gives_the_whole_trace_and_batches_its_pieces(families, path):
 
 
 def test_options_are_checked_and_handed_on(families, path):
-    families(Toy("toy"))
+    families(toy_family("toy"))
     assert lanescope.open(path, scale=3).slices["dur"][0] == 3 * ord("T")
     assert lanescope.open(path, scale="3").slices["dur"][0] == 3 * ord("T")
     with pytest.raises(UsageError, match=r"family toy has no option 'scal'; it knows scale"):
@@ -104,24 +100,24 @@ def test_options_are_checked_and_handed_on(families, path):
 
 
 def test_two_families_within_ten_points_are_a_tie(families, path):
-    families(Toy("a", 95), Toy("b", 86))
+    families(toy_family("a", 95), toy_family("b", 86))
     with pytest.raises(UsageError, match=r"may be a \(begins with T\) or b \(begins with T\); say --family NAME"):
         lanescope.open(path)
     assert len(lanescope.open(path, family="b").slices) == 201
-    families(Toy("a", 95), Toy("b", 85))
+    families(toy_family("a", 95), toy_family("b", 85))
     assert len(lanescope.open(path).slices) == 201
 
 
 def test_a_score_below_50_is_a_no(families, path):
-    families(Toy("toy", 49))
+    families(toy_family("toy", 49))
     with pytest.raises(InputError, match="is not a capture of any known device family; if you know its family"):
         lanescope.open(path)
-    families(Toy("toy", 50))
+    families(toy_family("toy", 50))
     lanescope.open(path)
 
 
 def test_strangers_are_asked_when_nobody_else_knows(families, path):
-    families(Toy("mine", 0), plugin_families=(Toy("theirs"),))
+    families(toy_family("mine", 0), plugin_families=(toy_family("theirs"),))
     with Capture(path) as capture:
         family, match = session.detect_family(capture)
     assert (family.name, match.score, match.format) == ("theirs", 95, "toy-1")
@@ -129,7 +125,7 @@ def test_strangers_are_asked_when_nobody_else_knows(families, path):
 
 
 def test_probe_lists_the_surest_first(families, path):
-    families(Toy("a", 20), Toy("b", 90), Toy("c", 0))
+    families(toy_family("a", 20), toy_family("b", 90), toy_family("c", 0))
     assert [(found.family, found.score) for found in lanescope.probe(path)] == [("b", 90), ("a", 20)]
 
 
@@ -143,14 +139,14 @@ def test_probe_lists_the_surest_first(families, path):
     ],
 )
 def test_what_nobody_knows_is_said_in_one_line(families, path, content, message):
-    families(Toy("toy"))
+    families(toy_family("toy"))
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         lanescope.open(path)
 
 
 def test_an_empty_capture_is_refused_whatever_the_user_says(families, path):
-    families(Toy("toy"))
+    families(toy_family("toy"))
     path.write_bytes(b"")
     with pytest.raises(InputError, match="is empty"):
         lanescope.open(path, family="toy")
@@ -159,7 +155,7 @@ def test_an_empty_capture_is_refused_whatever_the_user_says(families, path):
 
 
 def test_files_are_closed_whatever_happens(families, path, monkeypatch):
-    toy = Toy("toy")
+    toy = toy_family("toy")
     families(toy)
     opened = []
     make = Capture.__init__
@@ -175,7 +171,7 @@ def test_files_are_closed_whatever_happens(families, path, monkeypatch):
 
 
 def test_progress_is_told_in_bytes(families, path):
-    toy = Toy("toy")
+    toy = toy_family("toy")
     path.write_bytes(b"T" + bytes([1]) * (2 << 20))
     told = []
     with Capture(path) as capture:
@@ -185,7 +181,7 @@ def test_progress_is_told_in_bytes(families, path):
 
 
 def test_merge_takes_traces(families, path, tmp_path):
-    families(Toy("toy"))
+    families(toy_family("toy"))
     trace = lanescope.open(path)
     assert lanescope.merge([trace]) is trace
     other = tmp_path / "other.toy"
@@ -194,15 +190,17 @@ def test_merge_takes_traces(families, path, tmp_path):
         lanescope.merge(iter([trace, lanescope.open(other)]))
 
 
-class Failing(Toy):
-    """A family whose probe has a fault."""
+def failing(name):
+    """Return a family whose detection has a fault."""
 
-    def probe(self, head):
+    def detect(head):
         raise KeyError("magic")
+
+    return toy_family(name, detect=detect)
 
 
 def test_a_family_whose_probe_raises_hides_no_other_one(families, path):
-    families(Failing("bad"), Toy("good"), plugin_families=(Failing("worse"),))
+    families(failing("bad"), toy_family("good"), plugin_families=(failing("worse"),))
     assert len(lanescope.open(path).slices) == 201
     assert [tuple(found) for found in lanescope.probe(path)] == [
         ("good", 95, "toy-1", "begins with T"),

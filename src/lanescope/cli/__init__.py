@@ -8,10 +8,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import lanescope
-from lanescope.errors import InputError, InternalError, LanescopeError, MissingDependencyError, UsageError
+from lanescope.cli.parser import Parser
+from lanescope.errors import InputError, InternalError, LanescopeError, UsageError
+
+if TYPE_CHECKING:
+    from lanescope.families.family import Family
 
 #: Verb -> one line of help. Its module is ``lanescope.cli.VERB``.
 VERBS = {
@@ -22,18 +26,18 @@ VERBS = {
     "sql": "ask the tables of a capture in SQL",
     "dump": "show packets, records or rows, one a line",
     "view": "open a capture in the Perfetto UI, offline",
-    "record": "run a program and record its calls of Level Zero",
     "sim": "make a capture whose truth is known",
     "demo": "see all of it on simulated captures",
     "doctor": "say what is installed and what is missing",
     "completion": "print what a shell needs to complete all this",
 }
-#: The same of verbs that families of the tree declare; asking the families would make ``--help`` slow.
-FAMILY_VERBS = {
-    "aie-config": "set up AMD AIE trace units: JSON, registers, MLIR",
-    "path": "show the path that an AMD AIE core took, from its listing",
-    "vcd": "compare a capture with the waveforms of a simulator",
-    "fan": "show the tasks around an Ascend task, before and behind it",
+#: Command of a family of the tree -> the family, and one line of help; asking the families would make ``--help`` slow.
+FAMILY_COMMANDS = {
+    "record": ("levelzero", "run a program and record its calls of Level Zero"),
+    "aie-config": ("aie", "set up AMD AIE trace units: JSON, registers, MLIR"),
+    "aie-path": ("aie", "show the path that an AMD AIE core took, from its listing"),
+    "aie-wavediff": ("aie", "compare an AMD AIE capture with the waveforms of a simulator"),
+    "ascend-deps": ("ascend", "show the tasks around an Ascend task, before and behind it"),
 }
 
 _EXAMPLES = """\
@@ -50,14 +54,6 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().add_argument(action)
         if isinstance(action, argparse._SubParsersAction):
             self._action_max_length += self._indent_increment
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the call, and where its help is."""
-        raise UsageError(message, hint=f"see {self.prog} --help")
 
 
 class EndedBySignal(BaseException):
@@ -143,6 +139,19 @@ def _discard_output() -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else ""
+    if first in VERBS:
+        return _run_verb(first, arguments[1:])
+    if first in FAMILY_COMMANDS:
+        from lanescope.families import registry
+
+        return _run_command(first, registry.family(FAMILY_COMMANDS[first][0]), arguments[1:])
+    if first and not first.startswith("-"):
+        from lanescope.families import registry
+
+        for family in registry.plugin_families():
+            if any(command.name == first for command in family.commands):
+                return _run_command(first, family, arguments[1:])
     parser = Parser(
         prog="lanescope",
         description="One checked timeline from the raw device-side traces of accelerators.",
@@ -151,48 +160,55 @@ def _run(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"lanescope {lanescope.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    if not arguments or arguments[0] not in VERBS:
-        family_verbs = _family_verbs() if arguments and not arguments[0].startswith("-") else {}
-        if arguments and arguments[0] in family_verbs:
-            return _run_verb(arguments[0], family_verbs[arguments[0]], arguments[1:])
-        for name, line in {**VERBS, **FAMILY_VERBS}.items():
-            verbs.add_parser(name, help=line)
-        if not arguments:  # somebody looks around for the first time
-            parser.print_help(sys.stderr)
-            return UsageError.exit_status
-        parser.parse_args(arguments)
-        raise AssertionError("argparse accepts no verb that is not listed")
-    return _run_verb(arguments[0], f"lanescope.cli.{arguments[0]}", arguments[1:])
+    for name, line in VERBS.items():
+        verbs.add_parser(name, help=line)
+    for name, (_, line) in FAMILY_COMMANDS.items():
+        verbs.add_parser(name, help=line)
+    if not arguments:  # somebody looks around for the first time
+        parser.print_help(sys.stderr)
+        return UsageError.exit_status
+    parser.parse_args(arguments)
+    raise AssertionError("argparse accepts no verb that is not listed")
 
 
-def _run_verb(verb: str, module: str, arguments: list[str]) -> int:
-    if verb != "record":  # whose program inherits the environment
-        # NumPy's library for matrices starts a thread for every core when it is loaded; no verb multiplies matrices of
-        # floating-point numbers.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+def _run_verb(verb: str, arguments: list[str]) -> int:
+    _spare_threads()
+    from lanescope.cli import arguments as parsing
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
-        from lanescope.cli.common import parse
+        module = import_module(f"lanescope.cli.{verb}")
+        named = parsing.family_named_for_help(arguments)
+        if named is not None:
+            from lanescope.families import registry
 
-        try:
-            command = import_module(module)
-        except Exception as error:
-            if verb in VERBS or verb in FAMILY_VERBS:
-                raise
-            from lanescope.devices import UPDATE, described
-
-            what = f"the command {verb!r} of another package cannot be loaded: {described(error)}"
-            raise MissingDependencyError(what, hint=UPDATE) from error
-        status: int = command.run(parse(verb, command, arguments))
+            print(parsing.family_help(verb, module, registry.family(named)), end="")
+            return 0
+        status: int = module.run(parsing.parse(verb, module, arguments))
         return status
 
 
-def _family_verbs() -> dict[str, str]:
-    from lanescope import devices
+def _run_command(name: str, family: Family, arguments: list[str]) -> int:
+    command = next(command for command in family.commands if command.name == name)
+    if not command.runs_programs:
+        _spare_threads()
+    from lanescope.cli import arguments as parsing
+    from lanescope.cli.signals import ending_clean
 
-    families = (*devices.plugin_families(), *devices.builtin())  # the tree's own verbs stay what they are
-    return {verb: module for family in families for verb, module in family.verbs.items()}
+    with ending_clean():
+        args = parsing.parse_command(command, family, arguments)
+        from lanescope.cli.context import Context
+
+        context = Context(args)
+        return context.finish(command.run(context, vars(args)))
+
+
+def _spare_threads() -> None:
+    """Keep NumPy's library for matrices from starting a thread for every core when it is loaded.
+
+    No verb multiplies matrices of floating-point numbers. Programs that we start inherit what is set here.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def print_error(message: str, status: int) -> int:

@@ -10,8 +10,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import lanescope
-from lanescope.cli.common import add_input, batches, close, echo, is_in_order, print_json, read
-from lanescope.devices import Family
+from lanescope.cli.arguments import add_input
+from lanescope.cli.console import echo, print_json
+from lanescope.cli.context import batches, close, is_in_order, read
+from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_count
 from lanescope.view.table_output import is_terminal, show
 

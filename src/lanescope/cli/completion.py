@@ -7,14 +7,18 @@ again after installing a family.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import shtab
 
-from lanescope import cli, devices
-from lanescope.devices import Family
+from lanescope import cli
+from lanescope.cli.arguments import configure_command
+from lanescope.cli.parser import Parser
+from lanescope.errors import MissingDependencyError
+from lanescope.families import registry
+from lanescope.families.family import Family
 
 EXAMPLES = (
     "lanescope completion bash",
@@ -43,41 +47,41 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def full_parser() -> argparse.ArgumentParser:
+def full_parser() -> Parser:
     """Return one parser of all verbs with all their flags, which no command line needs but this one."""
-    families = (*devices.builtin(), *devices.plugin_families())
-    parser = cli.Parser(prog="lanescope")
+    families = (*registry.builtin(), *registry.plugin_families())
+    names = [family.name for family in families]
+    parser = Parser(prog="lanescope")
     parser.add_argument("--version", action="version", version="", help="print the version")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb, module, line in _verbs(families):
-        command = import_module(module)
+    for verb, line in cli.VERBS.items():
         of_verb = verbs.add_parser(verb, help=line, allow_abbrev=False)
-        command.configure(of_verb, families, [])
-        for action in of_verb._actions:  # argparse offers no other way to all arguments of a parser
-            hint(action, [family.name for family in families])
+        of_verb.shown = names
+        import_module(f"lanescope.cli.{verb}").configure(of_verb, families, [])
+        _hint_all(of_verb, names)
+    known = set(cli.VERBS)
+    for family in families:
+        for command in family.commands:
+            if command.name in known:
+                continue
+            known.add(command.name)
+            of_verb = verbs.add_parser(command.name, help=command.help, allow_abbrev=False)
+            try:
+                configure_command(of_verb, command, family)
+            except MissingDependencyError:  # of another package: completion works without its broken command
+                continue
+            _hint_all(of_verb, names)
     return parser
 
 
-def _verbs(families: Sequence[Family]) -> Iterator[tuple[str, str, str]]:
-    """Yield each verb, its module, and one line about it."""
-    for verb, line in cli.VERBS.items():
-        yield verb, f"lanescope.cli.{verb}", line
-    of_families: Mapping[str, str] = {
-        verb: module for family in reversed(families) for verb, module in family.verbs.items()
-    }
-    for verb, module in of_families.items():
-        try:
-            text = import_module(module).__doc__ or ""
-        except Exception:  # of another package: completion works without its broken command
-            if verb in cli.FAMILY_VERBS:
-                raise
-            continue
-        yield verb, module, text.partition("\n")[0].rstrip(".")
+def _hint_all(parser: Parser, families: Sequence[str]) -> None:
+    for action in parser._actions:  # argparse offers no other way to all arguments of a parser
+        hint(action, families)
 
 
 def hint(action: Any, families: Sequence[str]) -> None:
     """Say what may stand for an argument: a family, a file."""
-    if action.dest == "family":
+    if action.dest in ("family", "help_family"):
         action.choices = list(families)
     elif action.dest in ("input", "inputs", "output"):
         action.complete = shtab.FILE

@@ -13,21 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import (
-    add_input,
-    batches,
-    check_output,
-    close,
-    echo,
-    format_row_counts,
-    is_in_order,
-    is_stdout,
-    read,
-    read_all,
-    row_counts,
-)
-from lanescope.devices import Family
+from lanescope.cli.arguments import add_input
+from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, row_counts
+from lanescope.cli.context import batches, close, is_in_order, read, read_all
 from lanescope.errors import UsageError
+from lanescope.families.family import Family
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
@@ -49,7 +39,7 @@ SUFFIXES = {
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, many=True)
-    own = [name for family in families for name in family.exports]
+    own = [export.name for family in families for export in family.exports]
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to; the suffix tells the format")
     formats = sorted({*SUFFIXES.values(), *own})
     told = "the format, when the suffix does not tell: " + ", ".join(formats)
@@ -148,12 +138,11 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
         from lanescope.io import vcd
 
         return lambda out: vcd.write(trace, out)
-    from lanescope import devices
+    from lanescope.families import registry
 
-    families = (*devices.builtin(), *devices.plugin_families())
-    family = next(family for family in families if format_ in family.exports)
-    export = family.export(format_)
-    for what in family.left_out(format_, trace):
+    families = (*registry.builtin(), *registry.plugin_families())
+    export = next(export for family in families for export in family.exports if export.name == format_)
+    for what in export.left_out(trace):
         echo(f"lanescope: {escape(what)}")
 
     def write(out: Any) -> int:
@@ -161,7 +150,7 @@ def _writer(format_: str, trace: Trace, args: argparse.Namespace) -> Callable[[A
 
         count = 0
         with atomic_writer(out) as file:
-            for block in export(trace):
+            for block in export.blocks(trace):
                 count += file.write(block)
         return count
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope import devices
 from lanescope.cli import sim
-from lanescope.cli.common import format_row_counts, is_stdout, loss_counts, row_counts, time_span
-from lanescope.devices import Family
+from lanescope.cli.console import format_row_counts, is_stdout, row_counts, time_span
+from lanescope.cli.context import loss_counts
 from lanescope.errors import InputError, UsageError
+from lanescope.families import registry
+from lanescope.families.family import Family
+from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.source import MINE
 from lanescope.view.formatting import escape, format_count, format_duration
@@ -51,8 +53,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _simulated(folder: Path) -> Iterator[tuple[str, Path]]:
     """Simulate a capture of each family; yield what to call it, and its main file."""
-    for family in devices.builtin():
-        options = devices.resolve_options(family.sim_options, dict(family.demo), what=f"the simulator of {family.name}")
+    for family in registry.builtin():
+        if family.simulator is None:
+            continue
+        demo = dict(family.simulator.demo)
+        options = resolve_options(family.sim_options, demo, what=f"the simulator of {family.name}")
         simulation = family.simulate(options, 1)
         home = folder / family.name
         home.mkdir(exist_ok=True)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import lanescope
-from lanescope import devices
-from lanescope.cli.common import print_json
-from lanescope.devices import Family
+from lanescope.cli.console import print_json
+from lanescope.families import registry
+from lanescope.families.declaration import UPDATE
+from lanescope.families.family import Family
 from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
@@ -19,9 +20,9 @@ EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
 _NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich", "shtab")
 _OPTIONAL = {
     "viztracer": ("`lanescope view`", "pip install 'lanescope[viewer]'"),
-    "pyelftools": ("`lanescope path --elf`", "pip install 'lanescope[elf]'"),
+    "pyelftools": ("`lanescope aie-path --elf`", "pip install 'lanescope[elf]'"),
     "pyvcd": ("writing .vcd", "pip install 'lanescope[wave]'"),
-    "pywellen": ("`lanescope vcd`", "pip install 'lanescope[wave]'"),
+    "pywellen": ("`lanescope aie-wavediff`", "pip install 'lanescope[wave]'"),
 }
 _TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
 
@@ -49,10 +50,10 @@ def run(args: argparse.Namespace) -> int:
     for name, what in _TOOLS.items():
         found = "found" if shutil.which(name) else ""
         rows.append((name, found, "ok" if found else "optional", "" if found else what))
-    families = (*devices.builtin(), *devices.plugin_families())
+    families = (*registry.builtin(), *registry.plugin_families())
     rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
-    broken = devices.plugins().broken
-    rows += [(f"family {name}", "", "broken", f"{reason}; {devices.UPDATE}") for name, reason in broken]
+    broken = registry.plugins().broken
+    rows += [(f"family {name}", "", "broken", f"{reason}; {UPDATE}") for name, reason in broken]
     columns = ("what", "version", "state", "remark")
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])

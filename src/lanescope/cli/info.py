@@ -9,17 +9,10 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lanescope.cli.common import (
-    TimeSpan,
-    add_input,
-    close,
-    echo,
-    format_row_counts,
-    parse_options,
-    print_json,
-    progress,
-)
-from lanescope.devices import Family
+from lanescope.cli.arguments import add_input, parse_options
+from lanescope.cli.console import TimeSpan, echo, format_row_counts, print_json, progress
+from lanescope.cli.context import close
+from lanescope.families.family import Family
 from lanescope.pipeline import session
 from lanescope.source import Match
 from lanescope.trace import StatSpec, Trace
@@ -57,7 +50,7 @@ def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
     with session.capture(args.input) as capture, progress(args.input) as shown:
         family, match = session.detect_family(capture, args.family)
         batches = session.decode(capture, family, parse_options(args), progress=shown)
-        return _content(batches, match, (*CORE_STATS, *family.stats()))
+        return _content(batches, match, (*CORE_STATS, *family.stats))
 
 
 def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) -> tuple[dict[str, Any], Trace]:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from lanescope import devices
-from lanescope.cli.common import add_option_pairs, add_options, check_output, echo, is_stdout, parse_options, whole
-from lanescope.devices import Family, Simulation
+from lanescope.cli.arguments import add_option_pairs, add_options, parse_options, whole
+from lanescope.cli.console import check_output, echo, is_stdout
 from lanescope.errors import UsageError
+from lanescope.families import registry
+from lanescope.families.family import Family, Simulation
+from lanescope.families.options import resolve_options
 from lanescope.io.atomic_file import atomic_writer
 from lanescope.view.formatting import escape
 
@@ -33,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Simulate and write."""
     if is_stdout(args.output):
         raise UsageError("a simulation is several files", hint="say -o FILE or -o FOLDER")
-    family = devices.family(args.family)
-    options = devices.resolve_options(family.sim_options, parse_options(args), what=f"the simulator of {family.name}")
+    family = registry.family(args.family)
+    options = resolve_options(family.sim_options, parse_options(args), what=f"the simulator of {family.name}")
     for path in write(family.simulate(options, args.seed), Path(args.output), force=args.force):
         echo(escape(str(path)))
     return 0

@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, close, print_json, read
+from lanescope.cli.arguments import add_input
+from lanescope.cli.console import print_json
+from lanescope.cli.context import close, read
 from lanescope.cli.signals import ending_at_once
-from lanescope.devices import Family
 from lanescope.errors import UsageError
+from lanescope.families.family import Family
 from lanescope.pipeline import session
 from lanescope.view.table_output import show
 

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, close, positive, print_json, read
-from lanescope.devices import Family
+from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.console import print_json
+from lanescope.cli.context import close, read
 from lanescope.errors import UsageError
+from lanescope.families.family import Family
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _BAR = " ▏▎▍▌▋▊▉█"
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
-    own = [name for family in families for name in family.summaries]
+    own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"what makes a group, or what to look at: {', '.join(choices)}; default: name"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
@@ -84,13 +86,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
     """Return the summary of a family of the trace, None where the question is one for every trace."""
-    from lanescope import devices
+    from lanescope.families import registry
 
     known = set(trace.inputs.values("family").tolist())
     is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
     # Finding the families of other packages takes a while: only where one of them may have the answer.
-    others = devices.plugin_families() if known - set(devices.BUILTIN) or not is_common else ()
-    families = [family for family in (*devices.builtin(), *others) if args.by in family.summaries]
+    others = registry.plugin_families() if known - set(registry.BUILTIN) or not is_common else ()
+    there = (*registry.builtin(), *others)
+    families = [family for family in there if args.by in [summary.name for summary in family.summaries]]
     for family in families:
         if family.name in known:
             return family.summarise(args.by, trace)

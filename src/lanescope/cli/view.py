@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, close, echo, non_negative_int, read
-from lanescope.devices import Family
+from lanescope.cli.arguments import add_input, non_negative_int
+from lanescope.cli.console import echo
+from lanescope.cli.context import close, read
+from lanescope.families.family import Family
 
 if TYPE_CHECKING:
     from lanescope.view.server import Viewer

@@ -1,1 +1,74 @@
-"""The seam: what a device family declares."""
+"""The seam: what a device family declares, and how families are found.
+
+A family of another package takes all it needs from here. Names are loaded when they are first used, as those of
+``lanescope`` are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lanescope.families.command import Argument, Command, CommandContext, Values
+    from lanescope.families.family import (
+        Decoder,
+        Derived,
+        Export,
+        Family,
+        Format,
+        Simulation,
+        Simulator,
+        Summary,
+    )
+    from lanescope.families.options import Option
+    from lanescope.families.rules import Rule, RuleContext, Violation
+
+#: The module that holds each public name.
+_HOME = {
+    "Argument": "command",
+    "Command": "command",
+    "CommandContext": "command",
+    "Decoder": "family",
+    "Derived": "family",
+    "Export": "family",
+    "Family": "family",
+    "Format": "family",
+    "Option": "options",
+    "Rule": "rules",
+    "RuleContext": "rules",
+    "Simulation": "family",
+    "Simulator": "family",
+    "Summary": "family",
+    "Values": "command",
+    "Violation": "rules",
+}
+
+__all__ = [
+    "Argument",
+    "Command",
+    "CommandContext",
+    "Decoder",
+    "Derived",
+    "Export",
+    "Family",
+    "Format",
+    "Option",
+    "Rule",
+    "RuleContext",
+    "Simulation",
+    "Simulator",
+    "Summary",
+    "Values",
+    "Violation",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name at its first use (PEP 562)."""
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -23,7 +23,7 @@ PERFETTO = Known("a Perfetto trace", _UI)
 CHROME = Known("a timeline in Chrome's JSON format", _UI)
 SARIF = Known("a SARIF report", "open it with a code scanner, and give lanescope the capture it was made from")
 REPORT = Known("a JSON report of lanescope", "give lanescope the capture it was made from")
-VCD = Known("a file of waveforms (VCD)", "compare it with a capture: lanescope vcd CAPTURE WAVEFORMS")
+VCD = Known("a file of waveforms (VCD)", "compare it with a capture: lanescope aie-wavediff CAPTURE WAVEFORMS")
 PARQUET = Known("one Parquet file", "name the folder of all tables that lanescope wrote")
 
 #: Field ``compressed_packets`` of a packet. Source: protos/perfetto/trace/trace_packet.proto, field 50.

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lanescope import devices
-from lanescope.devices import Family
 from lanescope.errors import InputError, InternalError, LanescopeError, MergeError, MissingDependencyError, UsageError
+from lanescope.families import registry
+from lanescope.families.declaration import UPDATE, described
+from lanescope.families.family import Family, Format
+from lanescope.families.options import resolve_options
 from lanescope.source import MINE, TIE, Capture, Head, Match, Source, is_one
 from lanescope.trace import LazyTable, Trace
 
@@ -51,15 +53,15 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
         MissingDependencyError: ``family`` is of another package, and that is broken.
     """
     head = capture.main.head()
-    chosen = None if family is None else devices.family(family)
+    chosen = None if family is None else registry.family(family)
     if not head.size:
         raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
     if chosen is not None:
         return chosen, _asked(chosen, capture)
     failed: list[Candidate] = []
-    matches = _matches(devices.builtin(), head, failed)
+    matches = _matches(registry.builtin(), head, failed)
     if not matches:
-        matches = _matches(devices.plugin_families(), head, failed)
+        matches = _matches(registry.plugin_families(), head, failed)
     if not matches:
         raise _unknown(capture, head, failed)
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
@@ -75,7 +77,7 @@ def _unknown(capture: Capture, head: Head, failed: list[Candidate]) -> InputErro
     found = known.what_is(head.data, head.name)
     if found is not None:
         return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
-    near = next((match for _, match in _matches(devices.builtin(), head, [], least=1) if match.advice), None)
+    near = next((match for _, match in _matches(registry.builtin(), head, [], least=1) if match.advice), None)
     if near is not None:
         what = f"is not a capture of any known device family: {near.reason}"
         return InputError(f"{capture.main.path} {what}", hint=near.advice)
@@ -122,7 +124,7 @@ def _is_capture(path: PathLike) -> bool:
         return False
     if not head.size:
         return False
-    return bool(_matches(devices.builtin(), head, []) or _matches(devices.plugin_families(), head, []))
+    return bool(_matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, []))
 
 
 def _matches(
@@ -132,32 +134,25 @@ def _matches(
     found = []
     for family in families:
         try:
-            match = _probed(family, head)
+            match = family.probe(head)
         except Exception as error:  # of one family: the capture may well be another one's
-            failed.append(Candidate(family.name, 0, "", f"its probe failed: {devices.described(error)}"))
+            failed.append(Candidate(family.name, 0, "", f"its probe failed: {described(error)}"))
         else:
             found.append((family, match))
     return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
 
 
-def _probed(family: Family, head: Head) -> Match:
-    match = family.probe(head)
-    if not isinstance(match, Match):  # a family of another package may be written without types
-        raise TypeError(f"it returned {match!r}, not a Match")
-    return match
-
-
 def _asked(family: Family, capture: Capture) -> Match:
     """Ask the family that the user names; raise in its name if its probe fails."""
     try:
-        return _probed(family, capture.main.head())
+        return family.probe(capture.main.head())
     except LanescopeError:
         raise
     except Exception as error:
-        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {devices.described(error)}"
-        if family.name in devices.BUILTIN:
+        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {described(error)}"
+        if family.name in registry.BUILTIN:
             raise InternalError(what) from error
-        raise MissingDependencyError(what, hint=devices.UPDATE) from error
+        raise MissingDependencyError(what, hint=UPDATE) from error
 
 
 _SAY_FAMILY = "if you know its family, say --family NAME"
@@ -167,7 +162,7 @@ def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
     """Yield which families could not be asked, and why."""
     for candidate in failed:
         yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
-    for broken in devices.plugins().broken:
+    for broken in registry.plugins().broken:
         yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
 
 
@@ -186,7 +181,7 @@ def probe(path: PathLike) -> list[Candidate]:
     """
     with capture(path) as opened:
         failed: list[Candidate] = []
-        matches = _matches((*devices.builtin(), *devices.plugin_families()), opened.main.head(), failed, least=1)
+        matches = _matches((*registry.builtin(), *registry.plugin_families()), opened.main.head(), failed, least=1)
     return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
 
 
@@ -208,24 +203,26 @@ def decode(
     Raises:
         UsageError: an unknown option.
     """
-    decoder = family.decode(capture, devices.resolve_options(family.options, options, what=f"family {family.name}"))
+    settled = resolve_options(family.options, options, what=f"family {family.name}")
+    format = family.format_of(capture)
+    decoder = format.decode(capture, settled)
     fed = 0
     main = capture.main
-    for chunk in _feed_all(main, family):
+    for chunk in _feed_all(main, format):
         yield from decoder.feed(chunk)
         fed += len(chunk)
         del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
             progress(fed, main.size)
-    if family.seeking and progress is not None:
+    if format.random_access and progress is not None:
         progress(main.size, main.size)
     yield from decoder.finish()
 
 
-def _feed_all(main: Source, family: Family) -> Iterator[memoryview]:
-    if family.streaming:
+def _feed_all(main: Source, format: Format) -> Iterator[memoryview]:
+    if format.is_streaming:
         yield from main.chunks()
-    elif not family.seeking:
+    elif not format.random_access:
         yield memoryview(main.read().data)
 
 
@@ -286,15 +283,18 @@ def views(trace: Trace) -> dict[str, LazyTable]:
 
     shared = analyses.AnalysisCache(trace)
     families = {str(name) for name in trace.inputs.values("family").tolist()}
-    known = (*devices.builtin(), *(devices.plugin_families() if families - set(devices.BUILTIN) else ()))
+    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
     members = [family for family in known if family.name in families]
-    declared = [view for family in members for view in family.views]
     found = [analyses.generic_table(shared, name) for name in analyses.GENERIC]
-    found += [
-        analyses.as_table(shared, view.analysis, view.name, view.role, doc=view.doc, columns=view.columns)
-        for view in declared
-    ]
-    found += [lazy for family in members for lazy in family.made_of(trace)]
+    for derived in (derived for family in members for derived in family.derived):
+        if derived.make is None:
+            found.append(
+                analyses.as_table(
+                    shared, derived.analysis, derived.name, derived.roles, doc=derived.doc, columns=derived.columns
+                )
+            )
+        else:
+            found += derived.make(trace)
     return {lazy.spec.name: lazy for lazy in found}
 
 
@@ -360,7 +360,7 @@ def options_that_settle(trace: Trace, *what: str) -> str:
     texts = []
     for name in dict.fromkeys(trace.inputs.values("family").tolist()):
         try:
-            options = devices.family(name).options
+            options = registry.family(name).options
         except (UsageError, MissingDependencyError):  # read from a folder; its family is not installed here
             continue
         flags = [

@@ -10,10 +10,10 @@ import pytest
 import lanescope
 from effort import some
 from lanescope._native import core
-from lanescope.devices import resolve_options
 from lanescope.devices.aie import decoder as decode
 from lanescope.devices.aie.family import FAMILY
 from lanescope.devices.aie.interpret import shard_state
+from lanescope.families.options import resolve_options
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 

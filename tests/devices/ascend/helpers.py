@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanescope import devices
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.devices.ascend.formats.files import entries, read_records, terminated
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.errors import InputError
+from lanescope.families.options import resolve_options
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
@@ -99,7 +99,7 @@ def decode(content, *, deps=None, beside=None, name="chip_swimlane_records.json"
 def decode_file(path, *, chunk=1 << 20, **options) -> Trace:
     """Decode a file in pieces of ``chunk`` bytes."""
     with Capture(path) as capture:
-        decoder = FAMILY.decode(capture, devices.resolve_options(FAMILY.options, options, what="family ascend"))
+        decoder = FAMILY.decode(capture, resolve_options(FAMILY.options, options, what="family ascend"))
         batches = [batch for piece in capture.main.chunks(chunk) for batch in decoder.feed(piece)]
         return Trace.concat([*batches, *decoder.finish()])
 
@@ -112,7 +112,7 @@ def golden(case, naming, **options) -> Trace:
 @cache
 def simulated(seed=1, **options):
     """Simulate a capture: its files and its truth."""
-    return FAMILY.simulate(devices.resolve_options(FAMILY.sim_options, options, what="simulator"), seed)
+    return FAMILY.simulate(resolve_options(FAMILY.sim_options, options, what="simulator"), seed)
 
 
 def decode_simulated(simulation, **options) -> Trace:

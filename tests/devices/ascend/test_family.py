@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode_simulated, graph, records, simulated
-from lanescope import devices
+from lanescope.cli.dump import stage_lines
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.base import STAGES
 from lanescope.errors import InputError, UsageError
+from lanescope.families import registry
+from lanescope.families.family import STAGES
 from lanescope.pipeline import session
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Capture, Head
 
@@ -96,8 +97,8 @@ def test_random_heads_are_not():
 def test_no_other_family_wants_it():
     content = next(iter(simulated(1).files.values()))
     head = Head(content[:HEAD_BYTES], len(content), "run.json")
-    assert {family.name: family.probe(head).score for family in devices.builtin() if family.name != "ascend"}
-    assert all(family.probe(head).score < MINE for family in devices.builtin() if family.name != "ascend")
+    assert {family.name: family.probe(head).score for family in registry.builtin() if family.name != "ascend"}
+    assert all(family.probe(head).score < MINE for family in registry.builtin() if family.name != "ascend")
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3", "v3c"])
@@ -114,7 +115,7 @@ def test_a_graph_given_as_the_capture_says_what_is_missing():
 
 def dump(stage, **options):
     with Capture(GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json") as capture:
-        return list(FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family ascend")))
+        return list(stage_lines(capture, FAMILY, stage, options))
 
 
 def test_dump_of_entries():
@@ -152,19 +153,20 @@ def test_dump_of_records_says_what_was_not_understood(tmp_path):
     path = tmp_path / "l2_swimlane_records.json"
     path.write_text(json.dumps(records([ROW, "x"])))
     with Capture(path) as capture:
-        lines = list(FAMILY.dump(capture, "record", {}))
+        lines = list(stage_lines(capture, FAMILY, "record", {}))
     assert lines[-1].endswith("not understood: 1 elements, 3 bytes")
 
 
 def test_dump_of_rows():
     lines = dump("row")
-    assert "5600  slice  AIC_0  dur=12000 name=matmul(r1t1)" in lines
-    assert "17600  flow  AIC_0 -> AIV_2 at 6400" in lines
+    fields = "name=matmul category=kernel task_id=4294967297 duration_ns=12000 propagation_ns=400 local_setup_ns=3000"
+    assert f"5600  slice  Worker View / AIC_0  dur=12000 {fields}" in lines
+    assert "17600  flow  Worker View / AIC_0 -> Worker View / AIV_2  kind=dependency dst_ts=6400" in lines
     times = [int(line.split("  ")[0]) for line in lines]
     assert times == sorted(times)
-    assert len(lines) == 37 + 6 + 2 + 7  # records, flights, tasks without a core, edges
+    assert len(lines) == 37 + 6 + 2 + 7 + 5  # records, flights, tasks without a core, edges, samples of queues
     # The barrier has its marker, the allocation nothing that says so.
-    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1
+    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1 + 5
 
 
 def test_stages():
@@ -175,14 +177,15 @@ def test_stages():
 
 
 def test_the_family_is_listed_and_light():
-    assert devices.family("ascend") is FAMILY
-    assert not FAMILY.streaming
-    assert FAMILY.bytes_per_row > 0
-    assert {table.name for table in FAMILY.tables()} >= {
+    assert registry.family("ascend") is FAMILY
+    (format,) = FAMILY.formats
+    assert not format.is_streaming
+    assert format.bytes_per_row > 0
+    assert {table.name for table in FAMILY.tables} >= {
         "ascend_tasks",
         "ascend_phases",
         "ascend_submits",
         "ascend_edges",
     }
-    assert FAMILY.stats()
-    assert FAMILY.formats()
+    assert FAMILY.stats
+    assert format.layouts

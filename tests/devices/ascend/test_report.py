@@ -119,7 +119,7 @@ def test_functions_and_setups(trace):
     assert sum(row["share"] for row in found) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("by", FAMILY.summaries)
+@pytest.mark.parametrize("by", [summary.name for summary in FAMILY.summaries])
 @pytest.mark.parametrize("case", ["v2_chain", "v3_cold_first", "v3_spec_dummy"])
 def test_summaries_of_captures_that_lack_things(by, case):
     found = rows(golden(case, "l2"), by)
@@ -189,8 +189,8 @@ def test_a_task_that_is_none(task):
 def test_the_verb(capsys, tmp_path):
     (tmp_path / "l2_swimlane_records.json").write_text(json.dumps(records([[0, 1, 1, 100, 150], [0, 2, 2, 160, 190]])))
     (tmp_path / "deps.json").write_text(json.dumps(graph({1: (0, -1, -1), 2: (0, -1, -1)}, [(1, 2)])))
-    assert main(["fan", str(tmp_path / "l2_swimlane_records.json"), "t2", "--json"]) == 0
+    assert main(["ascend-deps", str(tmp_path / "l2_swimlane_records.json"), "t2", "--json"]) == 0
     given = json.loads(capsys.readouterr().out)
-    assert given["schema"] == "lanescope.fan/1"
+    assert given["schema"] == "lanescope.ascend-deps/1"
     assert [(row["task_id"], row["direction"], row["slack_ticks"]) for row in given["rows"]] == [("1", "in", 10)]
     assert main(["summary", str(tmp_path / "l2_swimlane_records.json"), "--by", "phase"]) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from devices.ascend.helpers import CASES, NAMINGS, decode, decode_simulated, golden, graph, records, simulated
 from lanescope.cli import main
-from lanescope.devices.ascend.family import FAMILY
+from lanescope.devices.ascend.export.swimlane import export
 from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 
@@ -15,7 +15,7 @@ WORKER, VIEW, SCHEDULER, ORCHESTRATOR = 4, 3, 2, 1
 
 def merged(trace):
     """Return the events of the export."""
-    return json.loads(b"".join(FAMILY.export("swimlane")(trace)))["traceEvents"]
+    return json.loads(b"".join(export(trace)))["traceEvents"]
 
 
 def bars(events, pid):
@@ -179,4 +179,4 @@ def golden_path(case):
 
 def test_other_traces_are_refused():
     with pytest.raises(UsageError, match="no Ascend tasks"):
-        FAMILY.export("swimlane")(TraceBuilder(TimeBase()).finish())
+        export(TraceBuilder(TimeBase()).finish())

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lanescope import devices
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.formats.encode import ls2 as encode_ls2
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, INSTANT
+from lanescope.families.options import resolve_options
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
@@ -64,13 +64,13 @@ def decode(content, *, beside=NO_NAMES, name="run.npy", chunk=1 << 20, **options
         path = Path(folder, name)
         path.write_bytes(data)
         with Capture(path) as capture:
-            decoder = FAMILY.decode(capture, devices.resolve_options(FAMILY.options, options, what="family cuda"))
+            decoder = FAMILY.decode(capture, resolve_options(FAMILY.options, options, what="family cuda"))
             batches = [trace for piece in capture.main.chunks(chunk) for trace in decoder.feed(piece)]
             return Trace.concat([*batches, *decoder.finish()])
 
 
 def simulate(seed=0, **options):
-    return FAMILY.simulate(devices.resolve_options(FAMILY.sim_options, options, what="simulator cuda"), seed)
+    return FAMILY.simulate(resolve_options(FAMILY.sim_options, options, what="simulator cuda"), seed)
 
 
 def decode_simulation(simulation, **options) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devices.cuda.helpers import buffer, ls2, simulate
-from lanescope import devices
+from lanescope.cli.dump import stage_lines
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import UsageError
@@ -25,9 +25,7 @@ def lines(tmp_path):
 
     def dump(stage, **options):
         with Capture(tmp_path / "run.npy") as capture:
-            return list(
-                FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family cuda"))
-            )
+            return list(stage_lines(capture, FAMILY, stage, options))
 
     return dump
 
@@ -58,14 +56,16 @@ def test_record(lines):
 
 def test_row(lines):
     found = lines("row", events="a,b,c,d")
-    assert found[:5] == [
-        "slice 0  block 0 / group 0  ts=0 dur=64 a  slots 1 5",
-        "slice 1  block 0 / group 1  ts=48 dur=open c  slots 4 -  [unfinished]",
-        "instant 0  block 0 / group 0  ts=16 d  slot 3",
-        "instant 1  block 0 / group 1  ts=32 end b?  slot 2",
-        "gap 0  block 0 / group 0  ts=64 dur=None bad_bytes lost=1",
+    assert found == [
+        "0  slice  block 0 / group 0  dur=64 name=a category=region",
+        "16  instant  block 0 / group 0  name=d category=mark",
+        "32  instant  block 0 / group 1  name=end b? category=unmatched_end",
+        "48  slice  block 0 / group 1  name=c category=region last_known_ts=48 flags=unfinished",
+        "64  gap  block 0 / group 0  cause=bad_bytes lost_count=1 first_offset=184",
+        "stat  cuda_corrupt_record  data_loss  count=1 first_offset=184",
+        "stat  cuda_unfinished_region  notice  count=1 first_offset=160 first_ts=48",
+        "stat  cuda_end_unmatched  notice  count=1 first_offset=144 first_ts=32",
     ]
-    assert "stat cuda_corrupt_record 1 (data_loss)" in found
 
 
 def test_unknown_stage(lines):
@@ -76,7 +76,7 @@ def test_unknown_stage(lines):
 def dumped(tmp_path, data, stage, name="run.npy", **options):
     (tmp_path / name).write_bytes(data)
     with Capture(tmp_path / name) as capture:
-        return list(FAMILY.dump(capture, stage, devices.resolve_options(FAMILY.options, options, what="family cuda")))
+        return list(stage_lines(capture, FAMILY, stage, options))
 
 
 def test_ls2(tmp_path):
@@ -88,15 +88,16 @@ def test_ls2(tmp_path):
     assert found[1] == "0x00000140  01 00 01 00 64 00 00 00  begin        lane=0 time=100 event_id=1"
     assert [line.split()[9] for line in found[1:]] == ["begin", "counter", "value", "flow_out", "end", "flow_in"]
     rows = dumped(tmp_path, data, "row", events="a,b,fill,full")
-    assert "flow 0  block 0 / group 0 ts=20 -> block 0 / group 1 ts=25" in rows
-    assert "counter 0  block 0 / group 0 fill  ts=10 value=7.0" in rows
+    assert "20  flow  block 0 / group 0 -> block 0 / group 1  kind=signal dst_ts=25" in rows
+    assert "10  counter  block 0 / group 0 fill  value=7.0" in rows
     assert len(dumped(tmp_path, data, "packet")) > 20
 
 
 def test_ls2_shows_what_it_had_no_room_for(tmp_path):
     data = simulate(1, layout="ls2", blocks=3, groups=2, tiles=1, refused=1).files["attention.npy"]
     assert dumped(tmp_path, data, "record")[0].endswith(" refused=2 required_blocks=3")
-    assert "stat cuda_unallocated_lane 2 (data_loss)" in dumped(tmp_path, data, "row")
+    lost = "stat  cuda_unallocated_lane  data_loss  count=2"
+    assert any(line.startswith(lost) for line in dumped(tmp_path, data, "row"))
     assert "0x000000e0  02 00 00 00 00 00 00 00  slot 12 record" in dumped(tmp_path, data, "packet")
 
 

@@ -127,9 +127,9 @@ def test_any_cut_gives_the_same_rows(chunk):
 
 def test_more_bytes_than_the_file_had():
     # A pipe is spooled and so has its size; a file that grows is read as far as it goes.
-    from lanescope import devices
     from lanescope.devices.cuda.decoder import CudaDecoder
     from lanescope.devices.cuda.family import FAMILY
+    from lanescope.families.options import resolve_options
     from lanescope.source import Capture
 
     data = strided.to_npy(buffer([[("B", 1, 5), ("E", 1, 9), ("F", 0, 10)]]))
@@ -139,7 +139,7 @@ def test_more_bytes_than_the_file_had():
         file.write(data)
         file.flush()
         with Capture(file.name) as capture:
-            decoder = CudaDecoder(capture, devices.resolve_options(FAMILY.options, {}, what="family cuda"))
+            decoder = CudaDecoder(capture, resolve_options(FAMILY.options, {}, what="family cuda"))
             for piece in (data, b"12345"):
                 assert decoder.feed(memoryview(piece)) == []
             (trace,) = decoder.finish()

@@ -10,10 +10,10 @@ import pytest
 
 from devices.cuda.helpers import accounts, decode_simulation, gaps, instants, lanes, simulate, spans, stats
 from effort import some
-from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
 from lanescope.errors import UsageError
+from lanescope.families.family import Simulation
 from lanescope.trace import Flag
 
 #: Lanes of these faults lose records, so what is left of them may pair otherwise; the decoder says where.

@@ -7,11 +7,11 @@ import pytest
 
 from analysis.sweep import Sweep
 from devices.cuda.helpers import decode, decode_simulation, simulate
-from lanescope import devices
 from lanescope.analysis import idle, overlap
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.expected_analysis import LOADS, WAITS, planted, waits
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, Random, Setup, run
+from lanescope.families.options import resolve_options
 from lanescope.io import duckdb_sql
 from lanescope.pipeline import session
 from lanescope.trace import Table, Trace
@@ -123,7 +123,7 @@ def charged(trace, table, quality):
 
 @pytest.mark.parametrize("number", range(6))
 def test_waits_are_charged_to_their_producers_through_flows(number):
-    options = devices.resolve_options(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
+    options = resolve_options(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
     kernel = run(Setup.of(options), Random(number))
     trace = decode_simulation(FAMILY.simulate(options, number))
     table = idle.idle(with_flows(trace, kernel), "block")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import lanescope
-from lanescope import devices
 from lanescope.devices.levelzero.family import FAMILY
+from lanescope.families.options import resolve_options
 from lanescope.trace import Trace
 
 SUCCESS = "ZE_RESULT_SUCCESS"
@@ -165,7 +165,7 @@ def opened(content: bytes, folder: Path, name: str = "run.thapi_text", **options
 
 def simulated(**options: Any) -> dict[str, Any]:
     """Return options of the simulator, the others at their defaults."""
-    return devices.resolve_options(FAMILY.sim_options, options, what="simulator")
+    return resolve_options(FAMILY.sim_options, options, what="simulator")
 
 
 def operations(trace: Trace) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from devices.levelzero.helpers import Script
+from lanescope.cli.dump import stage_lines
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
 from lanescope.source import Capture, Head
@@ -68,8 +69,7 @@ def test_dump(tmp_path) -> None:
 
     def dumped(stage: str) -> list[str]:
         with Capture(path) as capture:
-            options = lanescope.devices.resolve_options(FAMILY.options, {}, what="levelzero")
-            return list(FAMILY.dump(capture, stage, options))
+            return list(stage_lines(capture, FAMILY, stage, {}))
 
     packets = dumped("packet")
     assert packets[0].startswith("0x00000000  ")

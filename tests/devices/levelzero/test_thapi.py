@@ -168,6 +168,6 @@ def test_only_traces_of_this_family(tmp_path) -> None:
     from lanescope.trace import TimeBase, TraceBuilder
 
     foreign = TraceBuilder(TimeBase()).finish()
-    for format_ in FAMILY.exports:
+    for export in FAMILY.exports:
         with pytest.raises(UsageError):
-            list(FAMILY.export(format_)(foreign))
+            list(export.blocks(foreign))

@@ -21,6 +21,7 @@ CHANGES = TableSpec(
     ),
     key="slice_id",
 )
+TABLES = (CHANGES,)
 STATS = (
     StatSpec("blinker_lost", "data_loss", "the sequence numbers have a hole: the controller dropped records"),
     StatSpec("blinker_unpaired", "notice", "an `off` without `on`, or an `on` while on: its partner is not there"),

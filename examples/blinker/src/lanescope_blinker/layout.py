@@ -31,4 +31,5 @@ RECORD = Record(
     doc="a lamp changed",
     source="made up for this example",
 )
+LAYOUTS = (HEADER, RECORD)
 RECORD_BYTES = RECORD.bits // 8

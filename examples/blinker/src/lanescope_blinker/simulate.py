@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from lanescope.devices.base import Simulation
+from lanescope.families import Simulation
 from lanescope_blinker.layout import HEADER, RECORD, RECORD_BYTES
 
 TICK_HZ = 1_000_000
 
 
-def simulate(*, changes: int, lamps: int, drop: float, seed: int) -> Simulation:
+def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     """Return a capture of ``changes`` records, of which a share ``drop`` is lost, and what really happened."""
+    changes, lamps, drop = options["changes"], options["lamps"], options["drop"]
     random = np.random.default_rng(seed)
     steps = random.integers(1, 1 << 20, changes)
     ticks = np.cumsum(steps) + (1 << 32) - (1 << 22)  # the stamps wrap soon

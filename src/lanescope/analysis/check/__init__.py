@@ -18,18 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanescope.analysis.check.engine import RULES, evaluate, rules
-from lanescope.analysis.check.model import (
-    SAMPLE,
-    SEVERITIES,
-    CheckContext,
-    Evidence,
-    Finding,
-    Location,
-    Rule,
-    Violation,
-)
+from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.common.intervals import known_extents, union
+from lanescope.families.rules import SEVERITIES, Rule, Violation
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
 FINDINGS = TableSpec(

@@ -8,9 +8,10 @@ import numpy as np
 
 from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity
 from lanescope.analysis.check import rules_lane as lane
-from lanescope.analysis.check.model import SEVERITIES, CheckContext, Evidence, Finding, Location, Rule, Violation
+from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
 from lanescope.errors import UsageError
+from lanescope.families.rules import SEVERITIES, Rule, Violation
 
 #: All rules, by code.
 RULES: tuple[Rule, ...] = (
@@ -50,7 +51,7 @@ def evaluate(subject: CheckContext, chosen: Sequence[Rule]) -> list[Finding]:
 
 
 def _examine(subject: CheckContext, rule: Rule) -> list[Finding]:
-    hits = list(rule.function(subject))
+    hits = list(rule.check(subject))
     inputs = subject.trace.inputs.values("path")
     times, times_of_lane = _affected(subject, hits)
     lanes = subject.covered

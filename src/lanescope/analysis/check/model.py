@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -13,67 +12,11 @@ import numpy as np
 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.common.intervals import Ints, bounds, total_length
+from lanescope.families.rules import Violation
 from lanescope.trace.column import Mask
 
-#: In ascending order.
-SEVERITIES = ("notice", "warning", "error")
 #: Number of evidence rows in a report; counts include all rows.
 SAMPLE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A property that every valid trace has.
-
-    Attributes:
-        code: ``LS`` and three digits; the first gives the subject: 0 file and accounting, 1 lane, 2 flow, 3 clock,
-            4 identity.
-        title: noun phrase that names the defect.
-        severity: ``notice``, ``warning`` (numbers may be wrong), ``error`` (contradictory data); the description
-            states where single findings differ.
-        description: meaning of a finding.
-        help: one or two imperative sentences.
-        function: yields the violations.
-    """
-
-    code: str
-    title: str
-    severity: str
-    description: str
-    help: str
-    function: Callable[[CheckContext], Iterable[Violation]]
-
-    def __post_init__(self) -> None:
-        """Reject an invalid code or an unknown severity."""
-        if not re.fullmatch(r"LS[0-4][0-9]{2}", self.code) or self.severity not in SEVERITIES:
-            raise ValueError(f"invalid rule {self.code!r} of severity {self.severity!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Violations of one kind at one location.
-
-    Attributes:
-        detail: one line, measured values with units; empty if the title of the rule suffices.
-        table: the table whose rows are the evidence.
-        rows: their ids, int64 [n], all of them.
-        count: number of violations; None: one per row.
-        severity: severity if it differs from that of the rule.
-        track_id: lane concerned; the worst of several.
-        ts: the earliest time concerned, on that lane if there is one.
-        input_id: input concerned.
-        offset: byte offset of the first violation in that input.
-    """
-
-    detail: str = ""
-    table: str = "slices"
-    rows: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    count: int | None = None
-    severity: str | None = None
-    track_id: int | None = None
-    ts: int | None = None
-    input_id: int | None = None
-    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.check.model import CheckContext
+from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
 from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.check.model import CheckContext
 from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, group_starts, highest_before, order
+from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag
 
 #: From this share of a lane's busy time on, slices below the resolution make its totals doubtful.

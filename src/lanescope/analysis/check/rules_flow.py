@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.check.model import CheckContext
 from lanescope.common.intervals import Ints, bounds, order
+from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
 from lanescope.trace.column import Mask
 

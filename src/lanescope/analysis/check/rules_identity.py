@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.check.model import CheckContext
 from lanescope.analysis.check.rules_accounting import stat_violation
+from lanescope.families.rules import Rule, Violation
 from lanescope.trace.stats import CONFIG, DEGRADED, DUPLICATE, UNMATCHED
 
 #: Severity of a finding about identity, by the severity of its stat.

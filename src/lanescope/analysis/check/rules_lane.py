@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from lanescope.analysis.check.model import CheckContext, Rule, Violation
+from lanescope.analysis.check.model import CheckContext
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import INT64_MAX, Ints, bounds, order, overlapping, partially_overlapping
+from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
 
 

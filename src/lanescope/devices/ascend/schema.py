@@ -159,7 +159,7 @@ EDGES = TableSpec(
         ColumnSpec(
             "slack_ticks",
             "int64",
-            "from the last end of the producer to the first begin of the consumer (effective_start_ts); NULL: one has no rows",
+            "from the last end of the producer to the first effective start of the consumer; NULL: one has no rows",
             nullable=True,
             unit="ticks",
         ),

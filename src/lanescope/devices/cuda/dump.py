@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.base import STAGES
-from lanescope.devices.cuda.decoder import CudaDecoder
 from lanescope.devices.cuda.formats import layout, layout_detection
 from lanescope.devices.cuda.formats.buffer import Buffer
 from lanescope.devices.cuda.formats.layout import (
@@ -21,34 +19,22 @@ from lanescope.devices.cuda.formats.layout import (
 )
 from lanescope.devices.cuda.formats.strided import StridedBuffer
 from lanescope.devices.cuda.formats.word_source import content_of
-from lanescope.errors import UsageError
 from lanescope.source import Capture
-from lanescope.trace import Flag, Trace
 
 #: Fields that most records leave empty.
 _RARE = ("token", "payload", "value_type", "is_end")
 
 
-def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a stage.
-
-    Args:
-        capture: the opened capture.
-        stage: ``packet``: the words; ``record``: their fields, and which are no record of their slot's lane; ``row``:
-            the rows of the trace.
-        options: decode options.
-    """
-    if stage not in STAGES:
-        raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
-    if stage == "row":
-        decoder = CudaDecoder(capture, options)
-        yield from _rows(Trace.concat(list(decoder.finish())))
-        return
+def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each word."""
     content = content_of(capture.main.read())
-    if stage == "packet":
-        width = 4 if (options["layout"] or layout_detection.layout_of(content)) == layout.PROTON else 8
-        yield from _packets(content.words(width), content.before)
-        return
+    width = 4 if (options["layout"] or layout_detection.layout_of(content)) == layout.PROTON else 8
+    yield from _packets(content.words(width), content.before)
+
+
+def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each word with its fields; those say so that are no record of their slot's lane."""
+    content = content_of(capture.main.read())
     buffer = layout_detection.read(content, options)
     if isinstance(buffer, StridedBuffer):
         yield from _strided(buffer, content.before)
@@ -119,44 +105,3 @@ def _records(buffer: Buffer, words: npt.NDArray[Any], before: int) -> Iterator[s
 
 def _fields(fields: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in fields.items())
-
-
-def _rows(trace: Trace) -> Iterator[str]:
-    """Yield a line for each slice, instant, gap, flow, sample and stat."""
-    names = dict(zip(trace.tracks.values("id").tolist(), trace.tracks.values("name").tolist(), strict=True))
-    parents = dict(zip(trace.tracks.values("id").tolist(), trace.tracks.values("parent_id").tolist(), strict=True))
-
-    def lane(track: int) -> str:
-        return f"{names[parents[track]]} / {names[track]}"
-
-    for row, region in zip(trace.slices.rows(), trace.details["cuda_regions"].rows(), strict=True):
-        dur = "open" if row["dur"] is None else row["dur"]
-        end = "-" if region["end_slot"] is None else region["end_slot"]
-        yield (
-            f"slice {row['id']}  {lane(row['track_id'])}  ts={row['ts']} dur={dur} {row['name']}"
-            f"  slots {region['begin_slot']} {end}{_flags(row['flags'])}"
-        )
-    for row, mark in zip(trace.instants.rows(), trace.details["cuda_instants"].rows(), strict=True):
-        yield (
-            f"instant {row['id']}  {lane(row['track_id'])}  ts={row['ts']} {row['name']}"
-            f"  slot {mark['slot']}{_flags(row['flags'])}"
-        )
-    for row in trace.flows.rows():
-        yield (
-            f"flow {row['id']}  {lane(row['src_track_id'])} ts={row['src_ts']}"
-            f" -> {lane(row['dst_track_id'])} ts={row['dst_ts']}"
-        )
-    for row in trace.counters.rows():
-        yield f"counter {row['id']}  {lane(row['track_id'])}  ts={row['ts']} value={row['value']}"
-    for row in trace.gaps.rows():
-        yield (
-            f"gap {row['id']}  {lane(row['track_id'])}  ts={row['ts']} dur={row['dur']} {row['cause']}"
-            f" lost={row['lost_count']}"
-        )
-    for row in trace.stats.rows():
-        yield f"stat {row['name']} {row['count']} ({row['severity']})"
-
-
-def _flags(flags: int) -> str:
-    names = [flag.name.lower() for flag in Flag if flags & flag and flag.name]
-    return f"  [{' '.join(names)}]" if names else ""

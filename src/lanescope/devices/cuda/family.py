@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lanescope.devices.base import (
-    Decoder,
-    Family,
-    Option,
-    Simulation,
-    mega_hertz,
-    nanoseconds,
-    non_negative_int,
-    positive_int,
-)
-from lanescope.devices.cuda.analysis.views import VIEWS
+from lanescope.families.family import Family, Format, Simulator
+from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int
 
 if TYPE_CHECKING:
-    from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, TableSpec
+    from lanescope.source import Head, Match
 
-
+_HERE = "lanescope.devices.cuda."
 _NPY = b"\x93NUMPY"
 _LS2 = b"LSPROBE2"
 
@@ -68,12 +57,35 @@ def _multi(text: str) -> str:
     return text
 
 
-class Cuda(Family):
-    """Markers of TIRx's CudaProfiler and of probes that write the same words."""
+def _detect(head: Head) -> Match:
+    """Judge by the header word, and by how many words name the lane of their slot."""
+    from lanescope.source import Match
 
-    name = "cuda"
-    title = "CUDA in-kernel probes: begin and end markers in a buffer of the kernel's own"
-    options = (
+    # Most of what is not ours is told by the header alone, before the decoder has to be imported.
+    words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
+    if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
+        return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
+    from lanescope.devices.cuda.formats.detect import probe
+
+    return probe(head)
+
+
+FAMILY = Family(
+    name="cuda",
+    title="CUDA in-kernel probes: begin and end markers in a buffer of the kernel's own",
+    formats=(
+        Format(
+            "cuda-buffer",
+            detect=_detect,
+            decode=_HERE + "decoder:CudaDecoder",
+            layouts=_HERE + "formats.layout:RECORDS",
+            stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
+            random_access=True,
+            # One word, the columns of half a slice, and scratch for the longest lane.
+            bytes_per_row=100,
+        ),
+    ),
+    options=(
         Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton; found when not given"),
         Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
         Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
@@ -120,103 +132,60 @@ class Cuda(Family):
             metavar="NAME",
             settles="device",
         ),
-    )
-    sim_options = (
-        Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
-        Option("blocks", positive_int, "blocks of the grid", 132),
-        Option("tiles", positive_int, "tiles that each block works through", 12),
-        Option(
-            "groups",
-            positive_int,
-            "groups per block: 1 does all; of several one loads, the last of three or more stores",
-            3,
+    ),
+    tables=_HERE + "schema:TABLES",
+    derived=_HERE + "analysis.views:VIEWS",
+    stats=_HERE + "schema:STATS",
+    simulator=Simulator(
+        _HERE + "simulate.simulator:simulate",
+        options=(
+            Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
+            Option("blocks", positive_int, "blocks of the grid", 132),
+            Option("tiles", positive_int, "tiles that each block works through", 12),
+            Option(
+                "groups",
+                positive_int,
+                "groups per block: 1 does all; of several one loads, the last of three or more stores",
+                3,
+            ),
+            Option(
+                "threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"
+            ),
+            Option("sms", positive_int, "blocks that run at the same time", 132),
+            Option("tick", positive_int, "step of the clock in ns", 32),
+            Option("slots", non_negative_int, "slots of the buffer; 0: just enough", 0),
+            Option("stride", non_negative_int, "slots between two records of a lane; 0: as many as lanes", 0),
+            Option("nested", bool, "an outer region around each tile", default=True),
+            Option("instants", bool, "an instant for each tile", default=False),
+            Option("wrap", bool, "let the stamps run through zero halfway", default=False),
+            Option("overflow", bool, "a buffer too small for what is recorded", default=False),
+            Option("cap", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
+            Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
+            Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
+            Option("payload", bool, "ls2: a payload with each record", default=False),
+            Option(
+                "refused", non_negative_int, "ls2: blocks at the end of the grid that the buffer has no room for", 0
+            ),
+            Option("gpu", non_negative_int, "ls2: which of several GPUs, each with a timer of its own", 0),
+            Option("unfinished", non_negative_int, "lanes that stop inside a region", 0),
+            Option("no_finalize", non_negative_int, "lanes that leave without finalize", 0),
+            Option("two_writers", non_negative_int, "lanes that two threads write", 0),
+            Option("clock_step", non_negative_int, "lanes whose clock steps back once", 0),
+            Option("holes", non_negative_int, "lanes that lose some records in the middle", 0),
+            Option("corrupt", non_negative_int, "words that name another lane", 0),
+            Option("crossing", non_negative_int, "lanes with a pair of regions that cross", 0),
+            Option("stray_ends", non_negative_int, "lanes with an end that nothing began", 0),
+            Option("reruns", non_negative_int, "lanes that go on behind their finalize", 0),
+            Option(
+                "stale",
+                non_negative_int,
+                "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared",
+                0,
+            ),
+            Option(
+                "apart", positive_int, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000
+            ),
         ),
-        Option("threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"),
-        Option("sms", positive_int, "blocks that run at the same time", 132),
-        Option("tick", positive_int, "step of the clock in ns", 32),
-        Option("slots", non_negative_int, "slots of the buffer; 0: just enough", 0),
-        Option("stride", non_negative_int, "slots between two records of a lane; 0: as many as lanes", 0),
-        Option("nested", bool, "an outer region around each tile", default=True),
-        Option("instants", bool, "an instant for each tile", default=False),
-        Option("wrap", bool, "let the stamps run through zero halfway", default=False),
-        Option("overflow", bool, "a buffer too small for what is recorded", default=False),
-        Option("cap", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
-        Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
-        Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
-        Option("payload", bool, "ls2: a payload with each record", default=False),
-        Option("refused", non_negative_int, "ls2: blocks at the end of the grid that the buffer has no room for", 0),
-        Option("gpu", non_negative_int, "ls2: which of several GPUs, each with a timer of its own", 0),
-        Option("unfinished", non_negative_int, "lanes that stop inside a region", 0),
-        Option("no_finalize", non_negative_int, "lanes that leave without finalize", 0),
-        Option("two_writers", non_negative_int, "lanes that two threads write", 0),
-        Option("clock_step", non_negative_int, "lanes whose clock steps back once", 0),
-        Option("holes", non_negative_int, "lanes that lose some records in the middle", 0),
-        Option("corrupt", non_negative_int, "words that name another lane", 0),
-        Option("crossing", non_negative_int, "lanes with a pair of regions that cross", 0),
-        Option("stray_ends", non_negative_int, "lanes with an end that nothing began", 0),
-        Option("reruns", non_negative_int, "lanes that go on behind their finalize", 0),
-        Option(
-            "stale",
-            non_negative_int,
-            "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared",
-            0,
-        ),
-        Option("apart", positive_int, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000),
-    )
-    views = VIEWS
-    demo = {"blocks": 3, "tiles": 8}  # noqa: RUF012 (read only)
-    streaming = False
-    seeking = True
-    # One word, the columns of half a slice, and scratch for the longest lane.
-    bytes_per_row = 100
-
-    def probe(self, head: Head) -> Match:
-        """Judge by the header word, and by how many words name the lane of their slot."""
-        from lanescope.source import Match
-
-        # Most of what is not ours is told by the header alone, before the decoder has to be imported.
-        words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
-        if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
-            return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
-        from lanescope.devices.cuda.formats.detect import probe
-
-        return probe(head)
-
-    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
-        """Return a decoder; it takes the names beside the capture when no others are given."""
-        from lanescope.devices.cuda.decoder import CudaDecoder
-
-        return CudaDecoder(capture, options)
-
-    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a line for each word, record or row."""
-        from lanescope.devices.cuda.dump import dump
-
-        return dump(capture, stage, options)
-
-    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
-        """Simulate an attention kernel whose warp groups load, compute and store at the same time."""
-        from lanescope.devices.cuda.simulate.simulator import simulate
-
-        return simulate(options, seed)
-
-    def tables(self) -> tuple[TableSpec, ...]:
-        """Declare the detail tables."""
-        from lanescope.devices.cuda.schema import TABLES
-
-        return TABLES
-
-    def stats(self) -> tuple[StatSpec, ...]:
-        """Declare the stats."""
-        from lanescope.devices.cuda.schema import STATS
-
-        return STATS
-
-    def formats(self) -> Iterable[Any]:
-        """Declare the wire formats."""
-        from lanescope.devices.cuda.formats.layout import LAYOUTS
-
-        return [record for records in LAYOUTS.values() for record in records]
-
-
-FAMILY = Cuda()
+        demo={"blocks": 3, "tiles": 8},
+    ),
+)

@@ -6,44 +6,27 @@ from collections.abc import Iterator, Mapping
 from heapq import merge
 from typing import Any
 
-from lanescope.devices.base import STAGES
-from lanescope.devices.levelzero.ctf_decoder import RecordingDecoder
 from lanescope.devices.levelzero.formats import ctf_reader
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.text_decoder import LevelZeroDecoder
-from lanescope.errors import UsageError
 from lanescope.source import Capture
-from lanescope.trace import Table, Trace
+from lanescope.trace import Table
 from lanescope.wire import ctf
 
 #: Longer lines are shown in pieces.
 _LONGEST = 1 << 20
 
 
-def dump(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a stage.
-
-    Args:
-        capture: the opened capture.
-        stage: ``packet``: the lines of the text, with their offsets; ``record``: the rows of the event model in the
-            order of the stream; ``row``: the calls and operations of the timeline.
-        options: decode options.
-    """
-    if stage not in STAGES:
-        raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
-    if stage == "packet":
-        yield from _lines(capture)
-        return
+def text_record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each row of the event model of a text, in the order of the stream."""
     decoder = LevelZeroDecoder(capture, options)
     for chunk in capture.main.chunks():
         decoder.feed(chunk)
-    if stage == "record":
-        yield from records(decoder.events())
-    else:
-        yield from rows(decoder.finish()[0])
+    yield from _event_lines(decoder.events())
 
 
-def _lines(capture: Capture) -> Iterator[str]:
+def text_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a text, with their offsets."""
     offset, rest = 0, b""
     for chunk in capture.main.chunks():
         *lines, rest = (rest + bytes(chunk)).split(b"\n")
@@ -57,7 +40,7 @@ def _lines(capture: Capture) -> Iterator[str]:
         yield f"{offset:#010x}  {rest.decode(errors='replace')}"
 
 
-def records(events: Events) -> Iterator[str]:
+def _event_lines(events: Events) -> Iterator[str]:
     """Yield a line for each row of the event model, in its order."""
 
     def of(name: str, table: Table) -> Iterator[tuple[int, str]]:
@@ -70,38 +53,16 @@ def records(events: Events) -> Iterator[str]:
         yield line
 
 
-def rows(trace: Trace) -> Iterator[str]:
-    """Yield a line for each slice of the timeline, in order of time, and for each stat."""
-    names = trace.tracks.values("name").tolist()
-    slices = sorted(trace.slices.rows(), key=lambda row: (row["ts"], row["id"]))
-    for row in slices:
-        length = "open" if row["dur"] is None else row["dur"]
-        yield f"{row['ts']:>14}  {length:>12}  {names[row['track_id']]}  {row['name']}  {row['quality']}"
-    for row in trace.stats.rows():
-        yield f"{row['name']}  {row['severity']}  {row['count']}"
-
-
-def dump_recording(capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a stage.
-
-    Args:
-        capture: the opened capture.
-        stage: ``packet``: packets and their events as they stand; ``record``: the rows of the event model in the order
-            of time; ``row``: the calls and operations of the timeline.
-        options: decode options.
-    """
-    if stage not in STAGES:
-        raise UsageError(f"there is no stage {stage!r}", hint="there are " + ", ".join(STAGES))
-    decoder = RecordingDecoder(capture, options)
-    if stage == "row":
-        yield from rows(decoder.finish()[0])
-        return
+def ctf_packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each packet of a recording, and one for each of its events as it stands."""
     recording = ctf_reader.read(capture)
-    if stage == "record":
-        yield from records(recording.events)
-        return
     for stream in recording.streams:
         yield from _packets(stream, recording.processes[stream.process].reader)
+
+
+def ctf_record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each row of the event model of a recording, in the order of time."""
+    yield from _event_lines(ctf_reader.read(capture).events)
 
 
 def _packets(stream: ctf_reader.Stream, reader: ctf.Reader) -> Iterator[str]:

@@ -1,15 +1,11 @@
-"""The Level Zero family: standard library only, so that it costs nothing to list and probe it."""
+"""The Level Zero family: recordings of our own recorder, and the text of THAPI's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from lanescope.devices.base import (
-    Decoder,
-    Family,
+from lanescope.families.command import Command
+from lanescope.families.family import Export, Family, Format, Simulator, Summary
+from lanescope.families.options import (
     Option,
-    Simulation,
     fraction,
     microseconds,
     milliseconds,
@@ -18,11 +14,8 @@ from lanescope.devices.base import (
     positive_int,
     whole_hertz,
 )
-from lanescope.devices.levelzero.formats import layout
 
-if TYPE_CHECKING:
-    from lanescope.source import Capture, Head, Match
-    from lanescope.trace import StatSpec, Table, TableSpec, Trace
+_HERE = "lanescope.devices.levelzero."
 
 
 def _bits(text: str) -> int:
@@ -32,14 +25,26 @@ def _bits(text: str) -> int:
     return value
 
 
-class LevelZero(Family):
-    """Host calls and device operations of Level Zero programs."""
-
-    name = "levelzero"
-    title = "Intel GPUs by Level Zero: API calls and device operations, joined exactly"
-    streaming = False
-    bytes_per_row = 600
-    options = (
+FAMILY = Family(
+    name="levelzero",
+    title="Intel GPUs by Level Zero: API calls and device operations, joined exactly",
+    formats=(
+        Format(
+            "thapi_text",
+            detect=_HERE + "formats.detect:detect_text",
+            decode=_HERE + "text_decoder:LevelZeroDecoder",
+            stages={"packet": _HERE + "dump:text_lines", "record": _HERE + "dump:text_record_lines"},
+            bytes_per_row=600,
+        ),
+        Format(
+            "lanescope_ctf",
+            detect=_HERE + "formats.detect:detect_ctf",
+            decode=_HERE + "ctf_decoder:RecordingDecoder",
+            stages={"packet": _HERE + "dump:ctf_packet_lines", "record": _HERE + "dump:ctf_record_lines"},
+            bytes_per_row=600,
+        ),
+    ),
+    options=(
         Option(
             "time",
             str,
@@ -61,116 +66,61 @@ class LevelZero(Family):
             default=10.0,
             metavar="MS",
         ),
-    )
-    sim_options = (
-        Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
-        Option("ops", non_negative_int, "operations that programs append", 2000),
-        Option("processes", positive_int, "processes", 1),
-        Option("threads", positive_int, "threads of each process", 2),
-        Option("devices", positive_int, "devices", 2),
-        Option("subdevices", non_negative_int, "sub-devices of the first device", 2),
-        Option("list_ops", positive_int, "operations of one command list", 60),
-        Option("batch", positive_int, "operations of an immediate list between two waits", 16),
-        Option("runs", positive_int, "executions of a regular list", 3),
-        Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
-        Option("frequency", whole_hertz, "ticks per second of the first device", 12_500_000, "HZ"),
-        Option("skew_ppm", number, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
-        Option("bits", _bits, "valid bits of readings of a device's clock", 64),
-        Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
-        Option("wrap_after_ms", milliseconds, "when that counter wraps", 1.0, "MS"),
-        Option("pause_us", microseconds, "pause of a thread between two lists", 50.0, "US"),
-        Option("lost", fraction, "share of results that are lost", 0.0, "SHARE"),
-        Option("fills_only", bool, "append nothing but fills", default=False),
-        Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
-    )
-    demo = {"ops": 400}  # noqa: RUF012 (read only)
-    exports = ("bt_text_pretty", "iprof", "iprof_json", "iprof_json_each")
-    summaries = ("tally", "tally-each", "overlap")
-
-    def probe(self, head: Head) -> Match:
-        """Look for the description of a recording, or for records of the known providers."""
-        from lanescope.source import Match
-
-        if head.data.startswith(b"/* CTF 1.8 */"):
-            if b'domain = "lanescope_ze"' in head.data:
-                return Match(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
-            return Match(20, layout.CTF_FORMAT, "a CTF trace of another producer")
-        lines = head.data.split(b"\n")
-        if not head.is_whole:
-            lines.pop()
-        wanted = seen = other = 0
-        providers = {provider.encode() for provider in layout.PROVIDERS}
-        for line in lines:
-            start = layout.RECORD_START.match(line)
-            if start is not None:
-                seen += 1
-                wanted += start[4] in providers
-            elif line.strip() and not line.startswith((b"#", b" ", b"}")):
-                other += 1
-        if not wanted:
-            return Match(0)
-        reason = f"{wanted} of the first {seen + other} records are of Level Zero"
-        share = seen / (seen + other)
-        return Match(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)
-
-    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
-        """Return a decoder for the capture."""
-        if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
-            from lanescope.devices.levelzero.ctf_decoder import RecordingDecoder
-
-            return RecordingDecoder(capture, options)
-        from lanescope.devices.levelzero.text_decoder import LevelZeroDecoder
-
-        return LevelZeroDecoder(capture, options)
-
-    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a line for each line, record or row."""
-        if self.probe(capture.main.head()).format == layout.CTF_FORMAT:
-            from lanescope.devices.levelzero.dump import dump_recording
-
-            return dump_recording(capture, stage, options)
-        from lanescope.devices.levelzero.dump import dump
-
-        return dump(capture, stage, options)
-
-    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
-        """Simulate programs on several threads and devices."""
-        from lanescope.devices.levelzero.simulate.simulator import simulate
-
-        return simulate(options, seed)
-
-    def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
-        """Return the writer of THAPI's interval records, or of iprof's sums."""
-        from lanescope.devices.levelzero.analysis import tally
-        from lanescope.devices.levelzero.export import bt_text
-
-        writers: dict[str, Callable[[Trace], Iterable[bytes]]] = {
-            "bt_text_pretty": bt_text.blocks,
-            "iprof": tally.iprof_text,
-            "iprof_json": tally.iprof_json,
-            "iprof_json_each": lambda trace: tally.iprof_json(trace, each=True),
-        }
-        return writers[format]
-
-    def summarise(self, by: str, trace: Trace) -> Table:
-        """Return sums in the manner of iprof, or how copies and kernels shared time."""
-        from lanescope.devices.levelzero.analysis import tally
-
-        if by == "overlap":
-            return tally.overlap(trace)
-        return tally.tally(trace, each=by == "tally-each")
-
-    def tables(self) -> Sequence[TableSpec]:
-        """Return the declarations of the detail tables."""
-        from lanescope.devices.levelzero.schema import DETAILS
-
-        return DETAILS
-
-    def stats(self) -> Sequence[StatSpec]:
-        """Return the declarations of the stats."""
-        from lanescope.devices.levelzero.schema import STATS
-
-        return STATS
-
-
-FAMILY = LevelZero()
+    ),
+    tables=_HERE + "schema:DETAILS",
+    stats=_HERE + "schema:STATS",
+    summaries=(
+        Summary("tally", "calls and operations by name, in the manner of iprof", _HERE + "analysis.tally:tally"),
+        Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),
+        Summary("overlap", "how copies and kernels shared time", _HERE + "analysis.tally:overlap"),
+    ),
+    exports=(
+        Export(
+            "bt_text_pretty",
+            "interval records as THAPI's babeltrace2 plugins print them",
+            _HERE + "export.bt_text:blocks",
+        ),
+        Export("iprof", "sums as iprof's tables", _HERE + "analysis.tally:iprof_text"),
+        Export("iprof_json", "sums as iprof's JSON", _HERE + "analysis.tally:iprof_json"),
+        Export("iprof_json_each", "the same for each process and device", _HERE + "analysis.tally:iprof_json_each"),
+    ),
+    commands=(
+        Command(
+            "record",
+            "run a program and record its calls of Level Zero",
+            _HERE + "commands.record:run",
+            _HERE + "commands.record:ARGUMENTS",
+            examples=(
+                "lanescope record -- ./app --size 1000",
+                "lanescope record -o run --filter '!zeEventQueryStatus' -- python train.py",
+            ),
+            has_output=True,
+            runs_programs=True,
+        ),
+    ),
+    simulator=Simulator(
+        _HERE + "simulate.simulator:simulate",
+        options=(
+            Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
+            Option("ops", non_negative_int, "operations that programs append", 2000),
+            Option("processes", positive_int, "processes", 1),
+            Option("threads", positive_int, "threads of each process", 2),
+            Option("devices", positive_int, "devices", 2),
+            Option("subdevices", non_negative_int, "sub-devices of the first device", 2),
+            Option("list_ops", positive_int, "operations of one command list", 60),
+            Option("batch", positive_int, "operations of an immediate list between two waits", 16),
+            Option("runs", positive_int, "executions of a regular list", 3),
+            Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
+            Option("frequency", whole_hertz, "ticks per second of the first device", 12_500_000, "HZ"),
+            Option("skew_ppm", number, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
+            Option("bits", _bits, "valid bits of readings of a device's clock", 64),
+            Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
+            Option("wrap_after_ms", milliseconds, "when that counter wraps", 1.0, "MS"),
+            Option("pause_us", microseconds, "pause of a thread between two lists", 50.0, "US"),
+            Option("lost", fraction, "share of results that are lost", 0.0, "SHARE"),
+            Option("fills_only", bool, "append nothing but fills", default=False),
+            Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
+        ),
+        demo={"ops": 400},
+    ),
+)

@@ -299,7 +299,7 @@ def test_recordings_decide_where_loop_frames_come(tmp_path):
 
 
 def command(*arguments):
-    return cli.main(["path", *arguments])
+    return cli.main(["aie-path", *arguments])
 
 
 def test_the_command_shows_each_product(here, capsys):
@@ -309,7 +309,7 @@ def test_the_command_shows_each_product(here, capsys):
         assert "scale" in out
     assert command("run.bin", "--listing", "main.lst", "--json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "lanescope.path/1"
+    assert document["schema"] == "lanescope.aie-path/1"
     assert document["stats"][0]["certain"] == len(here.retired)
     assert {row["quality"] for row in document["path"]} >= {"certain", "loop"}
 

@@ -102,26 +102,33 @@ def blocks(trace: Trace) -> Iterator[bytes]:
     yield b"]\n"
 
 
-def left_out(format: str, trace: Trace) -> Iterator[str]:
-    """Say which recordings a format has no place for: execution traces, and in the summary all that tell no time."""
-    if "aie_segments" not in trace.details:
-        return
-    names = trace.tracks.values("name").tolist()
-    rows = list(trace.details["aie_segments"].rows())
+def events_left_out(trace: Trace) -> Iterator[str]:
+    """Say which recordings the format of ``blocks`` has no place for: execution traces."""
+    tracks, listed = _recordings(trace, _EXECUTION)
+    if tracks:
+        flow = trace.instants.values("track_id")[trace.details["aie_program_flow"].values("instant_id")]
+        count = int(np.isin(trace.tracks.values("parent_id")[flow], tracks).sum())
+        yield (
+            f"the mlir-aie format has no place for execution traces (mode 2): {count} events of {listed} are left out; "
+            "-o FILE.pftrace holds them"
+        )
+
+
+def summary_left_out(trace: Trace) -> Iterator[str]:
+    """Say which recordings the summary has no place for: those that tell no time."""
     for mode, what in ((_EVENT_PC, "event-PC traces (mode 1)"), (_EXECUTION, "execution traces (mode 2)")):
-        tracks = [row["track_id"] for row in rows if row["mode"] == mode]
-        if not tracks or (format != "summary" and mode == _EVENT_PC):
-            continue
-        listed = ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
-        if format == "summary":
+        tracks, listed = _recordings(trace, mode)
+        if tracks:
             yield f"invocations are counted where the time is recorded, not in {what}: {listed}"
-        else:
-            flow = trace.instants.values("track_id")[trace.details["aie_program_flow"].values("instant_id")]
-            count = int(np.isin(trace.tracks.values("parent_id")[flow], tracks).sum())
-            yield (
-                f"the mlir-aie format has no place for {what}: {count} events of {listed} are left out; "
-                "-o FILE.pftrace holds them"
-            )
+
+
+def _recordings(trace: Trace, mode: int) -> tuple[list[int], str]:
+    """Return the tracks of a mode's recordings, and the names of the first ones as text."""
+    if "aie_segments" not in trace.details:
+        return [], ""
+    names = trace.tracks.values("name").tolist()
+    tracks = [row["track_id"] for row in trace.details["aie_segments"].rows() if row["mode"] == mode]
+    return tracks, ", ".join(names[track] for track in tracks[:_NAMED]) + (", ..." if len(tracks) > _NAMED else "")
 
 
 class _Slices:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from lanescope.devices.aie.formats.layout import MODES
+from lanescope.devices.aie.formats.layout import HEADER, MODE0, MODES, PACKET
 from lanescope.wire import Field, Record
 
 ROW_SHIFT, COLUMN_SHIFT = 20, 25
@@ -114,6 +114,7 @@ RECORDS = (
     GENERATE,
     BROADCAST,
 )
+LAYOUTS = (HEADER, PACKET, MODE0, *RECORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from lanescope.devices.aie.path.walk.core_state import ERRATUM_DOCS, PLACES, UNK
 from lanescope.devices.aie.path.walk.walk_counts import Counts
 from lanescope.devices.aie.path.walk.walker import CAP, Walk, Walker
 from lanescope.devices.aie.path.walk.windows import Fact
+from lanescope.families.family import Derived
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
 #: How often something happened at least, and at most; None: there is no most.
@@ -402,6 +403,9 @@ def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
         return Paths(trace, given.program, given.errata)
 
     return [LazyTable(spec, lambda spec=spec: paths().table(spec)) for spec in schema.TABLES]  # type: ignore[misc]
+
+
+DERIVED = (Derived("aie_path", specs=schema.TABLES, make=tables_on_request),)
 
 
 def bounds(counts: Counts, fact: Fact) -> Bounds:

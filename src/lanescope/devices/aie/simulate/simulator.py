@@ -15,8 +15,8 @@ import numpy.typing as npt
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.layout import HEADER, PACKET_WORDS, PAYLOAD_WORDS
 from lanescope.devices.aie.simulate import ref_mode0, ref_mode1, ref_mode2
-from lanescope.devices.base import Simulation
 from lanescope.errors import UsageError
+from lanescope.families.family import Simulation
 
 U32 = npt.NDArray[np.uint32]
 

@@ -17,7 +17,7 @@ from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import Scenario
 from lanescope.devices.ascend.simulate.truth import truth
 from lanescope.devices.ascend.simulate.workload import NAMES, build
-from lanescope.devices.base import Simulation
+from lanescope.families.family import Simulation
 
 __all__ = ["Scenario", "simulate"]
 

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from lanescope.devices.base import View
+from lanescope.families.family import Derived
 
 _BLOCK = {"number": "block"}
 
 VIEWS = (
-    View(
+    Derived(
         "cuda_overlap",
         "overlap_each",
         ("block",),
         "one pair of regions that run at the same time in one block, each as the innermost region of a lane",
         _BLOCK,
     ),
-    View(
+    Derived(
         "cuda_blocks",
         "units",
         ("block",),
         "one block: resident from its first stamp to its last; work + stalled + unknown + empty = window",
         {**_BLOCK, "groups": None, "mean_groups": None},
     ),
-    View(
+    Derived(
         "cuda_sms",
         "units",
         ("sm",),
         "one multiprocessor; none where the layout does not say on which one a lane ran",
         {"number": "sm", "groups": "blocks", "mean_groups": "mean_blocks"},
     ),
-    View(
+    Derived(
         "cuda_residency",
         "residence",
         ("block",),
         "a stretch of time in which the number of resident blocks does not change",
         {"what": None, "active": "blocks"},
     ),
-    View(
+    Derived(
         "cuda_sm_residency",
         "residence_each",
         ("sm",),
@@ -43,13 +43,13 @@ VIEWS = (
         "does not say on which one a lane ran",
         {"number": "sm", "active": "blocks"},
     ),
-    View(
+    Derived(
         "cuda_idle",
         "idle_causes_each",
         ("block",),
         "idle stretches of one lane alike: in one region that waits, or between the same two regions",
     ),
-    View(
+    Derived(
         "cuda_region_stats",
         "regions",
         ("sm", "block"),

@@ -245,6 +245,8 @@ LAYOUTS: dict[str, tuple[Record, ...]] = {
     LS2: (LS2_HEADER, LS2_LANE, LS2_RECORD),
     PROTON: (PROTON_HEADER, PROTON_BLOCK, PROTON_ENTRY),
 }
+#: All of them, for the reference pages.
+RECORDS = tuple(record for records in LAYOUTS.values() for record in records)
 #: The names by which the ``layout`` options take them.
 SHORT_NAMES = {
     "tirx": TIRX_V1,

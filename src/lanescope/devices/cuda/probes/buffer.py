@@ -260,8 +260,8 @@ class BufferPlan:
             InputError: the buffer's header is not there.
             UsageError: an unknown option.
         """
-        from lanescope import devices
         from lanescope.devices.cuda.family import FAMILY
+        from lanescope.families.options import resolve_options
         from lanescope.source import MemoryCapture
 
         given: dict[str, Any] = {"events": self.events.names, "groups": list(self.groups), "layout": self.layout}
@@ -270,6 +270,6 @@ class BufferPlan:
         data = np.ascontiguousarray(words, "<u8").view(np.uint8)
         with MemoryCapture(data, name) as capture:
             decoder = FAMILY.decode(
-                capture, devices.resolve_options(FAMILY.options, {**given, **options}, what=f"family {FAMILY.name}")
+                capture, resolve_options(FAMILY.options, {**given, **options}, what=f"family {FAMILY.name}")
             )
             return Trace.concat([*decoder.feed(memoryview(data.data)), *decoder.finish()])

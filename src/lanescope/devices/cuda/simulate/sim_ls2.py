@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.encode import ls2, strided
 from lanescope.devices.cuda.formats.encode.ls2 import Ls2Records, Ls2Setup
@@ -52,6 +51,7 @@ from lanescope.devices.cuda.simulate.sim_kernel import (
     run,
 )
 from lanescope.errors import UsageError, flag
+from lanescope.families.family import Simulation
 
 _TOKENS = layout.LS2_RECORD["token"].mask
 #: Cycles a nanosecond of the simulated SMs, as a ratio.

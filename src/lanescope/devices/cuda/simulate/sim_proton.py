@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats.encode import proton
 from lanescope.devices.cuda.formats.encode.proton import Entries, ProtonSetup
 from lanescope.devices.cuda.formats.layout import ASYNC, BEGIN, END, FINALIZE, INSTANT, MARK, METRIC, PROTON, SCOPE
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, LOAD_K, LOAD_V, STORE, Kernel, Random, Setup, run
 from lanescope.errors import UsageError, flag
+from lanescope.families.family import Simulation
 
 #: Cycles a microsecond of the simulated SMs, and how far their counters lie apart.
 _MHZ = 1755

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, FLASHINFER_V2, INSTANT, WARPSCOPE
 from lanescope.devices.cuda.formats.word_source import Words
@@ -18,6 +17,7 @@ from lanescope.devices.cuda.simulate.fault_injection import FAULTS, Faults, Faul
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, Entry, Kernel, Random, Setup, run
 from lanescope.errors import UsageError, flag
+from lanescope.families.family import Simulation
 
 
 def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lanescope.devices.base import Simulation
 from lanescope.devices.cuda.formats.layout import LS2, PROTON
 from lanescope.devices.cuda.simulate import sim_ls2, sim_proton, sim_strided
 from lanescope.devices.cuda.simulate.sim_kernel import Setup
+from lanescope.families.family import Simulation
 
 _SIMULATORS = {LS2: sim_ls2.simulate, PROTON: sim_proton.simulate}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -270,6 +271,10 @@ def tally(trace: Trace, *, each: bool = False) -> Table:
     )
 
 
+#: Sums for each host, process, thread, device and sub-device.
+tally_each = partial(tally, each=True)
+
+
 def _average(entry: Entry) -> float | None:
     counted = entry.count - entry.errors - entry.open
     return entry.total / counted if counted else None
@@ -313,6 +318,10 @@ def _iprof_where(where: tuple[Any, ...], section: str) -> dict[str, Any]:
     if section == DEVICE:
         found |= {"Device pointer": device, "Subdevice pointer": subdevice}
     return found
+
+
+#: The extended form.
+iprof_json_each = partial(iprof_json, each=True)
 
 
 def iprof_text(trace: Trace) -> Iterator[bytes]:

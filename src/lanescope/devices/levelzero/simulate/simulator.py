@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
-from lanescope.devices.base import Simulation
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.simulate.event_writer import EventWriter
 from lanescope.devices.levelzero.simulate.machine import KERNELS, START_NS, Device, Machine, Process, Thread, u64
 from lanescope.errors import UsageError
+from lanescope.families.family import Simulation
 
 #: How events are given to the operations of a list. ``one``: each operation has its own, destroyed after the wait, and
 #: the handles come back. ``shared``: all operations signal one. ``pair``: they take turns on two. ``none``: the program

@@ -1,25 +1,14 @@
-"""What a device family is: the seam between one vendor's bytes and the common timeline.
-
-A family's ``family.py`` imports nothing but the standard library and this module, so that all families can be listed,
-probed and shown in ``--help`` at no cost; the methods import what they need when they are called.
-"""
+"""Options of families, keyword arguments and flags of the command line, and how their text is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
     from fractions import Fraction
-
-    from lanescope.source import Capture, Head, Match
-    from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
-
-#: Stages that ``dump`` shows: the wire's units, decoded fields, rows of the trace.
-STAGES = ("packet", "record", "row")
 
 
 class Option(NamedTuple):
@@ -201,131 +190,3 @@ def resolve_options(options: Sequence[Option], given: Mapping[str, Any], *, what
         if name not in known:
             raise UsageError(f"{what} has no option {name!r}", hint="it knows " + (", ".join(known) or "none"))
     return {name: option.value(given.get(name, option.default)) for name, option in known.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A table that an analysis makes of a trace of the family, when somebody asks for it.
-
-    Attributes:
-        name: begins with the family's name: ``cuda_overlap``.
-        analysis: which analysis makes it, a name of ``lanescope.analysis.derived.ANALYSES``.
-        role: what a unit is to it; of several the first that the trace knows. The table is empty when it knows none.
-        doc: what a row is, in the family's words; empty: the analysis' own.
-        columns: names of columns in the family's words, by the analysis' own; None leaves a column out.
-    """
-
-    name: str
-    analysis: str
-    role: tuple[str, ...]
-    doc: str = ""
-    columns: Mapping[str, str | None] = field(default_factory=dict)
-
-
-class Decoder(Protocol):
-    """Bytes in, trace batches out; how the input is cut never changes the rows."""
-
-    def feed(self, data: memoryview) -> list[Trace]:
-        """Take the next bytes of the main file.
-
-        The view is only valid during the call, unless it is the whole file: that stays, and nobody changes it.
-        """
-
-    def finish(self) -> Iterable[Trace]:
-        """End of input: return the rest, with stats and accounting in the last batch."""
-
-
-class Simulation(NamedTuple):
-    """A simulated capture and what really happened in it.
-
-    Attributes:
-        files: content by file name; the first is the main file.
-        truth: what a decoder must find, JSON-able, in the family's own terms.
-    """
-
-    files: Mapping[str, bytes]
-    truth: Mapping[str, Any]
-
-
-class Family:
-    """One device family: subclass it in ``family.py``, register the object as ``lanescope.devices`` entry point.
-
-    Attributes:
-        name: short, lower case, unique: ``aie``.
-        title: what a reader of ``--help`` sees.
-        options: decode options.
-        sim_options: options of the simulator.
-        streaming: False when the family must hold a whole capture in memory to decode it; it is fed all of it at once.
-        seeking: the decoder reads the main file by itself, what it needs when it needs it, and is fed nothing; such a
-            family does not stream.
-        in_order: True when slices and instants of a lane come in order of time over all batches, and flows stay within
-            one: such batches can be drawn one by one.
-        bytes_per_row: memory per row while decoding, for families that do not stream.
-        verbs: further command line verbs of the family, as module paths of ``lanescope.cli`` style modules.
-        exports: formats that only users of this family's other tools need: ``convert --format NAME``.
-        summaries: groupings that only this family has: ``summary --by NAME``.
-        views: tables that analyses make of the family's traces on request, for SQL.
-        demo: simulator options that show the family well in ``lanescope demo``.
-    """
-
-    name: str = ""
-    title: str = ""
-    options: tuple[Option, ...] = ()
-    sim_options: tuple[Option, ...] = ()
-    streaming: bool = True
-    seeking: bool = False
-    in_order: bool = False
-    bytes_per_row: int = 0
-    verbs: Mapping[str, str] = {}
-    exports: tuple[str, ...] = ()
-    summaries: tuple[str, ...] = ()
-    views: tuple[View, ...] = ()
-    demo: Mapping[str, Any] = {}
-
-    def probe(self, head: Head) -> Match:
-        """Say how surely the input is this family's; random and all-zero heads score below 50."""
-        raise NotImplementedError
-
-    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
-        """Return a decoder for the capture; neighbours are opened with ``capture.use``."""
-        raise NotImplementedError
-
-    def dump(self, capture: Capture, stage: str, options: Mapping[str, Any]) -> Iterator[str]:
-        """Yield one line per unit of a stage: offset, raw bytes, name, fields."""
-        raise UsageError(f"{self.name} has no dump of stage {stage!r}")
-
-    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
-        """Make a capture and its truth; the same options and seed give the same bytes."""
-        raise UsageError(f"{self.name} has no simulator")
-
-    def export(self, format: str) -> Callable[[Trace], Iterable[bytes]]:
-        """Return the writer of one of ``exports``: from a trace to the blocks of a file."""
-        raise UsageError(f"{self.name} has no export {format!r}")
-
-    def left_out(self, format: str, trace: Trace) -> Iterable[str]:
-        """Say what of a trace one of ``exports`` has no place for, a line for each thing, and what shows it instead."""
-        return ()
-
-    def summarise(self, by: str, trace: Trace) -> Table:
-        """Return one of ``summaries``."""
-        raise UsageError(f"{self.name} has no summary by {by!r}")
-
-    def tables(self) -> Sequence[TableSpec]:
-        """Return the declarations of the family's detail tables."""
-        return ()
-
-    def made_of(self, trace: Trace) -> Sequence[LazyTable]:
-        """Return further tables that the family makes of one of its traces, each when it is first read."""
-        return ()
-
-    def made_tables(self) -> Sequence[TableSpec]:
-        """Return the declarations of these tables."""
-        return ()
-
-    def stats(self) -> Sequence[StatSpec]:
-        """Return the declarations of the family's stats."""
-        return ()
-
-    def formats(self) -> Iterable[Any]:
-        """Return the family's wire formats (``lanescope.wire`` declarations) for the reference pages."""
-        return ()

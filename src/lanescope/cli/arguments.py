@@ -1,0 +1,301 @@
+"""Arguments of verbs and of families' commands: what all of them take, and how they are parsed."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.parser import Parser
+from lanescope.errors import UsageError
+from lanescope.families import registry
+
+if TYPE_CHECKING:
+    from lanescope.families.command import Argument, Command
+    from lanescope.families.family import Export, Family, Summary
+    from lanescope.families.options import Option
+
+#: Where flags of families' options stand in the parsed arguments.
+_OPTION = "option_"
+#: Counts have so many digits at most: what they are compared with has 64 bits.
+_DIGITS = 18
+#: The flag that shows the options of one family.
+_FAMILY_HELP = "--help-family"
+
+
+# --- verbs --------------------------------------------------------------------------------------------------------
+
+
+def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    """Parse a verb's arguments.
+
+    Flags of families from other packages are only looked for when one is met that the tree does not know: finding those
+    packages costs more than everything else.
+    """
+    families = registry.builtin()
+    if not {"-h", "--help"} & set(arguments):
+        parser = build_parser(verb, module, arguments, families)
+        try:
+            args, unknown = _parsed(parser, arguments)
+        except UsageError:
+            unknown = ["?"]
+        if not unknown:
+            return args
+        families = (*families, *registry.plugin_families())
+    parser = build_parser(verb, module, arguments, families)
+    args, unknown = _parsed(parser, arguments)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse arguments, flags before, between and behind the others; return also those that the parser does not know."""
+    if any(action.nargs == argparse.REMAINDER for action in parser._get_positional_actions()):
+        return parser.parse_known_args(arguments)
+    return parser.parse_known_intermixed_args(arguments)
+
+
+def build_parser(verb: str, module: ModuleType, arguments: list[str], families: Sequence[Family]) -> Parser:
+    """Return the parser of a verb, with flags for the options of the families, which its help does not show."""
+    parser = _parser(verb, (module.__doc__ or "").strip(), module.EXAMPLES)
+    module.configure(parser, families, arguments)
+    return parser
+
+
+def _parser(name: str, description: str, examples: Sequence[str]) -> Parser:
+    listed = "examples:\n" + "\n".join(f"  {example}" for example in examples)
+    return Parser(
+        prog=f"lanescope {name}",
+        description=description,
+        epilog=listed if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def family_named_for_help(arguments: Sequence[str]) -> str | None:
+    """Return the family whose options the arguments ask for, None when they do not.
+
+    Raises:
+        UsageError: the flag is there and names none.
+    """
+    for at, argument in enumerate(arguments):
+        flag, equals, name = argument.partition("=")
+        if argument == "--":
+            return None
+        if flag == _FAMILY_HELP:
+            name = name if equals else next(iter(arguments[at + 1 :]), "")
+            if not name:
+                raise UsageError(f"{_FAMILY_HELP} names no family", hint="there are " + ", ".join(registry.BUILTIN))
+            return name
+    return None
+
+
+def family_help(verb: str, module: ModuleType, family: Family) -> str:
+    """Return what a verb takes for captures of one family only.
+
+    Raises:
+        UsageError: the verb takes no options of families.
+    """
+    parser = Parser(prog=f"lanescope {verb}", add_help=False, allow_abbrev=False)
+    parser.shown = (family.name,)
+    module.configure(parser, [family], [family.name])
+    if not any(_FAMILY_HELP in action.option_strings for action in parser._actions):
+        raise UsageError(f"lanescope {verb} takes no options of families", hint=f"see lanescope {verb} --help")
+    groups = [group for group in parser._action_groups if group.title and group.title.startswith("options of ")]
+    formatter = parser._get_formatter()
+    declared: dict[str, tuple[Summary | Export, ...]] = {"summary": family.summaries, "convert": family.exports}
+    own = declared.get(verb, ())
+    if own:
+        formatter.start_section(f"--{'by' if verb == 'summary' else 'format'} takes as well")
+        for each in own:
+            formatter.add_argument(argparse.Action((), each.name, metavar=each.name, help=each.doc.replace("%", "%%")))
+        formatter.end_section()
+    for group in groups:
+        formatter.start_section(group.title)
+        formatter.add_text(group.description)
+        formatter.add_arguments(group._group_actions)
+        formatter.end_section()
+    return formatter.format_help() if groups or own else f"lanescope {verb} has no options of {family.name}\n"
+
+
+def add_input(
+    parser: argparse.ArgumentParser, families: Sequence[Family], *, many: bool = False, is_strict: bool = True
+) -> None:
+    """Add the arguments by which a verb takes captures."""
+    if many:
+        parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures; - is standard input")
+    else:
+        parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
+    parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
+    add_option_pairs(parser)
+    if is_strict:
+        parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
+    add_options(parser, [(family, family.options) for family in families])
+
+
+def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, Sequence[Option]]]) -> None:
+    """Add a flag for each option of several families, and the one that shows those of one of them.
+
+    An option that several families have is one flag. Where the verb has such a flag itself, ``-O`` reaches the option.
+    """
+    families = ", ".join(registry.BUILTIN)
+    parser.add_argument(
+        _FAMILY_HELP, metavar="NAME", help=f"show the options of one family: {families}, or one of another package"
+    )
+    _add_flags(parser, groups)
+
+
+def _add_flags(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, Sequence[Option]]]) -> None:
+    shown = parser.shown if isinstance(parser, Parser) else ()
+    for family, options in groups:
+        if not options:
+            continue
+        group = parser.add_argument_group(f"options of {family.name} ({family.title})")
+        taken = []
+        for option in options:
+            flag, text, extra = _flag(option)
+            try:
+                group.add_argument(
+                    flag, dest=_OPTION + option.name, help=text if family.name in shown else argparse.SUPPRESS, **extra
+                )
+            except argparse.ArgumentError:
+                taken.append(f"-O {option.name}={option.metavar or option.name.upper()}: {option.help}")
+        if taken and family.name in shown:
+            group.description = "; ".join(taken)
+
+
+def _flag(option: Option) -> tuple[str, str, dict[str, Any]]:
+    """Return the flag of an option, its help, and how argparse takes it; what is on by itself can be put off."""
+    text = option.help.replace("%", "%%")
+    if option.parse is bool:
+        if option.default:
+            flag = option.flag.replace("--", "--no-", 1)
+            return flag, f"do without: {text}", {"action": "store_const", "const": "no"}
+        return option.flag, text, {"action": "store_const", "const": "yes"}
+    if option.default not in (None, ""):
+        text += f"; default: {option.default}".replace("%", "%%")
+    return option.flag, text, {"metavar": option.metavar or option.name.upper()}
+
+
+def add_option_pairs(parser: argparse.ArgumentParser) -> None:
+    """Add ``-O``, which reaches every option of a family."""
+    parser.add_argument(
+        "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
+    )
+
+
+def parse_options(args: argparse.Namespace) -> dict[str, str]:
+    """Return the families' options that the user gave, as text."""
+    given = {
+        name.removeprefix(_OPTION): value
+        for name, value in vars(args).items()
+        if name.startswith(_OPTION) and value is not None
+    }
+    for pair in getattr(args, "options", []):
+        name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
+        if not equals:
+            raise UsageError(f"-O {pair}: there is no =", hint="write -O NAME=VALUE")
+        if name in given:
+            raise UsageError(f"option {name} is given twice", hint="give it once")
+        given[name] = value
+    return given
+
+
+# --- commands of families -----------------------------------------------------------------------------------------
+
+
+def command_parser(command: Command, family: Family) -> Parser:
+    """Return the parser of a family's command; its help shows the options of that family."""
+    parser = _parser(command.name, inspect.getdoc(command.run) or command.help, command.examples)
+    configure_command(parser, command, family)
+    return parser
+
+
+def configure_command(parser: Parser, command: Command, family: Family) -> None:
+    """Add what a family's command takes."""
+    parser.shown = (family.name,)
+    if command.takes_capture:
+        parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
+    groups: dict[str, Any] = {}
+    for argument in command.arguments:
+        if argument.group and argument.group not in groups:
+            groups[argument.group] = parser.add_mutually_exclusive_group()
+        _add_argument(groups.get(argument.group, parser), argument)
+        if argument.is_rest:
+            parser.usage = f"lanescope {command.name} [options] -- {argument.metavar} [ARGUMENTS]"
+    if command.has_output:
+        parser.add_argument("--force", action="store_true", help="replace what is there")
+    if command.takes_capture:
+        parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
+        add_option_pairs(parser)
+        _add_flags(parser, [(family, family.options)])
+
+
+def _add_argument(parser: Any, argument: Argument) -> None:
+    text = argument.help.replace("%", "%%")
+    if argument.default not in (None, False, ""):
+        text += f"; default: {argument.default}".replace("%", "%%")
+    names = (argument.short, argument.name) if argument.short else (argument.name,)
+    if argument.parse is bool:
+        parser.add_argument(*names, action="store_true", help=text)
+        return
+    extra: dict[str, Any] = {"help": text, "default": argument.default}
+    if argument.metavar or not argument.choices:
+        extra["metavar"] = argument.metavar or argument.key.upper()
+    if argument.choices:
+        extra["choices"] = argument.choices
+    if argument.is_rest:
+        extra["nargs"] = argparse.REMAINDER
+    elif argument.parse is not str:
+        extra["type"] = _typed(argument)
+    if argument.is_repeated:
+        extra |= {"action": "append", "default": []}
+    parser.add_argument(*names, **extra)
+
+
+def _typed(argument: Argument) -> Any:
+    def parse(text: str) -> Any:
+        try:
+            return argument.parse(text)
+        except (ValueError, ZeroDivisionError) as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+    return parse
+
+
+def parse_command(command: Command, family: Family, arguments: list[str]) -> argparse.Namespace:
+    """Parse the arguments of a family's command."""
+    parser = command_parser(command, family)
+    args, unknown = _parsed(parser, arguments)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def non_negative_int(text: str) -> int:
+    """Return a count that the user gave, 0 or more."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """Return a whole number that the user gave, of either sign."""
+    sign = -1 if text.startswith("-") else 1
+    return sign * non_negative_int(text.removeprefix("-"))
+
+
+def positive(text: str) -> int:
+    """Return a limit that the user gave, 1 or more."""
+    value = non_negative_int(text)
+    if not value:
+        raise argparse.ArgumentTypeError("0 leaves nothing to show; leave it out to see all")
+    return value

@@ -1,0 +1,118 @@
+"""What verbs say and where: words beside the data, progress, JSON, counts; and which outputs they may write."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.errors import UsageError
+from lanescope.view.formatting import escape, format_count
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
+#: Names of standard output, where the user may name a file.
+_STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+#: Tables of events, and what a row is.
+_EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flows": "flow", "gaps": "gap"}
+
+
+@contextmanager
+def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
+    """Give a function that shows how far reading is, once it has taken a second; None when nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    start = last = time.monotonic()
+    name = escape(os.path.basename(path))  # noqa: PTH119
+    shown = False
+
+    def show(done: int, size: int) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - start > 1 and now - last > 0.1:
+            last, shown = now, True
+            print(f"\r{name}: {done * 100 // max(size, 1)} %", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            print("\r" + " " * (len(name) + 8) + "\r", end="", file=sys.stderr, flush=True)
+
+
+def is_stdout(path: str | None) -> bool:
+    """Tell whether an output is standard output, which is written to as it is and never replaced."""
+    return path in _STDOUT
+
+
+def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folder: bool = False) -> None:
+    """Refuse, before the work is done, a path where no file, or no folder, can be or may be written.
+
+    Raises:
+        UsageError: it is an input, a folder, a device, in a folder that is not there; or a file, and not ``force``.
+    """
+    from lanescope.io import atomic_file
+
+    atomic_file.check_room(path, is_folder=is_folder)
+    target = Path(path)
+    if not target.exists():
+        return
+    if any(each != "-" and Path(each).exists() and target.samefile(each) for each in inputs):
+        raise UsageError(f"{path} is an input", hint="write to another file")
+    if not force:
+        raise UsageError(f"{path} is there already", hint="say --force to replace it")
+
+
+def print_json(schema: str, **content: Any) -> None:
+    """Print one JSON document with the name and version of its schema."""
+    import json
+
+    print(json.dumps({"schema": schema, **content}, indent=2, default=str))
+
+
+def echo(message: str) -> None:
+    """Talk to the user, beside the data."""
+    print(message, file=sys.stderr)
+
+
+def time_span(trace: Trace) -> tuple[int, int] | None:
+    """Return the first and the last time of a trace, None when nothing has one."""
+    span = TimeSpan()
+    span.add(trace)
+    return None if span.begin is None or span.end is None else (span.begin, span.end)
+
+
+class TimeSpan:
+    """The first and the last time of batches, None while nothing has one."""
+
+    def __init__(self) -> None:
+        self.begin: int | None = None
+        self.end: int | None = None
+
+    def add(self, trace: Trace) -> None:
+        """Take in the rows of one batch."""
+        for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
+            if len(table):
+                ts = table.values("ts")
+                ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
+                if "last_known_ts" in table.spec.names:
+                    ends.append(table.values("last_known_ts"))
+                begin, end = int(ts.min()), max(int(times.max()) for times in ends)
+                self.begin = begin if self.begin is None else min(self.begin, begin)
+                self.end = end if self.end is None else max(self.end, end)
+
+
+def format_row_counts(rows: Mapping[str, int]) -> str:
+    """Return how many events there are, in words, from the number of rows by table."""
+    return ", ".join(format_count(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
+
+
+def row_counts(trace: Trace) -> dict[str, int]:
+    """Return the number of rows by table."""
+    return {name: len(table) for name, table in trace.tables().items()}

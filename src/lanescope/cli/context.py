@@ -1,0 +1,286 @@
+"""Captures in, and what became of them: reading, loss and exit status; and what a command of a family is handed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli import console
+from lanescope.cli.arguments import parse_options
+from lanescope.cli.console import echo, progress
+from lanescope.errors import DataLossError, InputError, MissingDependencyError, UsageError
+from lanescope.families import registry
+from lanescope.source import MINE
+from lanescope.view.formatting import escape, format_count
+
+if TYPE_CHECKING:
+    from lanescope.common.signals import Signal
+    from lanescope.trace import Trace
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
+    """Decode a capture piece by piece, with progress for those who wait."""
+    from lanescope.pipeline import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
+
+    last: Trace | None = None
+    with progress(path) as shown:
+        for batch in session.read(path, args.family, parse_options(args), progress=shown):
+            last = batch
+            yield batch
+    if last is not None:
+        refuse_unreadable(last, path)
+
+
+def is_in_order(batch: Trace) -> bool:
+    """Tell from any batch of a decode whether its rows come in order of time over all batches."""
+    families = batch.inputs.values("family").tolist()
+    try:
+        formats = [format for name in families for format in registry.family(name).formats]
+        return bool(formats) and all(format.emits_sorted for format in formats)
+    except (UsageError, MissingDependencyError):  # a Parquet folder of a family that is not, or not usable, here
+        return False
+
+
+def read(path: str, args: argparse.Namespace) -> Trace:
+    """Decode a capture into one trace."""
+    from lanescope.trace import Trace
+
+    return Trace.concat(batches(path, args))
+
+
+def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
+    """Decode several captures; each takes those options that its family knows.
+
+    Raises:
+        UsageError: an option that none of their families knows; or standard input twice.
+    """
+    from lanescope.pipeline import session
+    from lanescope.trace import Trace
+
+    if paths.count("-") > 1:
+        raise UsageError("standard input is named twice", hint="name it once")
+    given, known = parse_options(args), set[str]()
+    traces = []
+    for path in paths:
+        if session.is_parquet_dataset(path):
+            traces.append(session.open(path))
+            continue
+        with session.capture(path) as capture, progress(path) as shown:
+            family, _ = session.detect_family(capture, args.family)
+            names = {option.name for option in family.options}
+            known |= names
+            own = {name: value for name, value in given.items() if name in names}
+            traces.append(Trace.concat(session.decode(capture, family, own, progress=shown)))
+        refuse_unreadable(traces[-1], path)
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"none of the families has an option {name!r}", hint="they know " + (", ".join(sorted(known)) or "none")
+            )
+    return traces
+
+
+# --- loss ---------------------------------------------------------------------------------------------------------
+
+
+def loss_counts(trace: Trace) -> dict[str, int]:
+    """Return what a trace, or the last batch of a decode, has lost.
+
+    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
+    """
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        if row["severity"] in ("data_loss", "error"):
+            found[row["name"]] = found.get(row["name"], 0) + row["count"]
+    for row in trace.accounting.rows():
+        if row["lost"]:
+            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
+            found[key] = found.get(key, 0) + row["lost"]
+    return found
+
+
+def unsettled_labels(trace: Trace) -> dict[str, int]:
+    """Return the stats of a trace, or of the last batch of a decode, about a configuration that leaves labels open."""
+    from lanescope.trace.stats import CONFIG
+
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        if row["name"].endswith(CONFIG):
+            found[row["name"]] = found.get(row["name"], 0) + row["count"]
+    return found
+
+
+def refuse_unreadable(trace: Trace, path: str) -> None:
+    """Refuse a trace, or the last batch of a decode, in which every unit of the capture is lost.
+
+    Raises:
+        InputError: nothing but padding and lost units was found; the hint says what the file may be.
+    """
+    inputs = trace.inputs
+    main = set(inputs.values("id")[inputs.values("part") == "main"].tolist())
+    deepest: dict[int, dict[str, Any]] = {}
+    for row in trace.accounting.rows():
+        number = row["input_id"]
+        if row["scope"] == "input" and number in main and row["layer"] >= deepest.get(number, row)["layer"]:
+            deepest[number] = row
+    rows = list(deepest.values())
+    if any(row["decoded"] for row in rows) or not any(row["lost"] for row in rows):
+        return
+    row = max(rows, key=lambda row: row["lost"])
+    family = inputs.values("family").tolist()[0]
+    raise InputError(
+        f"{path}: none of its {format_count(row['total'], row['unit'])} could be decoded as {family}",
+        hint=_what_else(path, family),
+    )
+
+
+def _what_else(path: str, family: str) -> str:
+    """Return what to do with a file of which a family has read nothing."""
+    from lanescope.io import other_formats as known
+    from lanescope.pipeline import session
+
+    if os.path.isfile(path):  # noqa: PTH113
+        candidates = [found.family for found in session.probe(path) if found.score >= MINE]
+        if candidates and candidates[0] != family:
+            return f"it looks like {candidates[0]}: leave out --family {family}"
+        with session.capture(path) as capture:
+            found = known.what_is(capture.main.head().data, capture.main.name)
+        if found is not None:
+            return f"it is {found.what}: {found.hint}"
+    return "is it the right file, and the right --family?"
+
+
+def _say_nothing_there(trace: Trace) -> None:
+    """Say of captures that hold no record what that means."""
+    from lanescope.trace.stats import NO_RECORDS
+
+    for row in trace.stats.rows():
+        if row["name"].endswith(NO_RECORDS):
+            file = list(trace.inputs.rows())[row["input_id"]]
+            meaning = {spec.name: spec.doc for spec in registry.family(file["family"]).stats}[row["name"]]
+            echo(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+
+
+def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
+    """Warn if there is nothing, data was lost or labels are not settled, and return the exit status that follows.
+
+    Raises:
+        InputError: all of it was lost.
+    """
+    _say_nothing_there(trace)
+    refuse_unreadable(trace, args.input if "input" in args else "the capture")
+    unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
+    if unsettled:
+        print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
+    lost = loss_counts(trace)
+    if not lost:
+        return status
+    listed = ", ".join(f"{escape(name)} {count}" for name, count in lost.items())
+    print(f"lanescope: data was lost: {listed}; `lanescope check` says where", file=sys.stderr)
+    return DataLossError.exit_status if args.strict else status
+
+
+# --- commands of families -----------------------------------------------------------------------------------------
+
+
+class Context:
+    """The house's side of a command of a family, see ``lanescope.families.CommandContext``."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._opened: list[Trace] = []
+
+    def open(self, path: str, **options: Any) -> Trace:
+        """Decode a capture with the options of the command line and those given here."""
+        from lanescope.pipeline import session
+        from lanescope.trace import Trace
+
+        given = {**parse_options(self._args), **options}
+        with progress(path) as shown:
+            trace = Trace.concat(session.read(path, None, given, progress=shown))
+        refuse_unreadable(trace, path)
+        self._opened.append(trace)
+        return trace
+
+    def read(self, path: str) -> Trace:
+        """Decode a capture, and leave it to the command to say what is to be said of it."""
+        from lanescope.pipeline import session
+
+        return session.open(path)
+
+    def option(self, name: str) -> str | None:
+        """Return the text that the command line gave for a decode option."""
+        return parse_options(self._args).get(name)
+
+    def signals(self, trace: Trace) -> list[Signal]:
+        """Return the lanes of a trace as signals."""
+        from lanescope.io import vcd
+
+        return vcd.signals(trace)
+
+    def show(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
+    ) -> None:
+        """Show a table on standard output, or on standard error."""
+        from lanescope.view.table_output import show
+
+        show(columns, rows, title=title, file=sys.stderr if is_talk else None)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Print lines, escaped but for tabs."""
+        for line in lines:
+            print("\t".join(escape(part) for part in line.split("\t")))
+
+    def json(self, schema: str, **content: Any) -> None:
+        """Print one JSON document."""
+        console.print_json(schema, **content)
+
+    def echo(self, message: str) -> None:
+        """Say something on standard error, escaped."""
+        echo(escape(message))
+
+    def is_stdout(self, target: str | None) -> bool:
+        """Tell whether a target is standard output."""
+        return target is None or console.is_stdout(target)
+
+    def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
+        """Refuse a file that cannot or may not be written."""
+        if target is not None and not console.is_stdout(target):
+            console.check_output(target, inputs, force=self._args.force)
+
+    def write(self, target: str | None, blocks: Iterable[bytes], *, inputs: Sequence[str] = ()) -> int:
+        """Write a file as a whole or not at all."""
+        from lanescope.io.atomic_file import atomic_writer
+
+        self.check_target(target, inputs)
+        with atomic_writer(sys.stdout.buffer if target is None or console.is_stdout(target) else Path(target)) as file:
+            return sum(file.write(block) for block in blocks)
+
+    def convert(self, trace: Trace, target: str) -> int:
+        """Write a trace as a timeline."""
+        suffix = Path(target).suffix
+        if suffix not in (".pftrace", ".json"):
+            raise UsageError(
+                f"{target}: the suffix tells no format of a timeline", hint="end it with .pftrace or .json"
+            )
+        self.check_target(target)
+        if suffix == ".pftrace":
+            from lanescope.io import perfetto
+
+            return perfetto.write(trace, target).bytes
+        from lanescope.io import chrome
+
+        return chrome.write(trace, target).bytes
+
+    def finish(self, status: int) -> int:
+        """Warn of what the opened captures lack, and return the exit status that follows."""
+        for trace in self._opened:
+            status = close(trace, self._args, status)
+        return status

@@ -1,0 +1,1 @@
+"""Questions that only traces of AI engines answer."""

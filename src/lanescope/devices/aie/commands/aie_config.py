@@ -1,0 +1,86 @@
+"""Set up trace units, or see how they are set up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lanescope.errors import UsageError
+from lanescope.families.command import Argument, CommandContext, Values
+
+#: Form -> what it is.
+FORMS = {
+    "table": "the register writes, for people",
+    "json": "short JSON",
+    "registers": "JSON with the register writes",
+    "mlir": "aie.trace operations",
+    "writes": "register writes as MLIR operations of a runtime sequence",
+}
+
+
+def run(context: CommandContext, values: Values) -> int:
+    """Set up the trace units of an AMD AI engine, or see how they are set up.
+
+    Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
+    command writes, or from the MLIR text of a design, and says it in any of these forms. What is left open is chosen as
+    mlir-aie chooses it. Without an output the register writes are shown.
+    """
+    from lanescope.devices.aie import config
+
+    source, target = values["input"], values["output"]
+    is_file = not context.is_stdout(target)
+    form = values["to"] or _by_suffix(target if is_file else "")
+    known = config.read(Path(source))
+    if known.unread:
+        listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
+        context.echo(f"lanescope: {source}: not read, so not in what follows: {listed}")
+    try:
+        known = config.apply_defaults(known)
+        text = _said(form, known)
+    except config.ConfigError as error:
+        raise UsageError(f"{source}: {error}", hint=error.hint) from None
+    if text is not None:
+        size = context.write(target, [text.encode()], inputs=[source])
+        if is_file:
+            context.echo(f"{target}: {size} bytes")
+        return 0
+    if is_file:
+        raise UsageError("a table goes to the terminal", hint="say --to json, registers, mlir or writes")
+    from lanescope.devices.aie.config import register_writes
+
+    columns = ("when", "col", "row", "register", "address", "value", "meaning")
+    context.show(columns, register_writes.describe(known), title=f"register writes, {known.device}")
+    return 0
+
+
+def _by_suffix(target: str) -> str:
+    return {".mlir": "mlir", ".json": "json"}.get(Path(target).suffix, "table")
+
+
+def _said(form: str, known: object) -> str | None:
+    """Return the text of a form; None for the table."""
+    from lanescope.devices.aie.config import Config, json_config, mlir_writer, register_json, register_writes
+
+    assert isinstance(known, Config)
+    if form == "json":
+        return json.dumps(json_config.to_json(known), indent=2) + "\n"
+    if form == "registers":
+        return json.dumps(register_json.to_document(known), indent=2) + "\n"
+    if form == "mlir":
+        return mlir_writer.to_mlir(known)
+    if form == "writes":
+        return mlir_writer.to_mlir_writes(known)
+    register_writes.start_writes(known)  # says what is wrong
+    return None
+
+
+ARGUMENTS = (
+    Argument("input", "JSON, or MLIR text such as input_with_addresses.mlir"),
+    Argument("--output", "where to; standard output when not given", metavar="OUT", short="-o"),
+    Argument(
+        "--to",
+        "; ".join(f"{name}: {what}" for name, what in FORMS.items())
+        + ". When not given the suffix tells: .mlir is mlir, .json is json",
+        choices=tuple(FORMS),
+    ),
+)

@@ -1,0 +1,163 @@
+"""Show the path that cores took."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanescope.errors import UsageError
+from lanescope.families.command import Argument, CommandContext, Values
+from lanescope.families.options import positive_int
+
+if TYPE_CHECKING:
+    from lanescope.devices.aie.path.path_tables import Paths
+    from lanescope.trace import Table
+
+
+def run(context: CommandContext, values: Values) -> int:
+    """Show the path that AMD AIE cores took: from execution-mode trace and a listing of the program.
+
+    The listing is the text of llvm-objdump -d (llvm-aie), a Chess .lst, or JSON. No time is recorded in this mode: the
+    result is what was executed in which order and how often. Where frames and listing leave more than one path, the
+    answer says so. Without further flags: how far the path is known, functions, loops, and what the answer rests on.
+    """
+    if values["lcov"] or values["timeline"]:
+        _check_target(context, values)
+    from lanescope.devices.aie.path import options, schema
+    from lanescope.devices.aie.path.path_tables import Paths
+
+    trace = context.open(values["input"])
+    found = options.of_trace(trace)
+    if found is None:
+        raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
+    paths = Paths(trace, found.program, found.errata, cap=values["cap"], core=values["core"])
+    if not paths.recordings:
+        raise UsageError(
+            f"{values['input']} has no recording in execution mode{' of that core' if values['core'] else ''}",
+            hint="only cores have it; `lanescope info` says what there is",
+        )
+    if values["annotate"] or values["calls"]:
+        from lanescope.devices.aie.path import reports
+
+        context.lines(reports.annotated(paths) if values["annotate"] else reports.call_lines(paths))
+    elif values["path"]:
+        _show(context, paths.table(schema.PATH), "the path", limit=values["limit"])
+    elif values["json"]:
+        _json(context, paths)
+    elif values["lcov"] or values["timeline"]:
+        _write(context, paths, values, Path(found.listing))
+    else:
+        _overview(context, paths)
+    _say_uncertainty(context, paths)
+    return 0
+
+
+def _place(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise ValueError("it is not COL,ROW")
+    return int(parts[0]), int(parts[1])
+
+
+def _show(context: CommandContext, table: Table, title: str, *, limit: int | None = None) -> None:
+    addresses = {c.name for c in table.spec.columns if c.unit == "bytes" and c.name not in ("size", "offset")}
+    names = [name for name in table.spec.names if name != "track_id"]
+    rows = (
+        [f"{row[name]:#x}" if name in addresses and row[name] is not None else row[name] for name in names]
+        for row in islice(table.rows(), limit)
+    )
+    context.show(names, rows, title=title)
+
+
+def _overview(context: CommandContext, paths: Paths) -> None:
+    from lanescope.devices.aie.path import schema
+
+    for spec, title in (
+        (schema.WALKS, "how far the path is known, in frames"),
+        (schema.FUNCTIONS, "functions"),
+        (schema.LOOPS, "zero-overhead loops"),
+        (schema.ASSUMPTIONS, "what this rests on"),
+    ):
+        table = paths.table(spec)
+        if len(table):
+            _show(context, table, title)
+            context.lines([""])
+
+
+def _json(context: CommandContext, paths: Paths) -> None:
+    from lanescope.devices.aie.path import schema
+
+    tables = {
+        spec.name.removeprefix("aie_path_").removeprefix("aie_"): [_clean(row) for row in paths.table(spec).rows()]
+        for spec in schema.TABLES
+        if spec.name.startswith("aie_path")
+    }
+    context.json("lanescope.aie-path/1", listing=paths.program.source, **tables)
+
+
+def _clean(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}
+
+
+def _check_target(context: CommandContext, values: Values) -> None:
+    """Refuse, before the walk, a file that cannot be or may not be written."""
+    if values["timeline"] and Path(values["timeline"]).suffix not in (".pftrace", ".json"):
+        told = f"{values['timeline']}: the suffix tells no format of a timeline"
+        raise UsageError(told, hint="end it with .pftrace or .json")
+    context.check_target(values["lcov"] or values["timeline"], _inputs(context, values))
+
+
+def _inputs(context: CommandContext, values: Values) -> list[str]:
+    listing = context.option("listing")
+    return [values["input"], *([listing] if listing else [])]
+
+
+def _write(context: CommandContext, paths: Paths, values: Values, listing: Path) -> None:
+    from lanescope.devices.aie.path import reports
+
+    if values["lcov"]:
+        lines = (f"{line}\n".encode() for line in reports.lcov(paths, listing))
+        size = context.write(values["lcov"], lines, inputs=_inputs(context, values))
+        context.echo(f"{values['lcov']}: {size} bytes")
+        return
+    trace = reports.timeline(paths)
+    context.convert(trace, values["timeline"])
+    context.echo(f"{values['timeline']}: {len(trace.slices)} calls in order; no time is claimed")
+
+
+def _say_uncertainty(context: CommandContext, paths: Paths) -> None:
+    from lanescope.devices.aie.path.walk.walker import REASONS
+
+    reasons: dict[str, int] = {}
+    places: dict[str, str] = {}
+    for recording, walk in paths.walks:
+        broken = [piece.reason for piece in walk.pieces if piece.reason]
+        # What is unresolved behind a piece has broken off with it.
+        for reason in broken + [lost.reason for lost in walk.unresolved if lost.reason not in broken]:
+            reasons[reason] = reasons.get(reason, 0) + 1
+        for lost in walk.unresolved:
+            if lost.reason not in places:
+                offset = int(paths.offsets(recording, [lost.first])[0])
+                places[lost.reason] = f", first at byte {offset}" if offset >= 0 else ""
+    for reason, count in reasons.items():
+        times = f"{count} time{'s' if count > 1 else ''}{places.get(reason, '')}"
+        context.echo(f"lanescope: the path breaks off {times}: {REASONS[reason]}")
+
+
+ARGUMENTS = (
+    Argument("--path", "the path itself, a row for each straight stretch", bool, group="what"),
+    Argument("--annotate", "the listing, each bundle with its visits", bool, group="what"),
+    Argument("--calls", "the call tree", bool, group="what"),
+    Argument("--lcov", "write coverage as an lcov tracefile", metavar="FILE", group="what"),
+    Argument(
+        "--timeline",
+        "write calls in order of execution (.pftrace, .json); no time is claimed",
+        metavar="FILE",
+        group="what",
+    ),
+    Argument("--json", "one JSON document, schema lanescope.aie-path/1", bool, group="what"),
+    Argument("--core", "only the core there; all when not given", _place, metavar="COL,ROW"),
+    Argument("--cap", "guesses followed at a time", positive_int, 4000, "N"),
+    Argument("--limit", "with --path: only the first N rows", positive_int, metavar="N"),
+)

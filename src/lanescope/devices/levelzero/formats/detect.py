@@ -1,0 +1,43 @@
+"""Is it a recording, or the text of THAPI's? Judged with the standard library only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lanescope.devices.levelzero.formats import layout
+from lanescope.source.detection import Match
+
+if TYPE_CHECKING:
+    from lanescope.source.detection import Head
+
+
+def detect_ctf(head: Head) -> Match:
+    """Look for the description of a recording."""
+    if not head.data.startswith(b"/* CTF 1.8 */"):
+        return Match(0)
+    if b'domain = "lanescope_ze"' in head.data:
+        return Match(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
+    return Match(20, layout.CTF_FORMAT, "a CTF trace of another producer")
+
+
+def detect_text(head: Head) -> Match:
+    """Look for records of the known providers."""
+    if head.data.startswith(b"/* CTF 1.8 */"):
+        return Match(0)
+    lines = head.data.split(b"\n")
+    if not head.is_whole:
+        lines.pop()
+    wanted = seen = other = 0
+    providers = {provider.encode() for provider in layout.PROVIDERS}
+    for line in lines:
+        start = layout.RECORD_START.match(line)
+        if start is not None:
+            seen += 1
+            wanted += start[4] in providers
+        elif line.strip() and not line.startswith((b"#", b" ", b"}")):
+            other += 1
+    if not wanted:
+        return Match(0)
+    reason = f"{wanted} of the first {seen + other} records are of Level Zero"
+    share = seen / (seen + other)
+    return Match(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)

@@ -1,0 +1,129 @@
+"""Commands of a family's own: what they are, and what the house hands in so that they need nobody above a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from lanescope.families.declaration import Reference, frozen_class
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
+
+#: Values of a command's arguments, by the names that ``Argument.key`` gives them.
+Values = Mapping[str, Any]
+
+
+class Argument(NamedTuple):
+    """One argument of a command.
+
+    Attributes:
+        name: ``"task"``, or ``"--depth"`` for a flag.
+        help: one line.
+        parse: from text to the value; ``ValueError`` says what is wrong. ``bool`` makes a switch.
+        default: the value of a flag that is not given; a repeated flag has an empty list.
+        metavar: what stands for the value in the help.
+        choices: the values there are; empty: any.
+        short: a second name of one letter: ``"-o"``.
+        is_repeated: the flag may be given several times; its value is the list of them.
+        is_rest: the argument takes all that follows, flags as well, as a list.
+        group: flags of one group exclude each other.
+    """
+
+    name: str
+    help: str
+    parse: Callable[[str], Any] = str
+    default: Any = None
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    short: str = ""
+    is_repeated: bool = False
+    is_rest: bool = False
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name of its value."""
+        return self.name.lstrip("-").replace("-", "_")
+
+
+class CommandContext(Protocol):
+    """What a command of a family gets from the house: captures in, tables, files and words out."""
+
+    def open(self, path: str, **options: Any) -> Trace:
+        """Decode a capture into one trace, with the options of the command line and those given here.
+
+        When the command has ended, the house warns of what the capture lost and settles the exit status.
+        """
+
+    def read(self, path: str) -> Trace:
+        """Decode a capture into one trace; the command says itself what is to be said of it."""
+
+    def option(self, name: str) -> str | None:
+        """Return the text that the command line gave for a decode option, None when it gave none."""
+
+    def signals(self, trace: Trace) -> Sequence[Any]:
+        """Return the lanes of a trace as ``lanescope.common.signals.Signal``: what ``convert -o FILE.vcd`` writes."""
+
+    def show(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
+    ) -> None:
+        """Show a table on standard output: aligned on a terminal, TSV elsewhere; ``is_talk``: on standard error."""
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Print lines on standard output, control characters escaped except tabs."""
+
+    def json(self, schema: str, **content: Any) -> None:
+        """Print one JSON document with the name and version of its schema."""
+
+    def echo(self, message: str) -> None:
+        """Say something on standard error, control characters escaped."""
+
+    def is_stdout(self, target: str | None) -> bool:
+        """Tell whether a target names standard output."""
+
+    def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
+        """Refuse, before the work is done, a file that cannot be written, is an input, or is there without --force.
+
+        Raises:
+            UsageError: with the reason.
+        """
+
+    def write(self, target: str | None, blocks: Iterable[bytes], *, inputs: Sequence[str] = ()) -> int:
+        """Write a file as a whole or not at all, and return its size; standard output for None and ``-``.
+
+        Raises:
+            UsageError: as ``check_target``.
+        """
+
+    def convert(self, trace: Trace, target: str) -> int:
+        """Write a trace as a timeline, the suffix tells the format; return the size.
+
+        Raises:
+            UsageError: the suffix tells none; or as ``check_target``.
+        """
+
+
+@frozen_class
+class Command:
+    """A command that a family adds to the command line: ``lanescope NAME``.
+
+    Attributes:
+        name: begins with the family's name: ``aie-path``.
+        help: one line. The docstring of ``run`` is the rest of what its help page says.
+        run: takes the context and the values of the arguments, returns the exit status.
+        arguments: besides those that the house adds.
+        examples: command lines that work.
+        takes_capture: the house adds an argument ``input`` and what decoding takes: options of the family, --strict.
+        has_output: the house adds --force, which ``CommandContext.write`` obeys.
+        runs_programs: the environment stays as it is, for the programs that the command starts.
+    """
+
+    name: str
+    help: str
+    run: Reference[Callable[[CommandContext, Values], int]]
+    arguments: Reference[tuple[Argument, ...]] = Reference(())
+    examples: tuple[str, ...] = ()
+    takes_capture: bool = False
+    has_output: bool = False
+    runs_programs: bool = False

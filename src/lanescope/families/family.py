@@ -1,0 +1,249 @@
+"""What a device family declares: the seam between one vendor's bytes and the common timeline.
+
+All of it is data. A family's ``family.py`` imports nothing but the standard library and this room, so that all families
+can be listed and shown in help at no cost; what does the work is named by reference and imported when it is needed.
+A family of one module gives the objects themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from lanescope.errors import UsageError
+from lanescope.families.declaration import Reference, frozen_class, load
+
+if TYPE_CHECKING:
+    from lanescope.families.command import Command
+    from lanescope.families.options import Option
+    from lanescope.families.rules import Rule
+    from lanescope.source import Capture, Head, Match
+    from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
+
+#: The version of this seam; a family that was written for another one is not used.
+API = 1
+#: Stages that ``dump`` shows: the wire's units, decoded fields, rows of the trace. All traces have the last one.
+STAGES = ("packet", "record", "row")
+
+
+class Decoder(Protocol):
+    """Bytes in, trace batches out; how the input is cut never changes the rows."""
+
+    def feed(self, data: memoryview) -> list[Trace]:
+        """Take the next bytes of the main file.
+
+        The view is only valid during the call, unless it is the whole file: that stays, and nobody changes it.
+        """
+
+    def finish(self) -> Iterable[Trace]:
+        """End of input: return the rest, with stats and accounting in the last batch."""
+
+
+class Simulation(NamedTuple):
+    """A simulated capture and what really happened in it.
+
+    Attributes:
+        files: content by file name; the first is the main file.
+        truth: what a decoder must find, JSON-able, in the family's own terms.
+    """
+
+    files: Mapping[str, bytes]
+    truth: Mapping[str, Any]
+
+
+@frozen_class
+class Format:
+    """Files of a family that one decoder reads.
+
+    Attributes:
+        name: short, unique in the family.
+        detect: says how surely the input is of this format; random and all-zero heads score below 50. The ``format``
+            of its answer may name a version of the format.
+        decode: makes a decoder of an opened capture and the decode options; neighbours are opened with ``capture.use``.
+        layouts: the wire formats (``lanescope.wire`` declarations) for the reference pages.
+        stages: what yields the lines of a stage of ``dump``, one a unit: offset, raw bytes, name, fields; called with
+            the opened capture and the decode options. The stage ``row`` needs none.
+        is_streaming: the decoder takes the main file piece by piece; else it is fed all of it at once.
+        random_access: the decoder reads the main file by itself, what it needs when it needs it, and is fed nothing.
+        emits_sorted: slices and instants of a lane come in order of time over all batches, and flows stay within one:
+            such batches can be drawn one by one.
+        bytes_per_row: memory per row while decoding, for formats that do not stream.
+    """
+
+    name: str
+    detect: Reference[Callable[[Head], Match]]
+    decode: Reference[Callable[[Capture, Mapping[str, Any]], Decoder]]
+    layouts: Reference[tuple[Any, ...]] = Reference(())
+    stages: Mapping[str, str | Callable[[Capture, Mapping[str, Any]], Iterator[str]]] = {}
+    is_streaming: bool = False
+    random_access: bool = False
+    emits_sorted: bool = False
+    bytes_per_row: int = 0
+
+    def lines(self, stage: str, capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the lines of a stage of ``dump``.
+
+        Raises:
+            UsageError: the format has no such stage; the hint lists those it has.
+        """
+        found = self.stages.get(stage)
+        if found is None:
+            there = ", ".join((*self.stages, STAGES[-1]))
+            raise UsageError(f"captures of format {self.name} have no stage {stage!r}", hint=f"there are {there}")
+        lines: Iterator[str] = (load(found) if isinstance(found, str) else found)(capture, options)
+        return lines
+
+
+@frozen_class
+class Derived:
+    """A table that is made of a trace of the family when somebody asks for it.
+
+    Either an analysis makes it, or ``make`` does.
+
+    Attributes:
+        name: begins with the family's name: ``cuda_overlap``.
+        analysis: which analysis makes it, a name of ``lanescope.analysis.derived.ANALYSES``.
+        roles: what a unit is to it; of several the first that the trace knows. The table is empty when it knows none.
+        doc: what a row is, in the family's words; empty: the analysis' own.
+        columns: names of columns in the family's words, by the analysis' own; None leaves a column out.
+        specs: declarations of the tables that ``make`` returns; several where they share work.
+        make: returns the tables, each made when it is first read; none where the trace does not have them.
+    """
+
+    name: str
+    analysis: str = ""
+    roles: tuple[str, ...] = ()
+    doc: str = ""
+    columns: Mapping[str, str | None] = {}
+    specs: Reference[tuple[TableSpec, ...]] = Reference(())
+    make: Reference[Callable[[Trace], Iterable[LazyTable]] | None] = Reference(None)
+
+
+@frozen_class
+class Summary:
+    """A grouping that only this family has: ``summary --by NAME``.
+
+    Attributes:
+        name: lower case, with dashes.
+        doc: what a row is.
+        make: from a trace to the table; ``UsageError`` where the trace is not of its kind.
+    """
+
+    name: str
+    doc: str
+    make: Reference[Callable[[Trace], Table]]
+
+
+def _nothing(trace: Trace) -> Iterable[str]:
+    return ()
+
+
+@frozen_class
+class Export:
+    """A format that only users of this family's other tools need: ``convert --format NAME``.
+
+    Attributes:
+        name: the format.
+        doc: what it is.
+        blocks: from a trace to the blocks of a file.
+        left_out: says what of a trace the format has no place for, a line for each thing, and what shows it instead.
+    """
+
+    name: str
+    doc: str
+    blocks: Reference[Callable[[Trace], Iterable[bytes]]]
+    left_out: Reference[Callable[[Trace], Iterable[str]]] = Reference(_nothing)
+
+
+@frozen_class
+class Simulator:
+    """Makes captures whose truth is known.
+
+    Attributes:
+        run: from option values and a seed to a capture; the same give the same bytes.
+        options: its options.
+        demo: values of some of them that show the family well in ``lanescope demo``.
+    """
+
+    run: Reference[Callable[[Mapping[str, Any], int], Simulation]]
+    options: tuple[Option, ...] = ()
+    demo: Mapping[str, Any] = {}
+
+
+@frozen_class
+class Family:
+    """One device family: an object of this class is registered as ``lanescope.devices`` entry point.
+
+    Names of its tables, stats and commands, and codes of its rules, begin with its name;
+    ``lanescope.testing.check_family`` tests that and what else all families promise.
+
+    Attributes:
+        name: short, lower case, unique: ``aie``.
+        title: what a reader of help sees.
+        formats: what it reads; where detection tells nothing, the first.
+        api: the version of this seam that it was written for.
+        options: decode options.
+        tables: declarations of its detail tables.
+        derived: tables that are made of its traces on request, for SQL.
+        stats: declarations of its stats.
+        rules: what ``check`` examines its traces for beyond what it does for all.
+        summaries: groupings of its own.
+        exports: formats of its own.
+        commands: commands of its own.
+        simulator: makes captures whose truth is known.
+    """
+
+    name: str
+    title: str
+    formats: tuple[Format, ...]
+    api: int = API
+    options: tuple[Option, ...] = ()
+    tables: Reference[tuple[TableSpec, ...]] = Reference(())
+    derived: Reference[tuple[Derived, ...]] = Reference(())
+    stats: Reference[tuple[StatSpec, ...]] = Reference(())
+    rules: Reference[tuple[Rule, ...]] = Reference(())
+    summaries: tuple[Summary, ...] = ()
+    exports: tuple[Export, ...] = ()
+    commands: tuple[Command, ...] = ()
+    simulator: Simulator | None = None
+
+    def probe(self, head: Head) -> Match:
+        """Say how surely the input is this family's: the answer of the surest of its formats."""
+        return max((match for _, match in self._asked(head)), key=lambda match: match.score)
+
+    def format_of(self, capture: Capture) -> Format:
+        """Return the format that reads a capture; where none recognises it, the first."""
+        if len(self.formats) == 1:
+            return self.formats[0]
+        return max(self._asked(capture.main.head()), key=lambda asked: asked[1].score)[0]
+
+    def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return the decoder that the capture's format has."""
+        return self.format_of(capture).decode(capture, options)
+
+    def summarise(self, by: str, trace: Trace) -> Table:
+        """Return one of ``summaries``."""
+        for summary in self.summaries:
+            if summary.name == by:
+                return summary.make(trace)
+        raise UsageError(f"{self.name} has no summary by {by!r}")
+
+    def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
+        """Make a capture and its truth; the same options and seed give the same bytes."""
+        if self.simulator is None:
+            raise UsageError(f"{self.name} has no simulator")
+        return self.simulator.run(options, seed)
+
+    @property
+    def sim_options(self) -> tuple[Option, ...]:
+        """Options of the simulator; none without one."""
+        return () if self.simulator is None else self.simulator.options
+
+    def _asked(self, head: Head) -> list[tuple[Format, Match]]:
+        from lanescope.source.detection import Match
+
+        asked = [(format, format.detect(head)) for format in self.formats]
+        for format, match in asked:
+            if not isinstance(match, Match):  # a family of another package may be written without types
+                raise TypeError(f"format {format.name} returned {match!r}, not a Match")
+        return asked

@@ -1,0 +1,136 @@
+"""Which device families there are: those of the tree, and those that other packages register as entry points."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.families.command import Command
+from lanescope.families.declaration import UPDATE, described, load
+from lanescope.families.family import API, Export, Family, Format, Simulator, Summary
+from lanescope.families.options import Option
+
+#: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
+BUILTIN: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
+#: Entry points of this group are families of other packages.
+GROUP = "lanescope.devices"
+
+
+class Broken(NamedTuple):
+    """A family of another package that cannot be used.
+
+    Attributes:
+        name: name of its entry point, or of the family where that is the fault.
+        reason: one clause: which package it is, and what is wrong with it.
+    """
+
+    name: str
+    reason: str
+
+
+class Plugins(NamedTuple):
+    """What other packages registered.
+
+    Attributes:
+        families: the families that can be used, by name.
+        broken: those that cannot: they raise when they are imported, are no families, or take a name that is taken.
+    """
+
+    families: tuple[Family, ...]
+    broken: tuple[Broken, ...]
+
+
+@cache
+def family(name: str) -> Family:
+    """Return the family called ``name``.
+
+    Raises:
+        UsageError: no family has this name; the hint lists those there are.
+        MissingDependencyError: the family of another package that has this name cannot be used.
+    """
+    if name in BUILTIN:
+        found: Family = load(f"lanescope.devices.{name}.family:FAMILY")
+        return found
+    for stranger in plugin_families():
+        if stranger.name == name:
+            return stranger
+    for broken in plugins().broken:
+        if broken.name == name:
+            raise MissingDependencyError(
+                f"the device family {name!r} of another package cannot be used: {broken.reason}", hint=UPDATE
+            )
+    known = (*BUILTIN, *(stranger.name for stranger in plugin_families()))
+    raise UsageError(f"there is no device family {name!r}", hint="there are " + ", ".join(known))
+
+
+def builtin() -> tuple[Family, ...]:
+    """Return the families of the tree, in order."""
+    return tuple(family(name) for name in BUILTIN)
+
+
+def plugin_families() -> tuple[Family, ...]:
+    """Return the families that other packages registered and that can be used; see ``plugins``."""
+    return plugins().families
+
+
+@cache
+def plugins() -> Plugins:
+    """Return the families that other packages registered. importlib.metadata is slow, so this is called on demand.
+
+    It does not raise: a package that is broken must not stand in the way of all others.
+    """
+    from importlib.metadata import entry_points
+
+    broken: list[Broken] = []
+    registered: dict[str, list[tuple[Family, str]]] = {}
+    try:
+        points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    except Exception as error:  # the metadata of some package, ours or not, cannot be read
+        return Plugins((), (Broken("(all)", f"the entry points cannot be listed: {described(error)}"),))
+    for point in points:
+        package = point.dist.name if point.dist else point.value
+        try:
+            loaded = point.load()
+            _verify(loaded)
+        except (Exception, SystemExit) as error:  # whatever another package does while it is imported
+            broken.append(Broken(point.name, f"package {package}: {described(error)}"))
+            continue
+        alike = registered.setdefault(loaded.name, [])
+        if all(loaded is not other for other, _ in alike):
+            alike.append((loaded, package))
+    for name, found in registered.items():
+        packages = ", ".join(package for _, package in found)
+        if name in BUILTIN:
+            broken.append(Broken(name, f"package {packages}: lanescope has a family of this name itself"))
+        elif len(found) > 1:
+            broken.append(Broken(name, f"more than one family has this name, of the packages {packages}"))
+    sound = (found[0][0] for name, found in sorted(registered.items()) if name not in BUILTIN and len(found) == 1)
+    return Plugins(tuple(sound), tuple(sorted(broken)))
+
+
+def _verify(found: object) -> None:
+    """Raise ``TypeError`` unless ``found`` can be listed and asked as a family is."""
+    if not isinstance(found, Family):
+        raise TypeError(f"{found!r} is no lanescope.families.Family")
+    if found.api != API:
+        raise TypeError(f"it is written for version {found.api} of lanescope.families, which is at version {API} here")
+    if not isinstance(found.name, str) or not found.name.isidentifier():
+        raise TypeError(f"the family's name is {found.name!r}")
+    if not isinstance(found.title, str):
+        raise TypeError(f"the family's title is {found.title!r}")
+    if not found.formats:
+        raise TypeError("it declares no format")
+    declared = {
+        "formats": (found.formats, Format),
+        "options": (found.options, Option),
+        "summaries": (found.summaries, Summary),
+        "exports": (found.exports, Export),
+        "commands": (found.commands, Command),
+        "simulator": (() if found.simulator is None else (found.simulator,), Simulator),
+        "options of the simulator": (found.sim_options, Option),
+    }
+    for what, (values, kind) in declared.items():
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"{what}: {value!r} is no {kind.__name__}")
