@@ -29,6 +29,7 @@ READERS = {
     "chrome": ["convert", "-o", "out.json"],
     "perfetto": ["convert", "-o", "out.pftrace"],
     "parquet": ["convert", "-o", "out.parquet"],
+    "vcd": ["convert", "-o", "out.vcd"],
 }
 PLAIN = {"chrome": ["--no-findings"], "perfetto": ["--no-findings"]}
 STRICT = "--strict"
@@ -203,9 +204,15 @@ def is_tried(scenario: Scenario) -> bool:
 
 
 def _convert_slowly(scenario: Scenario, path: str, call: Any, info: dict[str, Any], found: Answers) -> None:
-    """Write Parquet, and read it back by ``info`` and by pyarrow."""
+    """Write waveforms, and read them by pywellen; write Parquet, and read it back by ``info`` and by pyarrow."""
     import pyarrow.parquet
+    import pywellen
 
+    done = call(*command(scenario, READERS["vcd"], path))
+    if done.status:
+        found.broken.append(f"vcd: exit {done.status}: {done.err}")
+    elif info["rows"]["slices"] and not list(pywellen.Waveform(READERS["vcd"][-1], multi_threaded=False).all_vars()):
+        found.broken.append("vcd: pywellen finds no signal")
     done = call(*command(scenario, READERS["parquet"], path))
     folder = Path(READERS["parquet"][-1])
     if done.status:

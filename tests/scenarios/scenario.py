@@ -64,7 +64,6 @@ class Scenario:
     runs: list[dict[str, Any]]
     options: dict[str, Any] = field(default_factory=dict)
     family: str = ""
-    input: str = ""
     plugins: dict[str, str] = field(default_factory=dict)
     known_defect: str = ""
     defect_shows: str = ""
@@ -143,7 +142,7 @@ def make(scenario: Scenario, folder: Path, corpus: Path | None, call: Any) -> st
         for change in capture.get("edit", []):
             path = file.with_name(change["in"]) if "in" in change else file
             path.write_bytes(edited(path.read_bytes(), change))
-    return scenario.input or (scenario.captures[0]["file"] if scenario.captures else "")
+    return scenario.captures[0]["file"] if scenario.captures else ""
 
 
 def _write(file: Path, data: bytes) -> None:
