@@ -4,11 +4,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 #include "core/devices/aie/records.hpp"
 #include "core/devices/aie/hex_text.hpp"
 #include "core/devices/aie/timeline.hpp"
-#include "module.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -5,8 +5,8 @@
 #include "core/devices/cuda/async_pairing.hpp"
 #include "core/devices/cuda/ls2.hpp"
 #include "core/devices/cuda/proton.hpp"
-#include "cuda_columns.hpp"
-#include "module.hpp"
+#include "bind/devices/cuda_columns.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -7,7 +7,7 @@
 
 #include "core/devices/ascend/json_writer.hpp"
 #include "core/devices/ascend/json_scanner.hpp"
-#include "module.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/devices/cuda/tirx.hpp"
-#include "cuda_columns.hpp"
-#include "module.hpp"
+#include "bind/devices/cuda_columns.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

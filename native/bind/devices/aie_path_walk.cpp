@@ -2,9 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 #include "core/devices/aie/path_walk.hpp"
-#include "module.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
