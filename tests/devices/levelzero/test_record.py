@@ -30,7 +30,7 @@ from lanescope.source import Capture
 pytestmark = pytest.mark.timeout(1200)
 
 ROOT = Path(__file__).parents[3]
-#: ``make kills`` and ``make sanitize`` ask for more.
+#: ``make kill-test`` and ``make sanitize`` ask for more.
 KILLS = int(os.environ.get("LANESCOPE_KILLS") or some(40))
 SANITIZED = int(os.environ.get("LANESCOPE_SANITIZED", "1"))
 FUNCTIONS = ROOT / "native/recorder/levelzero/api/functions.def"
