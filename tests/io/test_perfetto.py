@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
 
 from effort import TRACES, some
-from exchange.track_events import (
+from lanescope import testing
+from lanescope._native import core
+from lanescope.errors import InternalError
+from lanescope.io import perfetto
+from lanescope.testing.strategies import DETAILS, STATS
+from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+from track_events import (
     SQL,
     assert_drawn,
     by_bindings,
@@ -21,12 +27,6 @@ from exchange.track_events import (
     packets,
     table_with,
 )
-from lanescope import testing
-from lanescope._native import core
-from lanescope.errors import InternalError
-from lanescope.io import perfetto
-from lanescope.testing.strategies import DETAILS, STATS
-from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 
 def written(trace, **options) -> tuple[bytes, perfetto.WriteReport]:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import TRACES, some
-from exchange.track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 from lanescope import testing
 from lanescope.analysis import check
 from lanescope.devices import resolve_options
@@ -21,6 +20,7 @@ from lanescope.devices.aie.family import FAMILY
 from lanescope.io import perfetto
 from lanescope.source import Capture
 from lanescope.trace import TimeBase, Trace, TraceBuilder
+from track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 
 
 def written(batches, **options) -> tuple[bytes, perfetto.WriteReport]:
