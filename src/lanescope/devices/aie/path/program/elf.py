@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lanescope.devices.aie.path.program.symbols import Function
 from lanescope.errors import InputError, MissingDependencyError
-
-if TYPE_CHECKING:
-    from lanescope.devices.aie.path.program.program import Function
 
 
 def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
@@ -21,8 +19,6 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
         InputError: it is not there, or no ELF file.
         MissingDependencyError: pyelftools is not installed.
     """
-    from lanescope.devices.aie.path.program.program import Function
-
     try:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile

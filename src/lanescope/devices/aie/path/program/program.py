@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lanescope.devices.aie.path.program import assembly
 from lanescope.devices.aie.path.program.assembly import Effects
+from lanescope.devices.aie.path.program.symbols import Function
 from lanescope.errors import InputError
 
 #: Bundles that always run behind a branch, before it transfers.
@@ -99,15 +100,6 @@ class Bundle:
             effects.sets_lc,
             effects.requests_lock,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function: its name, first address and the address behind it."""
-
-    name: str
-    address: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
