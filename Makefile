@@ -49,7 +49,7 @@ test-full: $(READY) ## all tests, at random; wants the tools of test-tools and b
 hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT_JOBS (1) at a time; finds go to build/hunt
 	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
 
-path-truth: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
+path-fuzz: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
 	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q \
 	    tests/devices/aie/path/test_truth.py
 
@@ -103,7 +103,7 @@ fuzz: $(READY) ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers;
 	        "no fault\n", name, n, rate, cov, now, ft, fts}' "$$log"; \
 	done
 
-kills: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
+kill-test: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
 	@LANESCOPE_EFFORT=full LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k killed_program
 
@@ -115,8 +115,8 @@ wheel: .venv/venv.stamp ## build a wheel into dist
 	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings build-dir=build/wheel --wheel-dir dist .
 
-try-wheel: ## build sdist and wheel and run the demo where there is no compiler; PYTHONS names several Pythons
-	@tools/try_wheel $(or $(PYTHONS),$(PYTHON))
+wheel-test: ## build sdist and wheel and run the demo where there is no compiler; PYTHONS names several Pythons
+	@tools/wheel_test $(or $(PYTHONS),$(PYTHON))
 
 clean: ## remove everything that is made here
 	rm -rf .venv .tools build dist out docs/_build docs/reference/generated .mypy_cache .ruff_cache .pytest_cache \
@@ -124,4 +124,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt path-truth test-tools browser-tools lint docs bench bench-check fuzz kills sanitize wheel try-wheel clean
+.PHONY: FORCE help venv native demo test test-full hunt path-fuzz test-tools browser-tools lint docs bench bench-check fuzz kill-test sanitize wheel wheel-test clean

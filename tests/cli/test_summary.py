@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.test_verbs import on_a_terminal
+from cli.test_commands import on_a_terminal
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from native.softze_build import Softze, build
+from native.fake_ze_build import FakeZe, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def softze(require_tool: Callable[[str], Path]) -> Softze:
+def fake_ze(require_tool: Callable[[str], Path]) -> FakeZe:
     """The software driver of Level Zero and its programs."""
     return build(require_tool("levelzero"))

@@ -1,9 +1,9 @@
 """Run the whole scenario matrix, or a campaign of random programs.
 
-    python -m native.matrix rows [--rows R1,R2] [--habits plain,overlap] [--sanitize address|thread] [-j N]
+    python -m native.matrix rows [--rows R1,R2] [--quirks plain,overlap] [--sanitize address|thread] [-j N]
     python -m native.matrix random --number N [--first SEED] [--sanitize ...] [-j N]
 
-Prints a line for each row, its lists and habits, and ends with 1 if anything failed.
+Prints a line for each row, its lists and quirks, and ends with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from functools import partial
 from pathlib import Path
 
 from native import matrix_programs, matrix_run
-from native.matrix_run import FAULTS, HABITS, THREADED, Bench, Case, Verdict
+from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
 
 
-def cases(bench: Bench, rows: set[str], habits: set[str], *, threaded_only: bool = False) -> Iterator[Case]:
-    """All cases: every row with every kind of list, under every habit, with and without option H."""
+def cases(bench: Bench, rows: set[str], quirks: set[str], *, threaded_only: bool = False) -> Iterator[Case]:
+    """All cases: every row with every kind of list, under every quirk, with and without option H."""
     for row in bench.rows():
         if (rows and row.name not in rows) or (threaded_only and not row.traits & THREADED):
             continue
-        for habit in HABITS:
-            if (habits and habit not in habits) or not row.can_run(HABITS[habit]):
+        for quirk in QUIRKS:
+            if (quirks and quirk not in quirks) or not row.can_run(QUIRKS[quirk]):
                 continue
             for lists, engine in row.variants():
-                yield from (Case(row, lists, engine, habit, host_read) for host_read in (False, True))
+                yield from (Case(row, lists, engine, quirk, host_read) for host_read in (False, True))
         if row.name in ("R12", "R27"):
-            for habit in ("plain", "sticky, free"):
-                if habits and habit not in habits:
+            for quirk in ("plain", "sticky, free"):
+                if quirks and quirk not in quirks:
                     continue
                 for lists, engine in row.variants():
                     for fault in FAULTS:
                         yield from (
-                            Case(row, lists, engine, habit, host_read, fault=fault) for host_read in (False, True)
+                            Case(row, lists, engine, quirk, host_read, fault=fault) for host_read in (False, True)
                         )
 
 
@@ -65,7 +65,7 @@ def _reference(bench: Bench, case: Case) -> tuple[Case, str]:
 
 def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run the matrix; print it as a table."""
-    wanted = list(cases(bench, arguments.rows, arguments.habits, threaded_only=arguments.sanitize == "thread"))
+    wanted = list(cases(bench, arguments.rows, arguments.quirks, threaded_only=arguments.sanitize == "thread"))
     found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         plain = dict.fromkeys(case.plain() for case in wanted)
@@ -80,7 +80,7 @@ def rows(bench: Bench, arguments: argparse.Namespace) -> int:
 
 
 def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int:
-    print(f"{'row':<5}{'what':<46}{'lists':<25}{'engine':<9}{'habits':<12}{'timed':>8}{'results':>9}  result")
+    print(f"{'row':<5}{'what':<46}{'lists':<25}{'engine':<9}{'quirks':<12}{'timed':>8}{'results':>9}  result")
     failed = 0
     for (name, lists, engine), verdicts in found.items():
         bad = [case for case, verdict in verdicts if verdict.failures]
@@ -88,8 +88,8 @@ def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int
         untimed: Counter[str] = sum((verdict.untimed for _, verdict in verdicts), Counter())
         timed = sum(verdict.timed for _, verdict in verdicts)
         results = sum(verdict.results for _, verdict in verdicts)
-        habits = len({case.habit for case, _ in verdicts})
-        ways = f"{habits} x H on, off"
+        quirks = len({case.quirk for case, _ in verdicts})
+        ways = f"{quirks} x H on, off"
         result = "clean" if not bad else f"{len(bad)} of {len(verdicts)} FAILED: {', '.join(map(str, bad[:3]))}"
         faults = [(case, verdict) for case, verdict in verdicts if case.fault is not None]
         if faults:
@@ -102,10 +102,10 @@ def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int
 
 
 def _random(bench: Bench, seed: int) -> tuple[int, int, Verdict | None]:
-    program, habits = matrix_programs.legal_program(seed)
+    program, quirks = matrix_programs.legal_program(seed)
     host_read, timeline = bool(seed % 2), seed % 10 < 2
     verdict = matrix_programs.run_program(
-        bench, program, habits, _work_folder(), host_read=host_read, timeline=timeline
+        bench, program, quirks, _work_folder(), host_read=host_read, timeline=timeline
     )
     return seed, sum(map(len, program.threads)), verdict
 
@@ -142,19 +142,19 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
 
 
 def _show_smallest(bench: Bench, seed: int) -> None:
-    program, habits = matrix_programs.legal_program(seed)
+    program, quirks = matrix_programs.legal_program(seed)
 
     def fails(smaller: matrix_programs.Program) -> bool:
         for _ in range(3):
             verdict = matrix_programs.run_program(
-                bench, smaller, habits, _work_folder(), host_read=bool(seed % 2), timeout=5
+                bench, smaller, quirks, _work_folder(), host_read=bool(seed % 2), timeout=5
             )
             if verdict is not None and verdict.failures:
                 return True
         return False
 
-    smallest = matrix_programs.minimise(program, habits, fails)
-    print(f"smallest program of seed {seed}, {habits}, option H {'on' if seed % 2 else 'off'}:\n{smallest.text()}")
+    smallest = matrix_programs.minimise(program, quirks, fails)
+    print(f"smallest program of seed {seed}, {quirks}, option H {'on' if seed % 2 else 'off'}:\n{smallest.text()}")
 
 
 def _names(text: str) -> set[str]:
@@ -168,7 +168,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--sanitize", default="", choices=("", "address", "thread"), help="build with sanitizers")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=_names, default=set())
-    parser.add_argument("--habits", type=lambda text: {name.strip() for name in text.split(";") if name}, default=set())
+    parser.add_argument("--quirks", type=lambda text: {name.strip() for name in text.split(";") if name}, default=set())
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args(given)

@@ -1,6 +1,6 @@
 """Random programs against Level Zero, and a small model of a device that says which of them are legal.
 
-A program is a text that ``softze_matrix --program`` runs. The model knows what Level Zero promises, and no more: it
+A program is a text that ``fake_ze_matrix --program`` runs. The model knows what Level Zero promises, and no more: it
 runs a program under many schedules, and where one of them breaks a rule or comes to no end the program is not used.
 What each operation's runs are follows from the text alone.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from native.matrix_run import Bench, Habits, Verdict, examine, fresh
+from native.matrix_run import Bench, Quirks, Verdict, examine, fresh
 
 Step = tuple[str, ...]
 #: What a thread waits for; asked until it is true.
@@ -113,14 +113,14 @@ class Model:
 
     Args:
         program: the program.
-        habits: the driver's: ``order`` and ``host_reset`` count.
+        quirks: the driver's: ``order`` and ``host_reset`` count.
         seed: of the schedule.
     """
 
-    def __init__(self, program: Program, habits: Habits, seed: int) -> None:
+    def __init__(self, program: Program, quirks: Quirks, seed: int) -> None:
         self.program, self.random = program, random.Random(seed)
-        self.order = str(habits.get("order", "list"))
-        self.is_sticky = habits.get("host_reset") == "sticky"
+        self.order = str(quirks.get("order", "list"))
+        self.is_sticky = quirks.get("host_reset") == "sticky"
         self.signalled = dict.fromkeys(program.events, False)
         self.lists = {
             name: _List(order == "in-order", kind == "immediate", engine)
@@ -279,10 +279,10 @@ class Model:
             yield always
 
 
-def is_legal(program: Program, habits: Habits, schedules: int = 24) -> bool:
+def is_legal(program: Program, quirks: Quirks, schedules: int = 24) -> bool:
     """Whether a program keeps the rules and comes to an end, under each of that many schedules."""
     try:
-        return all(Model(program, habits, seed).ends() for seed in range(schedules))
+        return all(Model(program, quirks, seed).ends() for seed in range(schedules))
     except IllegalError:
         return False
 
@@ -382,39 +382,39 @@ def random_program(seed: int) -> Program:
     return Program(lists, {"qc": "compute", "qk": "copy"}, events, tuple(tuple(t) for t in threads if t))
 
 
-def random_habits(seed: int) -> Habits:
+def random_quirks(seed: int) -> Quirks:
     """Choose the driver's ways for a program."""
     chance = random.Random(seed)
-    habits: Habits = {"order": chance.choice(("free", "list", "engine")), "seed": seed + 1}
+    quirks: Quirks = {"order": chance.choice(("free", "list", "engine")), "seed": seed + 1}
     if chance.random() < 0.5:
-        habits["host_reset"] = "sticky"
+        quirks["host_reset"] = "sticky"
     if chance.random() < 0.3:
-        habits["workers"] = 2
+        quirks["workers"] = 2
     if chance.random() < 0.2:
-        habits["late"] = chance.choice((20, 200))
+        quirks["late"] = chance.choice((20, 200))
     if chance.random() < 0.2:
-        habits["recycle"] = 0
+        quirks["recycle"] = 0
     if chance.random() < 0.1:
-        habits["unsignalled"] = "not_ready"
+        quirks["unsignalled"] = "not_ready"
     if chance.random() < 0.1:
-        habits["start"] = -200
-    return habits
+        quirks["start"] = -200
+    return quirks
 
 
-def legal_program(seed: int) -> tuple[Program, Habits]:
+def legal_program(seed: int) -> tuple[Program, Quirks]:
     """Return the first legal program from this seed on, and the driver's ways for it."""
     for attempt in range(1000):
-        habits = random_habits(seed)
+        quirks = random_quirks(seed)
         program = random_program(seed * 1000 + attempt)
-        if is_legal(program, habits):
-            return program, habits
+        if is_legal(program, quirks):
+            return program, quirks
     raise AssertionError(f"no legal program from seed {seed} on")
 
 
 def run_program(
     bench: Bench,
     program: Program,
-    habits: Habits,
+    quirks: Quirks,
     folder: Path,
     *,
     host_read: bool,
@@ -426,7 +426,7 @@ def run_program(
     Args:
         bench: what to run it with.
         program: a legal program.
-        habits: the driver's.
+        quirks: the driver's.
         folder: where to; it is emptied.
         host_read: option H.
         timeline: whether to look at the timeline too.
@@ -439,9 +439,9 @@ def run_program(
     file = fresh(folder) / "program"
     file.write_text(program.text())
     arguments = ["--program", str(file)]
-    ran = bench.run(arguments, habits, folder, host_read=host_read, timeout=timeout)
-    verdict = examine(ran, habits, host_read=host_read, timeline=timeline)
-    if ran.status is None and not _ends_by_itself(bench, program, habits, folder, timeout):
+    ran = bench.run(arguments, quirks, folder, host_read=host_read, timeout=timeout)
+    verdict = examine(ran, quirks, host_read=host_read, timeline=timeline)
+    if ran.status is None and not _ends_by_itself(bench, program, quirks, folder, timeout):
         return None
     if ran.status == 0:
         if ran.out != program.output():
@@ -449,25 +449,25 @@ def run_program(
         runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o"))
         if runs != program.runs():
             verdict.failures.append(f"runs {dict(runs - program.runs())} instead of {dict(program.runs() - runs)}")
-    if verdict.failures and not is_legal(program, habits, schedules=150):
+    if verdict.failures and not is_legal(program, quirks, schedules=150):
         return None
     return verdict
 
 
-def _ends_by_itself(bench: Bench, program: Program, habits: Habits, folder: Path, timeout: float) -> bool:
+def _ends_by_itself(bench: Bench, program: Program, quirks: Quirks, folder: Path, timeout: float) -> bool:
     """Whether a program that hangs ends when it is not recorded: in the model, under many schedules, and in truth."""
-    if not is_legal(program, habits, schedules=150):
+    if not is_legal(program, quirks, schedules=150):
         return False
     for _ in range(5):
         file = fresh(folder / "alone") / "program"
         file.write_text(program.text())
-        ran = bench.run(["--program", str(file)], habits, folder / "alone", recorded=False, timeout=timeout / 3)
+        ran = bench.run(["--program", str(file)], quirks, folder / "alone", recorded=False, timeout=timeout / 3)
         if ran.status is None:
             return False
     return True
 
 
-def minimise(program: Program, habits: Habits, fails: Callable[[Program], bool]) -> Program:
+def minimise(program: Program, quirks: Quirks, fails: Callable[[Program], bool]) -> Program:
     """Leave steps out as long as the program is legal and fails."""
     shrunk = True
     while shrunk:
@@ -479,7 +479,7 @@ def minimise(program: Program, habits: Habits, fails: Callable[[Program], bool])
                     continue
                 threads[number] = threads[number][:place] + threads[number][place + 1 :]
                 smaller = replace(program, threads=tuple(threads))
-                if _is_whole(smaller) and is_legal(smaller, habits) and fails(smaller):
+                if _is_whole(smaller) and is_legal(smaller, quirks) and fails(smaller):
                     program, shrunk = smaller, True
     used = {word for thread in program.threads for step in thread for word in step[1:]}
     return replace(program, lists={name: spec for name, spec in program.lists.items() if name in used})

@@ -21,17 +21,17 @@ import lanescope
 from lanescope.devices.levelzero.formats import ctf_reader as recorded
 from lanescope.devices.levelzero.recorder import launcher
 from lanescope.source import Capture
-from native import recorder_build, softze_build
-from native.softze_build import Softze
+from native import fake_ze_build, recorder_build
+from native.fake_ze_build import FakeZe
 
 # How a program can be run, as rows.hpp numbers it.
 IMMEDIATE, REGULAR, IN_ORDER, OUT_OF_ORDER, COMPUTE, COPY = (1 << bit for bit in range(6))
 THREADED, OVERLAPPING, OVERTAKING, INTERLEAVING, LONG, UNTIMED, LEAVING, ORPHANING = (1 << bit for bit in range(8))
 
-Habits = dict[str, str | int]
+Quirks = dict[str, str | int]
 
-#: Ways of the driver, by name; the variables are those of habits.hpp. `loader` is which loader the program finds.
-HABITS: dict[str, Habits] = {
+#: Ways of the driver, by name; the variables are those of driver_quirks.hpp. `loader`: which loader the program finds.
+QUIRKS: dict[str, Quirks] = {
     "plain": {},
     "sticky resets": {"host_reset": "sticky"},
     "late results": {"late": 300},
@@ -53,10 +53,10 @@ HABITS: dict[str, Habits] = {
     "all at once": {"host_reset": "sticky", "late": 100, "order": "free", "workers": 2, "seed": 9, "start": -300},
 }
 
-#: Habits under which the timeline is looked at too, which takes longer than all the rest.
+#: Quirks under which the timeline is looked at too, which takes longer than all the rest.
 DRAWN = ("plain", "sticky resets", "wrapping clock")
 
-#: A habit under which every program can run.
+#: A quirk under which every program can run.
 REFERENCE = "free order"
 
 #: What failing calls of the recorder's are tried: function, first and last call counted from its first own one.
@@ -109,9 +109,9 @@ class Row:
         engines = [text for bit, text in ((COMPUTE, "compute"), (COPY, "copy")) if self.lists & bit]
         return [(f"{kind},{order}", engine) for kind in kinds for order in orders for engine in engines]
 
-    def can_run(self, habits: Habits) -> bool:
-        """Whether the program comes to its end under these habits, and does there what it is for."""
-        order = habits.get("order", "list")
+    def can_run(self, quirks: Quirks) -> bool:
+        """Whether the program comes to its end under these quirks, and does there what it is for."""
+        order = quirks.get("order", "list")
         if self.traits & OVERTAKING and order != "free":
             return False
         return not (self.traits & INTERLEAVING and order == "engine")
@@ -125,7 +125,7 @@ class Case:
         row: the program.
         lists: kind and order of its lists.
         engine: compute or copy.
-        habit: name of the driver's ways.
+        quirk: name of the driver's ways.
         host_read: whether the host reads all timestamps (option H).
         count: how many times, for programs that take a count.
         fault: calls of the recorder's that fail.
@@ -134,29 +134,29 @@ class Case:
     row: Row
     lists: str
     engine: str
-    habit: str
+    quirk: str
     host_read: bool = False
     count: int | None = None
     fault: tuple[str, int, int | None] | None = None
 
     def __str__(self) -> str:
         fault = "" if self.fault is None else " fails {}:{}-{}".format(*self.fault)
-        return f"{self.row.name} {self.lists} {self.engine}, {self.habit}{', H' if self.host_read else ''}{fault}"
+        return f"{self.row.name} {self.lists} {self.engine}, {self.quirk}{', H' if self.host_read else ''}{fault}"
 
     def plain(self) -> Case:
         """Return the case whose output, without the recorder, is the right one."""
-        habit = "Debian's loader" if "loader" in HABITS[self.habit] else REFERENCE
-        return Case(self.row, self.lists, self.engine, habit, count=self.count)
+        quirk = "Debian's loader" if "loader" in QUIRKS[self.quirk] else REFERENCE
+        return Case(self.row, self.lists, self.engine, quirk, count=self.count)
 
     def arguments(self) -> list[str]:
         count = self.count or COUNTS.get(self.row.name)
         return [self.row.name, self.lists, self.engine, *([] if count is None else [str(count)])]
 
-    def habits(self) -> Habits:
-        habits = dict(HABITS[self.habit])
+    def quirks(self) -> Quirks:
+        quirks = dict(QUIRKS[self.quirk])
         if self.row.traits & LONG:
-            habits.setdefault("query_bytes", 0)  # the heap is measured
-        return habits
+            quirks.setdefault("query_bytes", 0)  # the heap is measured
+        return quirks
 
 
 @dataclass
@@ -210,40 +210,40 @@ class Bench:
     """Driver, programs and recorder, as built.
 
     Attributes:
-        softze: the driver and its programs.
+        fake_ze: the driver and its programs.
         recorder: the folder of the recorder's libraries.
         host_read_variable: what switches option H on.
     """
 
-    softze: Softze
+    fake_ze: FakeZe
     recorder: Path
     host_read_variable: str = "LANESCOPE_ZE_HOST_READ"
 
     @classmethod
     def build(cls, levelzero: Path, sanitize: str = "") -> Bench:
         """Build everything."""
-        return cls(softze_build.build(levelzero, sanitize), recorder_build.build(levelzero, sanitize) / "recorder")
+        return cls(fake_ze_build.build(levelzero, sanitize), recorder_build.build(levelzero, sanitize) / "recorder")
 
     def copied(self, folder: Path) -> Bench:
         """Return a copy, which builds that go on meanwhile do not touch."""
-        softze = folder / "softze"
-        (softze / "loader").mkdir(parents=True)
-        for file in (self.softze.driver, self.program):
-            shutil.copy2(file, softze)
-        for file in (self.softze.folder / "loader").glob("libze_loader.so*"):
-            shutil.copy2(file, softze / "loader", follow_symlinks=False)
+        fake_ze = folder / "fake_ze"
+        (fake_ze / "loader").mkdir(parents=True)
+        for file in (self.fake_ze.driver, self.program):
+            shutil.copy2(file, fake_ze)
+        for file in (self.fake_ze.folder / "loader").glob("libze_loader.so*"):
+            shutil.copy2(file, fake_ze / "loader", follow_symlinks=False)
         shutil.copytree(
             self.recorder, folder / "recorder", ignore=lambda _, names: {n for n in names if ".so" not in n}
         )
-        return replace(self, softze=Softze(softze, self.softze.levelzero), recorder=folder / "recorder")
+        return replace(self, fake_ze=FakeZe(fake_ze, self.fake_ze.levelzero), recorder=folder / "recorder")
 
     @property
     def program(self) -> Path:
-        return self.softze.folder / "softze_matrix"
+        return self.fake_ze.folder / "fake_ze_matrix"
 
     def rows(self) -> list[Row]:
         done = subprocess.run(
-            [self.program, "--rows"], env=self.softze.environment(), capture_output=True, text=True, check=True
+            [self.program, "--rows"], env=self.fake_ze.environment(), capture_output=True, text=True, check=True
         )
         found = []
         for line in done.stdout.splitlines():
@@ -254,7 +254,7 @@ class Bench:
     def run(
         self,
         arguments: list[str],
-        habits: Habits,
+        quirks: Quirks,
         folder: Path,
         *,
         recorded: bool = True,
@@ -266,17 +266,17 @@ class Bench:
 
         Args:
             arguments: its arguments.
-            habits: the driver's.
+            quirks: the driver's.
             folder: an empty folder for what is written.
             recorded: whether the recorder is in it.
             host_read: option H.
             stats: whether calls are counted.
             timeout: seconds after which it counts as hanging.
         """
-        habits = dict(habits)
-        loader = None if habits.pop("loader", "") == "debian" else self.softze.folder / "loader"
+        quirks = dict(quirks)
+        loader = None if quirks.pop("loader", "") == "debian" else self.fake_ze.folder / "loader"
         files = {"truth": folder / "truth", **({"stats": folder / "stats"} if stats else {})}
-        environment = self.softze.environment(loader, **habits, **files)
+        environment = self.fake_ze.environment(loader, **quirks, **files)
         environment["MATRIX_JOURNAL"] = str(folder / "journal")
         environment[self.host_read_variable] = "1" if host_read else "0"
         environment.setdefault("ASAN_OPTIONS", "detect_leaks=0")
@@ -309,14 +309,14 @@ class Bench:
         return self.recorder / name
 
     def run_case(self, case: Case, folder: Path, *, recorded: bool = True, timeout: float = TIMEOUT_S) -> Ran:
-        habits = case.habits()
+        quirks = case.quirks()
         if case.fault is not None:
             # The program's own calls of these functions all come before its first operation.
             function, first, last = case.fault
             clean = self.run_case(replace(case, fault=None), fresh(folder / "clean"), recorded=False)
             own = clean.stats.get(f"calls.{function}", 0)
-            habits["fail"] = f"{function}:{own + first}-" + ("" if last is None else str(own + last))
-        return self.run(case.arguments(), habits, folder, recorded=recorded, host_read=case.host_read, timeout=timeout)
+            quirks["fail"] = f"{function}:{own + first}-" + ("" if last is None else str(own + last))
+        return self.run(case.arguments(), quirks, folder, recorded=recorded, host_read=case.host_read, timeout=timeout)
 
     def verify(self, case: Case, reference: str, folder: Path, *, timeout: float = TIMEOUT_S) -> Verdict:
         """Run a case recorded, and say what is wrong with it.
@@ -330,11 +330,11 @@ class Bench:
         ran = self.run_case(case, fresh(folder), timeout=timeout)
         verdict = examine(
             ran,
-            case.habits(),
+            case.quirks(),
             host_read=case.host_read,
             row=case.row,
             is_faulty=case.fault is not None,
-            timeline=case.habit in DRAWN,
+            timeline=case.quirk in DRAWN,
         )
         if ran.status == 0 and ran.out != reference:
             verdict.failures.append(f"its output is another one:\n{ran.out}instead of\n{reference}")
@@ -397,7 +397,7 @@ def own_results(ran: Ran, bits: int, *, exact: bool = True) -> list[str]:
 
 def examine(
     ran: Ran,
-    habits: Habits,
+    quirks: Quirks,
     *,
     host_read: bool,
     row: Row | None = None,
@@ -408,7 +408,7 @@ def examine(
 
     Args:
         ran: the recorded run.
-        habits: the driver's.
+        quirks: the driver's.
         host_read: whether option H was on.
         row: the program of the matrix; None: a random one.
         is_faulty: whether calls of the recorder's were made to fail.
@@ -429,10 +429,10 @@ def examine(
             fail(f"the driver complains: {what}")
     if ran.status is None:
         return verdict
-    bits = int(habits.get("bits", 32))
+    bits = int(quirks.get("bits", 32))
     verdict.failures += own_results(ran, bits)
     _check_locks(ran, verdict)
-    _check_levels(ran, verdict, habits)
+    _check_levels(ran, verdict, quirks)
     if ran.status == 0 and not traits & (LEAVING | ORPHANING):
         _check_left(ran, verdict)
     try:
@@ -441,7 +441,7 @@ def examine(
     except Exception as error:
         fail(f"the recording cannot be read: {error}")
         return verdict
-    _Comparison(ran, found.events, verdict, habits, host_read, traits, is_faulty).run()
+    _Comparison(ran, found.events, verdict, quirks, host_read, traits, is_faulty).run()
     if timeline and not verdict.failures:
         _check_timeline(ran, verdict)
     return verdict
@@ -460,7 +460,7 @@ def _check_locks(ran: Ran, verdict: Verdict) -> None:
             verdict.failures.append("no lock of the recorder's was seen: the check is blind")
 
 
-def _check_levels(ran: Ran, verdict: Verdict, habits: Habits) -> None:
+def _check_levels(ran: Ran, verdict: Verdict, quirks: Quirks) -> None:
     """Between two moments of a program that repeats itself nothing may have grown."""
     levels: dict[str, dict[str, int]] = {}
     for words in ran.journal:
@@ -523,12 +523,12 @@ class _Comparison:
         ran: Ran,
         events: Any,
         verdict: Verdict,
-        habits: Habits,
+        quirks: Quirks,
         host_read: bool,
         traits: int,
         is_faulty: bool,
     ) -> None:
-        self.ran, self.events, self.verdict, self.habits = ran, events, verdict, habits
+        self.ran, self.events, self.verdict, self.quirks = ran, events, verdict, quirks
         self.host_read, self.traits, self.is_faulty = host_read, traits, is_faulty
 
     def run(self) -> None:
@@ -597,14 +597,14 @@ class _Comparison:
     def _may_be_untimed(self, reason: str) -> bool:
         if self.traits & UNTIMED:
             return reason == "cloneable"
-        if reason == "out_of_order_no_reset" and self.habits.get("host_reset") == "sticky":
+        if reason == "out_of_order_no_reset" and self.quirks.get("host_reset") == "sticky":
             return True
         # The probe fails with what it needs.
         return self.is_faulty and reason in ("no_memory", "chain_failed", "out_of_order_no_reset", "device_error")
 
     def _ways(self, engine: str, has_signal: bool) -> set[str]:
         by_host = {"CHAINED"} if has_signal else {"BARE"}
-        if self.is_faulty or "query_limit" in self.habits:
+        if self.is_faulty or "query_limit" in self.quirks:
             return {"INLINE", "CHAINED", "BARE"}
         return {"INLINE"} if engine == "compute" and not self.host_read else by_host
 

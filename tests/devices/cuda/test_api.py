@@ -13,11 +13,11 @@ import pytest
 
 import lanescope
 from devices.cuda.helpers import buffer, decode_simulation, simulate, spans, stats
-from exchange.track_events import by_bindings
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.probes import cuda_driver
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
+from track_events import by_bindings
 
 LANE = [("B", 0, 1000), ("E", 0, 1200), ("B", 1, 1300), ("E", 1, 1500), ("F", 0, 1600)]
 NAMES = ["load", "compute"]

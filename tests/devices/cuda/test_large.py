@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from devices.cuda.helpers import buffer, simulate, stats
-from devices.cuda.test_hostile import wild
+from devices.cuda.test_malformed_input import wild
 from effort import some
 from lanescope.devices.cuda import decoder as decoding
 from lanescope.devices.cuda.emit import batches

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from native.softze_build import Softze
+    from native.fake_ze_build import FakeZe
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +20,9 @@ def levelzero(require_tool: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def softze(levelzero: Path) -> Softze:
+def fake_ze(levelzero: Path) -> FakeZe:
     """The software driver of Level Zero and its programs."""
-    from native.softze_build import build
+    from native.fake_ze_build import build
 
     return build(levelzero)
 

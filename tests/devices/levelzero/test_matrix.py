@@ -13,7 +13,7 @@ import pytest
 
 from native import matrix_programs
 from native.matrix_programs import Program, is_legal
-from native.matrix_run import FAULTS, HABITS, THREADED, Bench, Case, examine, fresh, own_results
+from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fresh, own_results
 
 # The first test of a session compiles the driver, the recorder and the programs.
 pytestmark = pytest.mark.timeout(1200)
@@ -35,18 +35,18 @@ def sanitized(request, levelzero):
 
 
 def sample(rows, name):
-    """Some cases of a row: its kinds of lists in turn, habits in turn, with and without option H.
+    """Some cases of a row: its kinds of lists in turn, quirks in turn, with and without option H.
 
-    Over all rows every habit comes many times; those of one row are spread as far as they can.
+    Over all rows every quirk comes many times; those of one row are spread as far as they can.
     """
     number = ROWS.index(name)
     row = next(row for row in rows if row.name == name)
-    habits = [habit for habit in HABITS if row.can_run(HABITS[habit])]
+    quirks = [quirk for quirk in QUIRKS if row.can_run(QUIRKS[quirk])]
     variants = row.variants()
     step = max(1, len(variants) // RUNS_A_ROW)
     chosen = variants[number % step :: step][:RUNS_A_ROW]
     return [
-        Case(row, lists, engine, habits[(5 * number + 7 * place) % len(habits)], host_read=(number + place) % 2 == 1)
+        Case(row, lists, engine, quirks[(5 * number + 7 * place) % len(quirks)], host_read=(number + place) % 2 == 1)
         for place, (lists, engine) in enumerate(chosen)
     ]
 
@@ -62,8 +62,8 @@ def verified(bench, case, folder):
 
 def test_every_row_is_here(bench):
     assert sorted(row.name for row in bench.rows()) == sorted(ROWS)
-    used = Counter(case.habit for name in ROWS for case in sample(bench.rows(), name))
-    assert used.keys() == HABITS.keys()
+    used = Counter(case.quirk for name in ROWS for case in sample(bench.rows(), name))
+    assert used.keys() == QUIRKS.keys()
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -104,11 +104,11 @@ def test_sanitizers_find_nothing(sanitized, tmp_path):
         if bool(row.traits & THREADED) != is_thread or (not is_thread and number % 3):
             continue
         case = sample(rows, name)[-1]
-        if "API 1.4" not in case.habit:
-            failures += verified(bench, replace(case, habit="overlap"), tmp_path)[1]
+        if "API 1.4" not in case.quirk:
+            failures += verified(bench, replace(case, quirk="overlap"), tmp_path)[1]
     for seed in range(1000, 1005):
-        program, habits = matrix_programs.legal_program(seed)
-        verdict = matrix_programs.run_program(bench, program, habits, tmp_path / "random", host_read=bool(seed % 2))
+        program, quirks = matrix_programs.legal_program(seed)
+        verdict = matrix_programs.run_program(bench, program, quirks, tmp_path / "random", host_read=bool(seed % 2))
         failures += [] if verdict is None else verdict.failures
     assert failures == []
 
@@ -121,9 +121,9 @@ def test_random_programs(bench, tmp_path, ten):
     """Legal programs, as long as they like, under ways of the driver that chance picks."""
     failures, timed = [], 0
     for seed in range(10 * ten, 10 * ten + 10):
-        program, habits = matrix_programs.legal_program(seed)
+        program, quirks = matrix_programs.legal_program(seed)
         verdict = matrix_programs.run_program(
-            bench, program, habits, tmp_path, host_read=bool(seed % 2), timeline=seed % 5 == 0
+            bench, program, quirks, tmp_path, host_read=bool(seed % 2), timeline=seed % 5 == 0
         )
         if verdict is not None:
             failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
@@ -187,10 +187,10 @@ def test_the_model_knows_orders():
 def test_programs_run_as_the_model_says(bench, tmp_path):
     """The same programs without the recorder: they end, complain of nothing, and run what the text says."""
     for seed in range(20):
-        program, habits = matrix_programs.legal_program(seed)
+        program, quirks = matrix_programs.legal_program(seed)
         file = fresh(tmp_path / "run") / "program"
         file.write_text(program.text())
-        ran = bench.run(["--program", str(file)], habits, tmp_path / "run", recorded=False)
+        ran = bench.run(["--program", str(file)], quirks, tmp_path / "run", recorded=False)
         assert (ran.status, ran.out, ran.said) == (0, program.output(), [])
         assert Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o")) == program.runs()
 

@@ -30,7 +30,7 @@ from lanescope.source import Capture
 pytestmark = pytest.mark.timeout(1200)
 
 ROOT = Path(__file__).parents[3]
-#: ``make kills`` and ``make sanitize`` ask for more.
+#: ``make kill-test`` and ``make sanitize`` ask for more.
 KILLS = int(os.environ.get("LANESCOPE_KILLS") or some(40))
 SANITIZED = int(os.environ.get("LANESCOPE_SANITIZED", "1"))
 FUNCTIONS = ROOT / "native/recorder/levelzero/api/functions.def"
@@ -44,14 +44,14 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def recording(softze, tmp_path):
+def recording(fake_ze, tmp_path):
     """Return a function that runs a program under ``lanescope record``, as a process of its own."""
 
-    def recording(*command, options=(), loader=None, env=(), **habits):
+    def recording(*command, options=(), loader=None, env=(), **quirks):
         folder = tmp_path / "recording"
         shutil.rmtree(folder, ignore_errors=True)
         words = [sys.executable, "-m", "lanescope", "record", "-o", folder, *options, "--", *map(str, command)]
-        environment = {**softze.environment(loader, **habits), **dict(env)}
+        environment = {**fake_ze.environment(loader, **quirks), **dict(env)}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
         return Done(done.returncode, done.stdout, done.stderr, folder)
 
@@ -109,8 +109,8 @@ def babeltrace(require_tool, folder):
 # --- whole programs -----------------------------------------------------------------------------------------------
 
 
-def test_a_program_keeps_its_output_and_what_it_did_is_told(softze, recording, require_tool, tmp_path):
-    done = recording(softze.app, "saxpy")
+def test_a_program_keeps_its_output_and_what_it_did_is_told(fake_ze, recording, require_tool, tmp_path):
+    done = recording(fake_ze.app, "saxpy")
     assert (done.status, done.out) == (0, "saxpy: right\n")
     assert "host\tzeCommandListAppendLaunchKernel\t4" in done.err
     assert "device\tsaxpy\t4" in done.err
@@ -128,25 +128,25 @@ def test_a_program_keeps_its_output_and_what_it_did_is_told(softze, recording, r
 
 
 @pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence"])
-def test_every_way_in_sees_the_same(softze, recording, newest, what):
+def test_every_way_in_sees_the_same(fake_ze, recording, newest, what):
     """Linked or opened by name or path, as a layer or preloaded, under Debian's loader, the newest and our own."""
-    loader, newer = softze.levelzero / "lib/libze_loader.so.1", softze.folder / "loader"
+    loader, newer = fake_ze.levelzero / "lib/libze_loader.so.1", fake_ze.folder / "loader"
     ways = [
-        {"command": (softze.app, what, 3)},
-        {"command": (softze.app_dlopen, "--dlopen", what, 3)},
-        {"command": (softze.app_dlopen, f"--dlopen={loader}", what, 3)},
-        {"command": (softze.app, what, 3), "options": ["--preload"]},
-        {"command": (softze.app_dlopen, "--dlopen", what, 3), "options": ["--preload"]},
-        {"command": (softze.app_dlopen, f"--dlopen={loader}", what, 3), "options": ["--preload"]},
-        {"command": (softze.app, what, 3), "loader": newer},
+        {"command": (fake_ze.app, what, 3)},
+        {"command": (fake_ze.app_dlopen, "--dlopen", what, 3)},
+        {"command": (fake_ze.app_dlopen, f"--dlopen={loader}", what, 3)},
+        {"command": (fake_ze.app, what, 3), "options": ["--preload"]},
+        {"command": (fake_ze.app_dlopen, "--dlopen", what, 3), "options": ["--preload"]},
+        {"command": (fake_ze.app_dlopen, f"--dlopen={loader}", what, 3), "options": ["--preload"]},
+        {"command": (fake_ze.app, what, 3), "loader": newer},
     ]
     if what in ("saxpy", "mixed"):
         path = f"--dlopen={newest.loader}"
         ways += [
-            {"command": newest(softze.app, what, 3)},
-            {"command": newest(softze.app_dlopen, "--dlopen", what, 3)},
-            {"command": newest(softze.app_dlopen, path, what, 3)},
-            {"command": newest(softze.app_dlopen, path, what, 3), "options": ["--preload"]},
+            {"command": newest(fake_ze.app, what, 3)},
+            {"command": newest(fake_ze.app_dlopen, "--dlopen", what, 3)},
+            {"command": newest(fake_ze.app_dlopen, path, what, 3)},
+            {"command": newest(fake_ze.app_dlopen, path, what, 3), "options": ["--preload"]},
         ]
         for way in ways[-4:]:
             way["loader"] = newest.none
@@ -165,8 +165,8 @@ def test_every_way_in_sees_the_same(softze, recording, newest, what):
         assert other == found[0]
 
 
-def test_appends_are_told_with_what_they_were_given(softze, recording):
-    done = recording(softze.app, "mixed", "4")
+def test_appends_are_told_with_what_they_were_given(fake_ze, recording):
+    done = recording(fake_ze.app, "mixed", "4")
     events = events_of(done.folder).events
     appends, lists = events["appends"], events["lists"]
     assert (appends["op_id"] > 0).all()
@@ -187,10 +187,10 @@ def test_appends_are_told_with_what_they_were_given(softze, recording):
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_functions_newer_than_debians_loader_are_recorded(softze, recording, newest, is_ours):
-    command = (softze.folder / "softze_newer", softze.driver)
+def test_functions_newer_than_debians_loader_are_recorded(fake_ze, recording, newest, is_ours):
+    command = (fake_ze.folder / "fake_ze_api_versions", fake_ze.driver)
     if is_ours:
-        done = recording(*command, loader=softze.folder / "loader")
+        done = recording(*command, loader=fake_ze.folder / "loader")
     else:
         done = recording(*newest(*command), loader=newest.none)
     assert done.status == 0, done.err
@@ -200,8 +200,8 @@ def test_functions_newer_than_debians_loader_are_recorded(softze, recording, new
     )
 
 
-def test_what_fails_is_told_as_it_failed(softze, recording):
-    done = recording(softze.app, "saxpy", fail="zeMemAllocDevice:1")
+def test_what_fails_is_told_as_it_failed(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy", fail="zeMemAllocDevice:1")
     assert done.status != 0
     table = events_of(done.folder).events["calls"]
     results = [
@@ -214,8 +214,8 @@ def test_what_fails_is_told_as_it_failed(softze, recording):
     assert len(events_of(done.folder).events["allocations"]) == 0
 
 
-def test_events_are_small(softze, recording):
-    done = recording(softze.app, "threads", "2")
+def test_events_are_small(fake_ze, recording):
+    done = recording(fake_ze.app, "threads", "2")
     streams = events_of(done.folder).streams
     events = sum(len(stream.events.classes) for stream in streams)
     assert events > 500
@@ -225,22 +225,22 @@ def test_events_are_small(softze, recording):
 # --- what is recorded ---------------------------------------------------------------------------------------------
 
 
-def test_filters_choose_calls_and_nothing_else(softze, recording):
-    done = recording(softze.app, "saxpy", options=["--filter", "zeEvent*,!zeEventHost*", "--filter", "zeInit"])
+def test_filters_choose_calls_and_nothing_else(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy", options=["--filter", "zeEvent*,!zeEventHost*", "--filter", "zeInit"])
     events = events_of(done.folder).events
     names = set(events["calls"]["function"].tolist())
     assert names
     assert all(name == "zeInit" or (name.startswith("zeEvent") and "Host" not in name) for name in names)
     assert len(events["appends"]) > 0
-    done = recording(softze.app, "saxpy", options=["--filter", "!zeEvent*"])
+    done = recording(fake_ze.app, "saxpy", options=["--filter", "!zeEvent*"])
     names = set(events_of(done.folder).events["calls"]["function"].tolist())
     assert "zeInit" in names
     assert not any(name.startswith("zeEvent") for name in names)
 
 
-def test_without_host_calls_operations_remain(softze, recording):
-    whole = events_of(recording(softze.app, "saxpy").folder).events
-    done = recording(softze.app, "saxpy", options=["--no-host-calls"])
+def test_without_host_calls_operations_remain(fake_ze, recording):
+    whole = events_of(recording(fake_ze.app, "saxpy").folder).events
+    done = recording(fake_ze.app, "saxpy", options=["--no-host-calls"])
     events = events_of(done.folder).events
     assert len(events["calls"]) == 0
     for name in ("appends", "lists", "kernels", "allocations", "devices"):
@@ -265,7 +265,7 @@ def test_regions_are_recorded_and_pauses_are_said(programs, recording):
         assert not any(gap["ts"] < row["ts"] < gap["ts"] + gap["dur"] for gap in gaps)
 
 
-def test_a_python_program_marks_regions(softze, recording, tmp_path):
+def test_a_python_program_marks_regions(fake_ze, recording, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
         "import ctypes, lanescope.levelzero as levelzero\n"
@@ -278,8 +278,8 @@ def test_a_python_program_marks_regions(softze, recording, tmp_path):
     assert events_of(done.folder).events["calls"]["function"].tolist() == ["zeInit"] * 4
 
 
-def test_regions_of_a_program_that_is_not_recorded_do_nothing(programs, softze, monkeypatch):
-    done = execute([programs / "recorder_regions"], softze.environment())
+def test_regions_of_a_program_that_is_not_recorded_do_nothing(programs, fake_ze, monkeypatch):
+    done = execute([programs / "recorder_regions"], fake_ze.environment())
     assert (done.returncode, done.stdout) == (0, "0 0\n")
     monkeypatch.delenv("LANESCOPE_ZE_LIBRARY", raising=False)
     assert (lanescope.levelzero.start(), lanescope.levelzero.stop()) == (False, False)
@@ -333,9 +333,9 @@ def record_of(folder, *command):
     return [sys.executable, "-m", "lanescope", "record", "-o", folder, "--", *command]
 
 
-def test_status_and_signals_are_the_programs(softze, recording):
+def test_status_and_signals_are_the_programs(fake_ze, recording):
     assert recording("sh", "-c", "exit 7").status == 7
-    done = recording("sh", "-c", '"$0" saxpy; kill -TERM $$', softze.app)
+    done = recording("sh", "-c", '"$0" saxpy; kill -TERM $$', fake_ze.app)
     assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
     assert "zeInit" in done.err
     assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
@@ -372,7 +372,7 @@ def test_what_is_ignored_stays_ignored(tmp_path):
     assert (careless.returncode, careless.stdout) == (5, "False False False False\n")
 
 
-def test_names_with_blanks_and_colons_work(softze, tmp_path, monkeypatch):
+def test_names_with_blanks_and_colons_work(fake_ze, tmp_path, monkeypatch):
     strange = tmp_path / "a b:c;d $ORIGIN"
     strange.mkdir()
     shutil.copy(launcher.library(), strange)
@@ -382,8 +382,8 @@ def test_names_with_blanks_and_colons_work(softze, tmp_path, monkeypatch):
         output = tmp_path / f"out: {preload}"
         output.mkdir()
         settings = launcher.Settings(output, preload=preload)
-        with launcher.environment(settings, softze.environment()) as made:
-            assert launcher.run([str(softze.app), "saxpy"], made) == 0
+        with launcher.environment(settings, fake_ze.environment()) as made:
+            assert launcher.run([str(fake_ze.app), "saxpy"], made) == 0
         assert len(events_of(output).events["calls"]) > 50
     # What was made for it is gone.
     assert not Path(made["LANESCOPE_ZE_LIBRARY"]).exists()
@@ -399,25 +399,25 @@ def test_a_loader_with_a_layer_of_its_own_takes_ours_when_it_is_preloaded(progra
     assert len(events_of(done.folder).events["calls"]) > 100
 
 
-def test_a_folder_for_the_loader_keeps_what_else_is_in_it(softze, recording, newest):
+def test_a_folder_for_the_loader_keeps_what_else_is_in_it(fake_ze, recording, newest):
     env = {"ZEL_LIBRARY_PATH": str(newest.loader.parent), "ZE_ENABLE_VALIDATION_LAYER": "1"}
-    command = ("env", "LD_DEBUG=files", *newest(softze.app, "saxpy"))
+    command = ("env", "LD_DEBUG=files", *newest(fake_ze.app, "saxpy"))
     done = recording(*command, loader=newest.none, env=env)
     assert (done.status, done.out) == (0, "saxpy: right\n")
     assert re.search(r"calling init: .*/libze_validation_layer\.so", done.err)
     assert len(events_of(done.folder).events["calls"]) > 50
 
 
-def test_a_layer_that_the_program_wants_too_is_loaded_beneath(softze, tmp_path):
-    given = {**softze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
+def test_a_layer_that_the_program_wants_too_is_loaded_beneath(fake_ze, tmp_path):
+    given = {**fake_ze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
     with launcher.environment(launcher.Settings(tmp_path), given) as made:
         stock = Path(made["LANESCOPE_ZE_CHAIN"])
-        assert stock.samefile(softze.levelzero / "lib" / launcher.LAYER)
-        assert launcher.run([str(softze.app), "saxpy"], made) == 0
+        assert stock.samefile(fake_ze.levelzero / "lib" / launcher.LAYER)
+        assert launcher.run([str(fake_ze.app), "saxpy"], made) == 0
     assert len(events_of(tmp_path).events["calls"]) > 50
 
 
-def test_why_nothing_was_recorded_is_said(softze, recording, tmp_path):
+def test_why_nothing_was_recorded_is_said(fake_ze, recording, tmp_path):
     done = recording("true")
     assert (done.status, "called no function" in done.err, done.folder.exists()) == (0, True, False)
     done = recording("true", env={"ZE_ENABLE_ALT_DRIVERS": "/nowhere/driver.so"})
@@ -479,15 +479,15 @@ def test_an_installation_without_the_recorder_says_so():
 # --- the end of a process -----------------------------------------------------------------------------------------
 
 
-def test_a_killed_program_leaves_all_but_the_event_under_way(softze, require_tool, tmp_path):
+def test_a_killed_program_leaves_all_but_the_event_under_way(fake_ze, require_tool, tmp_path):
     """Killed at any moment: every recording reads without a lost byte, before and after it is tidied."""
     moments = random.Random(7)
     seen = read = checked = 0
     for round_ in range(KILLS):
         output = tmp_path / f"{round_}"
         output.mkdir()
-        with launcher.environment(launcher.Settings(output), softze.environment()) as made:
-            process = subprocess.Popen([softze.app, "mixed", "1000"], env=made, stdout=subprocess.DEVNULL)
+        with launcher.environment(launcher.Settings(output), fake_ze.environment()) as made:
+            process = subprocess.Popen([fake_ze.app, "mixed", "1000"], env=made, stdout=subprocess.DEVNULL)
             time.sleep(moments.uniform(0.003, 0.04))
             process.kill()
             process.wait()
@@ -581,8 +581,8 @@ def test_no_room_at_all_leaves_the_program_alone(programs, tmp_path):
     assert found is None
 
 
-def test_a_trace_that_cannot_be_written_is_no_program_without_calls(softze, recording):
-    done = recording("sh", "-c", 'ulimit -f 8; exec "$0" saxpy', softze.app)
+def test_a_trace_that_cannot_be_written_is_no_program_without_calls(fake_ze, recording):
+    done = recording("sh", "-c", 'ulimit -f 8; exec "$0" saxpy', fake_ze.app)
     assert (done.status, done.out) == (0, "saxpy: right\n")
     assert "cannot be written" in done.err
     assert "called no function" not in done.err
@@ -623,13 +623,13 @@ def test_closed_descriptors_and_another_folder_do_not_matter(programs, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def kept(softze, tmp_path_factory):
+def kept(fake_ze, tmp_path_factory):
     """A recording of two processes."""
     folder = tmp_path_factory.mktemp("kept") / "run"
     folder.mkdir()
     for what in ("saxpy", "threads"):
-        with launcher.environment(launcher.Settings(folder), softze.environment()) as made:
-            assert launcher.run([str(softze.app), what, "2"], made) == 0
+        with launcher.environment(launcher.Settings(folder), fake_ze.environment()) as made:
+            assert launcher.run([str(fake_ze.app), what, "2"], made) == 0
     return folder
 
 
@@ -671,12 +671,12 @@ def test_how_often_threads_waited_is_said(kept, tmp_path):
         assert counted.get("levelzero_recorder_contention", 0) == waits
 
 
-def test_large_recordings_are_not_summed_up_unasked(softze, tmp_path, monkeypatch, capfd):
-    for name, value in softze.environment().items():
+def test_large_recordings_are_not_summed_up_unasked(fake_ze, tmp_path, monkeypatch, capfd):
+    for name, value in fake_ze.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("lanescope.devices.levelzero.commands.record.LARGEST_SUMMED", 1000)
     folder = tmp_path / "large"
-    assert main(["record", "-o", str(folder), "--", str(softze.app), "saxpy"]) == 0
+    assert main(["record", "-o", str(folder), "--", str(fake_ze.app), "saxpy"]) == 0
     out, err = capfd.readouterr()
     assert out == "saxpy: right\n"
     assert f"too many to sum up unasked: lanescope summary --by tally {folder}" in err
@@ -746,7 +746,7 @@ CALL = re.compile(r"^(CALL|PLACE)\((\w+), (\w+), (\d+)(.*?)\)$", re.MULTILINE | 
 
 def test_the_table_agrees_with_the_drivers():
     theirs = re.findall(
-        r"^(?:HERE|NEWER|ENTRY)\((\w+), (\w+), (\d+)\)", (ROOT / "tests/native/softze/functions.def").read_text(), re.M
+        r"^(?:HERE|NEWER|ENTRY)\((\w+), (\w+), (\d+)\)", (ROOT / "tests/native/fake_ze/functions.def").read_text(), re.M
     )
     assert [(table, name, minor) for _, table, name, minor, _ in CALL.findall(FUNCTIONS.read_text())] == theirs
 
@@ -817,19 +817,19 @@ def assert_clean(done):
 
 @pytest.mark.parametrize("sanitize", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(levelzero, tmp_path, monkeypatch, sanitize):
+    from native.fake_ze_build import build as build_fake_ze
     from native.recorder_build import build
-    from native.softze_build import build as build_softze
 
-    softze, programs = build_softze(levelzero, sanitize), build(levelzero, sanitize)
+    fake_ze, programs = build_fake_ze(levelzero, sanitize), build(levelzero, sanitize)
     monkeypatch.setattr(launcher, "library", lambda name=launcher.LAYER: programs / "recorder" / name)
     options = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1"}
     whats = ("saxpy", "mixed", "threads", "copies", "resubmit", "fence") if SANITIZED > 1 else ("mixed", "threads")
-    commands = [[softze.app, what, "3"] for what in whats for _ in range(SANITIZED)]
+    commands = [[fake_ze.app, what, "3"] for what in whats for _ in range(SANITIZED)]
     commands += [[programs / "recorder_forks", "5", programs / "recorder_regions"]]
     for number, command in enumerate(commands):
         output = tmp_path / f"{number}"
         output.mkdir()
-        with launcher.environment(launcher.Settings(output), {**softze.environment(), **options}) as made:
+        with launcher.environment(launcher.Settings(output), {**fake_ze.environment(), **options}) as made:
             assert_clean(execute(command, made))
         assert len(events_of(output).events["calls"]) > 5
     for case in ("pauses", "packets", "signals", "full", "none", "threads", "child", "closed"):

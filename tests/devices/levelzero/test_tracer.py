@@ -22,14 +22,14 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture
-def timed(softze, tmp_path):
+def timed(fake_ze, tmp_path):
     """Return a function that records a program; it gives what was printed, the recording, and what the driver ran."""
 
-    def timed(*command, options=(), env=(), status=0, **habits):
+    def timed(*command, options=(), env=(), status=0, **quirks):
         folder, truth = tmp_path / "recording", tmp_path / "truth"
         truth.unlink(missing_ok=True)
         words = [sys.executable, "-m", "lanescope", "record", "--force", "-o", folder, *options, "--"]
-        environment = {**softze.environment(truth=truth, **habits), **dict(env)}
+        environment = {**fake_ze.environment(truth=truth, **quirks), **dict(env)}
         done = subprocess.run(
             [*words, *map(str, command)], env=environment, capture_output=True, text=True, timeout=120, check=False
         )
@@ -63,8 +63,8 @@ TRUE_TICKS = ("start", "end", "context_start", "context_end")
 
 @pytest.mark.parametrize("options", [(), ("--host-read",)], ids=["inline", "host read"])
 @pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence", "unordered"])
-def test_every_operation_has_the_ticks_that_the_driver_gave_it(softze, timed, what, options):
-    done, folder, truth = timed(softze.app, what, 3, options=options)
+def test_every_operation_has_the_ticks_that_the_driver_gave_it(fake_ze, timed, what, options):
+    done, folder, truth = timed(fake_ze.app, what, 3, options=options)
     assert done.stdout == f"{what}: right\n"
     trace = lanescope.open(folder)
     found = Counter((op["function"], *(op[name] for name in TICKS)) for op in operations_of(trace))
@@ -80,8 +80,8 @@ def test_every_operation_has_the_ticks_that_the_driver_gave_it(softze, timed, wh
     assert not bad
 
 
-def test_operations_stand_within_their_calls_and_arrows_lead_to_them(softze, timed):
-    _, folder, truth = timed(softze.app, "mixed", 4)
+def test_operations_stand_within_their_calls_and_arrows_lead_to_them(fake_ze, timed):
+    _, folder, truth = timed(fake_ze.app, "mixed", 4)
     trace = lanescope.open(folder)
     operations = operations_of(trace)
     assert len(operations) == 40
@@ -111,8 +111,8 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(softze, tim
     assert all(error is not None and 0 <= error < 10_000_000 for error in errors)
 
 
-def test_timing_switched_off_adds_no_command(softze, timed):
-    _, folder, truth = timed(softze.app, "mixed", 2, options=["--no-timing"])
+def test_timing_switched_off_adds_no_command(fake_ze, timed):
+    _, folder, truth = timed(fake_ze.app, "mixed", 2, options=["--no-timing"])
     events = events_of(folder)
     assert set(events["appends"]["how"].tolist()) == {"UNTIMED"}
     assert len(events["results"]) == 0
@@ -120,8 +120,8 @@ def test_timing_switched_off_adds_no_command(softze, timed):
     assert not own
 
 
-def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(softze, timed):
-    _, folder, _ = timed(softze.app, "saxpy", 4, start=-20)
+def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(fake_ze, timed):
+    _, folder, _ = timed(fake_ze.app, "saxpy", 4, start=-20)
     first = int(events_of(folder)["clock_pairs"]["device_ticks"][0]) & 0xFFFFFFFF
     operations = operations_of(lanescope.open(folder))
     assert first > 1 << 31
@@ -131,9 +131,9 @@ def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(softze, ti
         assert op["submit_ts"] - 1_000_000 <= op["ts"] <= op["readback_ts"] + 1_000_000
 
 
-def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
+def test_what_the_driver_refuses_is_done_otherwise_and_said(fake_ze, timed):
     """No query: the host reads. No copy either: a barrier hands the signal on. The program sees no difference."""
-    done, folder, _ = timed(softze.app, "unordered", 3, query_limit=1)
+    done, folder, _ = timed(fake_ze.app, "unordered", 3, query_limit=1)
     assert done.stdout == "unordered: right\n"
     trace = lanescope.open(folder)
     reasons = Counter(events_of(folder)["degradations"]["reason"].tolist())
@@ -142,7 +142,7 @@ def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
     assert "levelzero_degraded" in stats_of(trace)
     assert "LS403" in [finding.code for finding in check.run(trace)]
     assert "levelzero_unsynchronized" not in stats_of(trace)
-    done, folder, _ = timed(softze.app, "unordered", 3, query_limit=1, fail="zeCommandListAppendMemoryCopy:1-")
+    done, folder, _ = timed(fake_ze.app, "unordered", 3, query_limit=1, fail="zeCommandListAppendMemoryCopy:1-")
     assert done.stdout == "unordered: right\n"
     events = events_of(folder)
     assert Counter(events["degradations"]["reason"].tolist())["copy_refused"] > 0
@@ -150,8 +150,8 @@ def test_what_the_driver_refuses_is_done_otherwise_and_said(softze, timed):
     assert len(events["results"]) == timed_ones > 0
 
 
-def test_without_memory_operations_go_through_untouched(softze, timed):
-    done, folder, _ = timed(softze.app, "saxpy", 3, fail="zeMemAllocHost:1-")
+def test_without_memory_operations_go_through_untouched(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "saxpy", 3, fail="zeMemAllocHost:1-")
     assert done.stdout == "saxpy: right\n"
     events = events_of(folder)
     rows = list(zip(events["appends"]["how"].tolist(), events["appends"]["reason"].tolist(), strict=True))
@@ -161,9 +161,9 @@ def test_without_memory_operations_go_through_untouched(softze, timed):
     assert "no_memory" in events["degradations"]["reason"].tolist()
 
 
-def test_work_that_nobody_waited_for_is_collected_at_the_end(softze, timed):
+def test_work_that_nobody_waited_for_is_collected_at_the_end(fake_ze, timed):
     """What had ended at the exit has a result; what had not is said to be lost, by the check too."""
-    done, folder, _ = timed(build(softze.levelzero) / "recorder_leave")
+    done, folder, _ = timed(build(fake_ze.levelzero) / "recorder_leave")
     assert done.stdout == "left\n"
     trace = lanescope.open(folder)
     assert len(operations_of(trace)) == 10
@@ -172,17 +172,17 @@ def test_work_that_nobody_waited_for_is_collected_at_the_end(softze, timed):
     assert "levelzero_unsynchronized" in [finding.detail for finding in check.run(trace)]
 
 
-def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(softze, timed):
+def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, timed):
     """Degrade: the program gets the driver's code and a line says why; abort: it ends there."""
     fail = ",".join(f"zeCommandListAppend{what}:1-" for what in ("QueryKernelTimestamps", "MemoryCopy", "Barrier"))
-    habits = {"fail": fail, "host_reset": "works"}
-    done, folder, _ = timed(softze.app, "mixed", 1, status=1, **habits)
+    quirks = {"fail": fail, "host_reset": "works"}
+    done, folder, _ = timed(fake_ze.app, "mixed", 1, status=1, **quirks)
     assert "lanescope: zeCommandListAppendBarrier: 0x70000002" in done.stderr
     assert "chain_failed" in events_of(folder)["degradations"]["reason"].tolist()
     words = [sys.executable, "-m", "lanescope", "record", "--force", "--on-failure", "abort", "-o", folder, "--"]
     done = subprocess.run(
-        [*words, softze.app, "mixed", "1"],
-        env=softze.environment(**habits),
+        [*words, fake_ze.app, "mixed", "1"],
+        env=fake_ze.environment(**quirks),
         capture_output=True,
         text=True,
         timeout=120,
@@ -191,8 +191,8 @@ def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(softze, ti
     assert done.returncode == -6
 
 
-def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(softze, timed):
-    done, folder, _ = timed(softze.app, "resubmit", 3, host_reset="sticky")
+def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky")
     assert done.stdout == "resubmit: right\n"
     appends, lists = events_of(folder)["appends"], events_of(folder)["lists"]
     regular = {row["list"] for row in lists.rows() if row["immediate"] is False and not row["in_order"]}
@@ -202,11 +202,11 @@ def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(s
 
 
 @pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])
-def test_a_timed_operation_is_small_and_memory_stays_flat(softze, tmp_path, what):
+def test_a_timed_operation_is_small_and_memory_stays_flat(fake_ze, tmp_path, what):
     """10^5 operations, a wait after each hundred: at most 96 bytes on disk each, and no memory after the first 10^4."""
-    programs = build(softze.levelzero)
+    programs = build(fake_ze.levelzero)
     folder, count = tmp_path / "recording", 100_000
-    environment = {**softze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
+    environment = {**fake_ze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
     words = [sys.executable, "-m", "lanescope", "record", "--no-summary", "-o", folder, "--"]
     command = [*words, programs / "recorder_timed", what, "1", str(count)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
@@ -217,10 +217,10 @@ def test_a_timed_operation_is_small_and_memory_stays_flat(softze, tmp_path, what
     assert len(events["results"]) == len(np.unique(events["results"]["op_id"])) == count
 
 
-def test_eight_threads_lose_nothing(softze, tmp_path):
-    programs = build(softze.levelzero)
+def test_eight_threads_lose_nothing(fake_ze, tmp_path):
+    programs = build(fake_ze.levelzero)
     folder, count = tmp_path / "recording", 20_000
-    environment = {**softze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
+    environment = {**fake_ze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
     words = [sys.executable, "-m", "lanescope", "record", "--no-summary", "-o", folder, "--"]
     command = [*words, programs / "recorder_timed", "kernel", "8", str(count)]
     subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)

@@ -49,7 +49,7 @@ void s18(World& world, Shape shape, int) {
     ADD_NEWER(zeCommandListAppendMemoryCopyWithParameters, static_cast<void*>(memory + 46),
               static_cast<const void*>(memory), size_t{8}, static_cast<const void*>(nullptr));
     ADD_NEWER(zeCommandListAppendHostFunction,
-              softze::ze_host_function_callback_t([](void* data) { ++*static_cast<uint32_t*>(data); }),
+              fake_ze::ze_host_function_callback_t([](void* data) { ++*static_cast<uint32_t*>(data); }),
               static_cast<void*>(memory + 50), static_cast<const void*>(nullptr));
     if (shape.compute) {
         ze_kernel_handle_t kernel = world.kernel("K");
@@ -68,7 +68,7 @@ void s18(World& world, Shape shape, int) {
         add("zeCommandListAppendLaunchKernelWithParameters", NEWER(zeCommandListAppendLaunchKernelWithParameters),
             "op_K", 3, kernel, &groups, static_cast<const void*>(nullptr));
         add("zeCommandListAppendLaunchKernelWithArguments", NEWER(zeCommandListAppendLaunchKernelWithArguments), "op_K",
-            3, kernel, groups, softze::ze_group_size_t{4, 1, 1}, static_cast<void**>(nullptr),
+            3, kernel, groups, fake_ze::ze_group_size_t{4, 1, 1}, static_cast<void**>(nullptr),
             static_cast<const void*>(nullptr));
     }
     work.submit();

@@ -8,7 +8,7 @@ namespace {
 
 std::string numbered(const char* name, int number) { return name + std::to_string(number); }
 
-// For runs in which calls fail (SOFTZE_FAIL): more than a chunk's worth, some with signals that are waited for.
+// For runs in which calls fail (FAKE_ZE_FAIL): more than a chunk's worth, some with signals that are waited for.
 void faults(World& world, Shape shape, int) {
     const Event a(world, "a", false), b(world, "b", false);
     Work work(world, "L", shape);
@@ -170,7 +170,7 @@ void s12(World& world, Shape shape, int) {
 // A list that may be cloned is left alone, and so is its clone.
 void s13(World& world, Shape shape, int) {
     const auto clone = NEWER(zeCommandListCreateCloneExp);
-    Work work(world, "L", shape, nullptr, softze::list_flag_cloneable);
+    Work work(world, "L", shape, nullptr, fake_ze::list_flag_cloneable);
     work.op("A");
     work.op("B");
     work.close();

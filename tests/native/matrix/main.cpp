@@ -1,8 +1,8 @@
 // The programs of the matrix, and the interpreter of random ones.
 //
-//   softze_matrix --rows                                     a line for each program: its name, lists, traits, title
-//   softze_matrix ROW LISTS ENGINE [COUNT]                   LISTS: immediate|regular,in-order|out-of-order
-//   softze_matrix --program FILE                             a program as program.cpp reads it
+//   fake_ze_matrix --rows                                     a line for each program: its name, lists, traits, title
+//   fake_ze_matrix ROW LISTS ENGINE [COUNT]                   LISTS: immediate|regular,in-order|out-of-order
+//   fake_ze_matrix --program FILE                             a program as program.cpp reads it
 //
 // It prints its own results, which must not depend on whether it is recorded, and exits 0 if they are right.
 #include <cstdio>
@@ -46,7 +46,7 @@ int main(int count, char** arguments) {
         return 0;
     }
     if (count < 4) {
-        std::fprintf(stderr, "softze_matrix ROW LISTS ENGINE [COUNT]\n");
+        std::fprintf(stderr, "fake_ze_matrix ROW LISTS ENGINE [COUNT]\n");
         return 2;
     }
     Shape shape;
@@ -64,6 +64,6 @@ int main(int count, char** arguments) {
         leave();
     });
     if (is_found) return 0;
-    std::fprintf(stderr, "softze_matrix: no row %s\n", arguments[1]);
+    std::fprintf(stderr, "fake_ze_matrix: no row %s\n", arguments[1]);
     return 2;
 }

@@ -26,8 +26,8 @@ enum Traits : unsigned {
     plain = 0,
     threaded = 1,       // it has threads of its own
     overlapping = 2,    // it executes lists that still run, which Level Zero forbids and programs do
-    overtaking = 4,     // it ends only if commands overtake one that waits: SOFTZE_ORDER=free
-    interleaving = 8,   // it hangs if one list that waits holds up the engine: not SOFTZE_ORDER=engine
+    overtaking = 4,     // it ends only if commands overtake one that waits: FAKE_ZE_ORDER=free
+    interleaving = 8,   // it hangs if one list that waits holds up the engine: not FAKE_ZE_ORDER=engine
     long_running = 16,  // it takes a count
     untimed = 32,       // lists that cannot be timed: the recorder says so
     leaving = 64,       // it ends with work under way

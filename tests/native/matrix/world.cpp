@@ -10,13 +10,13 @@
 
 #include "journal.hpp"
 #include "locks.hpp"
-#include "softze.h"
+#include "fake_ze.h"
 
 namespace {
 
 constexpr size_t most_cells = 1024;
 
-void add_one(const softze_launch* launch) {
+void add_one(const fake_ze_launch* launch) {
     std::atomic_ref(*static_cast<uint64_t*>(launch->data)).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -118,7 +118,7 @@ void Event::tell_ticks(const std::string& marks, int run) const {
     if (auto* ask = NEWER(zeEventQueryKernelTimestampsExt)) {
         count = 1;
         found = {};
-        softze::ze_event_query_kernel_timestamps_results_ext_properties_t results = {0, nullptr, &found, nullptr};
+        fake_ze::ze_event_query_kernel_timestamps_results_ext_properties_t results = {0, nullptr, &found, nullptr};
         const ze_result_t code = ask(handle_, world_.device(), &count, &results);
         if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE) return;  // an older driver
         check(code, "zeEventQueryKernelTimestampsExt");
@@ -137,11 +137,11 @@ Work::Work(World& world, std::string name, Shape shape, ze_context_handle_t cont
     queue.ordinal = group;
     queue.mode = shape.synchronous ? ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS : ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
     if (shape.immediate) {
-        if (shape.in_order) queue.flags |= softze::queue_flag_in_order;
+        if (shape.in_order) queue.flags |= fake_ze::queue_flag_in_order;
         CHECK(zeCommandListCreateImmediate, context, world.device(), &queue, &list_);
         return;
     }
-    if (shape.in_order) flags |= softze::list_flag_in_order;
+    if (shape.in_order) flags |= fake_ze::list_flag_in_order;
     const ze_command_list_desc_t list = {ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, nullptr, group, flags};
     CHECK(zeCommandListCreate, context, world.device(), &list, &list_);
     CHECK(zeCommandQueueCreate, context, world.device(), &queue, &queue_);
@@ -264,10 +264,10 @@ World::World() {
     CHECK(zeDriverGet, &one, &driver_);
     one = 1;
     CHECK(zeDeviceGet, driver_, &one, &device_);
-    mark_ = extension<decltype(mark_)>(driver_, "softze_mark");
-    stat_ = extension<decltype(stat_)>(driver_, "softze_stat");
-    register_ = extension<decltype(register_)>(driver_, "softze_register_kernel");
-    watch_locks(extension<void (*)(void (*)(const char*))>(driver_, "softze_on_call"));
+    mark_ = extension<decltype(mark_)>(driver_, "fake_ze_mark");
+    stat_ = extension<decltype(stat_)>(driver_, "fake_ze_stat");
+    register_ = extension<decltype(register_)>(driver_, "fake_ze_register_kernel");
+    watch_locks(extension<void (*)(void (*)(const char*))>(driver_, "fake_ze_on_call"));
     context_ = another_context();
     cells_ = static_cast<uint64_t*>(memory((most_cells + 1) * sizeof(uint64_t)));
     for (size_t i = 0; i < most_cells; ++i) cells_[i] = 0;

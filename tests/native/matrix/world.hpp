@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "newer.hpp"
+#include "api_versions.hpp"
 
 inline constexpr uint64_t forever = UINT64_MAX;
 
@@ -22,7 +22,7 @@ void check(ze_result_t result, const char* call);
 
 // A function of API 1.6 or newer; null if the loader here is older.
 void* newer_function(const char* name);
-#define NEWER(function) reinterpret_cast<decltype(&softze::function)>(newer_function(#function))
+#define NEWER(function) reinterpret_cast<decltype(&fake_ze::function)>(newer_function(#function))
 
 // How a list works.
 struct Shape {
@@ -160,5 +160,5 @@ private:
     std::vector<void*> memory_;
     void (*mark_)(const char*);
     uint64_t (*stat_)(const char*);
-    void (*register_)(const char*, void (*)(const struct softze_launch*), void*, uint64_t);
+    void (*register_)(const char*, void (*)(const struct fake_ze_launch*), void*, uint64_t);
 };

@@ -6,7 +6,7 @@
 namespace lanescope::levelzero {
 
 // Our function for a function of the API.
-void* entry(Way way, Function function);
+void* entry(InterceptPath way, Function function);
 // Whether anything is to be done when it is called; else it is left as it is.
 bool is_recorded(Function function);
 

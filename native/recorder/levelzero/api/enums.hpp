@@ -9,7 +9,7 @@ namespace lanescope::levelzero {
 enum class Api : u16 {};
 
 // How the timestamps of an operation come.
-enum class How : u8 { untimed, inline_query, chained, bare };
+enum class TimestampSource : u8 { untimed, inline_query, chained, bare };
 inline constexpr const char* how_names[] = {"UNTIMED", "INLINE", "CHAINED", "BARE"};
 
 // Why something is not timed, or was given up.

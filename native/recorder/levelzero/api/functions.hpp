@@ -33,21 +33,22 @@ inline constexpr const char* function_names[] = {
 
 // Where each function stands, and since which version of API 1.x: a member of a table is known by its place, so tables
 // grow at their ends only.
-struct Place {
+struct FunctionSlot {
     Table table;
     Function function;  // count: none of ours
     u16 minor;
 };
-inline constexpr Place places[] = {
+inline constexpr FunctionSlot function_slots[] = {
 #define CALL(table, function, minor, ...) {Table::table, Function::function, minor},
 #define PLACE(table, function, minor) {Table::table, Function::count, minor},
 #include "api/functions.def"
 };
 
 constexpr bool is_sorted_by_version() {
-    for (size_t i = 1; i < sizeof places / sizeof *places; ++i) {
-        if (places[i].table == places[i - 1].table && places[i].minor < places[i - 1].minor) return false;
-        if (places[i].table < places[i - 1].table) return false;
+    for (size_t i = 1; i < sizeof function_slots / sizeof *function_slots; ++i) {
+        const FunctionSlot &slot = function_slots[i], &before = function_slots[i - 1];
+        if (slot.table == before.table && slot.minor < before.minor) return false;
+        if (slot.table < before.table) return false;
     }
     return true;
 }

@@ -23,7 +23,7 @@ Handle handle(const Created* created) { return static_cast<Handle>(created->valu
 
 namespace {
 
-void tell_device(Call& call, Handle device, Handle parent) {
+void emit_device(Call& call, Handle device, Handle parent) {
     const auto properties_of = call.driver<Function::zeDeviceGetProperties>();
     if (device == nullptr || properties_of == nullptr || !is_new_device(device)) return;
     DeviceProperties found{};
@@ -47,15 +47,15 @@ void tell_device(Call& call, Handle device, Handle parent) {
                          found.timestamp_bits, found.kernel_timestamp_bits);
 }
 
-void tell_devices(Call& call, const u32* count, const Handle* devices, Handle parent) {
+void emit_devices(Call& call, const u32* count, const Handle* devices, Handle parent) {
     if (count == nullptr || devices == nullptr) return;
-    for (u32 i = 0; i < *count; ++i) tell_device(call, devices[i], parent);
+    for (u32 i = 0; i < *count; ++i) emit_device(call, devices[i], parent);
 }
 
 }  // namespace
 
-AFTER(zeDeviceGet, Handle, u32* count, Handle* devices) { tell_devices(call, count, devices, nullptr); }
-AFTER(zeDeviceGetSubDevices, Handle device, u32* count, Handle* devices) { tell_devices(call, count, devices, device); }
+AFTER(zeDeviceGet, Handle, u32* count, Handle* devices) { emit_devices(call, count, devices, nullptr); }
+AFTER(zeDeviceGetSubDevices, Handle device, u32* count, Handle* devices) { emit_devices(call, count, devices, device); }
 
 // --- kernels and memory -------------------------------------------------------------------------------------------
 
@@ -125,14 +125,14 @@ AFTER(zeDriverGetExtensionFunctionAddress, Handle, Text name, Created* address) 
 
 // --- the entry points ---------------------------------------------------------------------------------------------
 
-void* entry(Way way, Function function) {
+void* entry(InterceptPath way, Function function) {
     static void* const entries[way_count][function_count] = {
         {
-#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::layer>::call),
+#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, InterceptPath::layer>::call),
 #include "api/functions.def"
         },
         {
-#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, Way::extension>::call),
+#define CALL(table, function, minor, ...) reinterpret_cast<void*>(&Entry<Function::function, InterceptPath::extension>::call),
 #include "api/functions.def"
         },
     };
@@ -140,9 +140,9 @@ void* entry(Way way, Function function) {
 }
 
 // A hook whose parameters do not fit would be none.
-#define TIMED(function, signal, ...) static_assert(Entry<Function::function, Way::layer>::is_replaced);
+#define TIMED(function, signal, ...) static_assert(Entry<Function::function, InterceptPath::layer>::is_replaced);
 #include "tracer/readback/timed.def"
-#define HOOKED(function) static_assert(Entry<Function::function, Way::layer>::is_followed);
+#define HOOKED(function) static_assert(Entry<Function::function, InterceptPath::layer>::is_followed);
 HOOKED(zeCommandListCreate)
 HOOKED(zeCommandListCreateImmediate)
 HOOKED(zeCommandListCreateCloneExp)
@@ -173,7 +173,7 @@ HOOKED(zeContextDestroy)
 
 bool is_recorded(Function function) {
     static constexpr bool followed[] = {
-#define CALL(table, function, minor, ...) Entry<Function::function, Way::layer>::is_followed,
+#define CALL(table, function, minor, ...) Entry<Function::function, InterceptPath::layer>::is_followed,
 #include "api/functions.def"
     };
     return followed[index(function)] || is_selected(function);
@@ -186,9 +186,9 @@ void* wrapped_extension(Text name, void* address) {
         if (!is_recorded(function)) return address;
         // Of several drivers with functions of one name, those of the first are recorded.
         void* expected = nullptr;
-        auto& known = targets[static_cast<size_t>(Way::extension)][i];
+        auto& known = targets[static_cast<size_t>(InterceptPath::extension)][i];
         if (!known.compare_exchange_strong(expected, address) && expected != address) return address;
-        return entry(Way::extension, function);
+        return entry(InterceptPath::extension, function);
     }
     return address;
 }

@@ -6,7 +6,7 @@
 namespace lanescope::levelzero {
 
 // Which of the ways a call came, and so where it goes on.
-enum class Way : u8 { layer, extension };
+enum class InterceptPath : u8 { layer, extension };
 inline constexpr size_t way_count = 2;
 
 // Where calls go on; null until it is known.
@@ -22,13 +22,13 @@ template <Function F>
 using Pointer = typename PointerOf<typename Signature<F>::Type>::Type;
 
 template <Function F>
-Pointer<F> target(Way way) {
+Pointer<F> target(InterceptPath way) {
     return reinterpret_cast<Pointer<F>>(targets[static_cast<size_t>(way)][index(F)].load(std::memory_order_relaxed));
 }
 
 // One call under way.
 struct Call {
-    Way way;
+    InterceptPath way;
     u64 begin = 0;  // when it came, 0 when nobody asked
     u64 end = 0;    // when it returned, 0 until somebody asks
     bool is_told = false;  // whether its exit is to be written
@@ -41,7 +41,7 @@ struct Call {
     // A function of the driver, or null where this driver has none.
     template <Function F>
     Pointer<F> driver() const {
-        return target<F>(Way::layer);
+        return target<F>(InterceptPath::layer);
     }
 };
 
@@ -51,10 +51,10 @@ struct Call {
 template <Function F>
 struct Hook {};
 
-template <Function F, Way W, class T = typename Signature<F>::Type>
+template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
 struct Entry;
 
-template <Function F, Way W, class... A>
+template <Function F, InterceptPath W, class... A>
 struct Entry<F, W, Result(A...)> {
     static Result call(A... a) {
         const auto next = target<F>(W);
@@ -101,7 +101,7 @@ private:
         return at;
     }
 
-    static void tell_entry(u64 now, A... a) {
+    static void emit_entry(u64 now, A... a) {
         Stream* stream = this_stream();
         if (stream == nullptr) return;
         if constexpr (is_append(F)) {
@@ -115,7 +115,7 @@ private:
         }
     }
 
-    static void tell_exit(u64 now, Result result, A... a) {
+    static void emit_exit(u64 now, Result result, A... a) {
         constexpr usize size = ((event_header + sizeof result) + ... + (std::is_same_v<A, Created*> ? sizeof(Address) : 0));
         Stream* stream = this_stream();
         if (stream == nullptr) return;
@@ -128,9 +128,9 @@ private:
 
     static Result tell(Pointer<F> next, A... a) {
         Call call{W, host_ns(), 0, true};
-        tell_entry(call.begin, a...);
+        emit_entry(call.begin, a...);
         const Result result = follow(call, next, a...);
-        if (call.is_told) tell_exit(call.now(), result, a...);
+        if (call.is_told) emit_exit(call.now(), result, a...);
         return result;
     }
 };

@@ -11,20 +11,20 @@ namespace lanescope::levelzero {
 namespace {
 
 // Replaces what a table holds. It has the members of the requested version and no more; the same table may come again.
-void patch(Table table, u32 version, void** members) {
+void patch_table(Table table, u32 version, void** members) {
     static std::mutex mutex;
     const std::lock_guard guard(mutex);
     const u32 minor = version & 0xffff;
     size_t member = 0;
-    for (const Place& place : places) {
-        if (place.table != table) continue;
-        if (place.minor > minor) break;
+    for (const FunctionSlot& slot : function_slots) {
+        if (slot.table != table) continue;
+        if (slot.minor > minor) break;
         void*& found = members[member++];
-        if (place.function == Function::count || found == nullptr) continue;
-        void* ours = entry(Way::layer, place.function);
+        if (slot.function == Function::count || found == nullptr) continue;
+        void* ours = entry(InterceptPath::layer, slot.function);
         if (found == ours) continue;
-        targets[static_cast<size_t>(Way::layer)][index(place.function)].store(found, std::memory_order_release);
-        if (is_recorded(place.function)) found = ours;
+        targets[static_cast<size_t>(InterceptPath::layer)][index(slot.function)].store(found, std::memory_order_release);
+        if (is_recorded(slot.function)) found = ours;
     }
 }
 
@@ -37,11 +37,11 @@ void* chained(const char* name) {
     return library == nullptr ? nullptr : dlsym(library, name);
 }
 
-Result take(Table table, const char* getter, u32 version, void** members) {
+Result claim_table(Table table, const char* getter, u32 version, void** members) {
     if (members == nullptr) return success;
     if (const auto other = reinterpret_cast<Result (*)(u32, void**)>(chained(getter))) other(version, members);
     // Of another major version nothing is known: the program runs as if we were not there.
-    if (is_active() && version >> 16 == 1) patch(table, version, members);
+    if (is_active() && version >> 16 == 1) patch_table(table, version, members);
     return success;
 }
 
@@ -54,7 +54,7 @@ Result take(Table table, const char* getter, u32 version, void** members) {
 #define TABLE(table)                                                                                         \
     extern "C" __attribute__((visibility("default"))) lanescope::levelzero::Result                           \
         zeGet##table##ProcAddrTable(uint32_t version, void** members) {                                      \
-        return lanescope::levelzero::take(lanescope::levelzero::Table::table, "zeGet" #table "ProcAddrTable", \
+        return lanescope::levelzero::claim_table(lanescope::levelzero::Table::table, "zeGet" #table "ProcAddrTable", \
                                           version, members);                                                 \
     }
 #include "api/functions.def"

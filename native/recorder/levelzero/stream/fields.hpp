@@ -57,7 +57,7 @@ constexpr const char* type_name() {
     if constexpr (std::is_same_v<T, Text>) return "string";
     if constexpr (std::is_same_v<T, Waits>) return "handles";
     if constexpr (std::is_same_v<T, Api>) return "api_t";
-    if constexpr (std::is_same_v<T, How>) return "how_t";
+    if constexpr (std::is_same_v<T, TimestampSource>) return "how_t";
     if constexpr (std::is_same_v<T, Reason>) return "reason_t";
     if constexpr (std::is_same_v<T, Scope>) return "scope_t";
     if constexpr (std::is_same_v<T, Memory>) return "memory_t";

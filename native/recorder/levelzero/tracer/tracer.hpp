@@ -1,4 +1,4 @@
-// What hooks ask of the tracer. Nothing of it is called with M held, nor holds M when it returns.
+// What hooks ask of the tracer. None of it is called with the state mutex held, nor holds it on return.
 #pragma once
 
 #include "intercept/hooks.hpp"
@@ -6,13 +6,13 @@
 
 namespace lanescope::levelzero::tracer {
 
-// --- lists --------------------------------------------------------------------------------------------------------
+// --- lists ---------------------------------------------------------------------------------------------------------
 
 // Before a list is made: what has to be known of its device.
 void prepare(Handle context, Handle device, u32 ordinal, bool immediate, bool in_order);
-void list_made(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc);
-void list_made(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc);
-void list_cloned(Call& call, Handle list, Handle clone);
+void on_list_created(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc);
+void on_list_created(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc);
+void on_list_cloned(Call& call, Handle list, Handle clone);
 void set_capturing(Handle list, bool on);
 // Around the driver's own call.
 void before_reset(Handle list);
@@ -20,19 +20,19 @@ void after_reset(Call& call, Handle list);
 List* before_destroy(Handle list);
 void after_destroy(Call& call, List* list, bool is_gone);
 
-void queue_made(Call& call, Handle queue, Handle device, const QueueDesc& desc);
-void queue_destroyed(Handle queue);
+void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& desc);
+void on_queue_destroyed(Handle queue);
 
-// --- operations ---------------------------------------------------------------------------------------------------
+// --- operations ----------------------------------------------------------------------------------------------------
 
 // One Append under way.
 struct Append {
     Handle list, user;         // user: the event that the program wants signalled
-    TimedOp* slot = nullptr;      // null: not timed
+    TimedOp* op = nullptr;     // null: not timed
     List* data = nullptr;
     u64 op_id = 0;
     u32 list_id = 0;
-    How how = How::untimed;
+    TimestampSource how = TimestampSource::untimed;
     Reason reason = Reason::none;
     bool is_told = true;       // false: nothing is written of it
     Handle signal;             // what the driver is to signal
@@ -45,33 +45,33 @@ struct Append {
     Append(const Append&) = delete;
 };
 
-void begin(Append& append);
+void begin_append(Append& append);
 // For an Append that is never timed.
-void begin_untimed(Append& append);
+void begin_untimed_append(Append& append);
 // For a query of the program: reads our events where it names its own.
 void translate(Append& append, u32 count, const Handle* events);
 // After the driver; returns what the program gets.
-Result finish(Append& append, Result result);
+Result end_append(Append& append, Result result);
 // A synchronous list may never be synchronised.
 void collect_if_synchronous(const Append& append);
 // An Append that is never timed signals an event.
 void signalled_untimed(Handle event);
 
 // Records of operations that were appended.
-void tell_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits);
-void tell_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
+void emit_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits);
+void emit_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
                  Groups groups);
-void tell_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
+void emit_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
                  Address dst, Address src);
 
-// --- executions ---------------------------------------------------------------------------------------------------
+// --- executions ----------------------------------------------------------------------------------------------------
 
 struct Execution {
     static constexpr u32 most_here = 16;
     List* here[most_here];
     List** lists = here;
     u32 count = 0;
-    bool quiet = false;
+    bool is_suppressed = false;
 
     ~Execution() {
         if (lists != here) std::free(lists);
@@ -80,17 +80,17 @@ struct Execution {
 void before_execute(Execution& execution, u32 count, const Handle* lists);
 void after_execute(Call& call, Execution& execution, Handle queue, Result result);
 
-// --- the program's own events, and the ends of things -------------------------------------------------------------
+// --- the program's own events, and the ends of things --------------------------------------------------------------
 
 // Something was seen to have ended; `full`: more than one event.
 void synced(Call& call, bool full);
-void event_destroyed(Call& call, Handle event);
+void on_event_destroyed(Call& call, Handle event);
 // Puts the ticks of the operation that signalled an event in the place of those of our command that handed it on; false:
 // they are those of the operation. `shift_ns`: how much earlier they are on the device's clock, begin and end.
 bool own_ticks(Handle event, Ticks& ticks, i64 (*shift_ns)[2] = nullptr);
 void before_context_destroy(Handle context);
 
-// --- the process --------------------------------------------------------------------------------------------------
+// --- the process ---------------------------------------------------------------------------------------------------
 
 void start(const Options& options);
 void before_fork();

@@ -1,6 +1,6 @@
 """A campaign: random programs by the hundred, walked back from their bytes, each kind of hostility by itself.
 
-``LANESCOPE_PROGRAMS`` says how many programs each kind gets (``make path-truth``: 1000). What is asserted: the path
+``LANESCOPE_PROGRAMS`` says how many programs each kind gets (``make path-fuzz``: 1000). What is asserted: the path
 that was executed is always among those that are reported, and nothing that is certain contradicts it. What is reported:
 the share of windows with one path, and of those with one position at their end.
 """

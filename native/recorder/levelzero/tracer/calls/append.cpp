@@ -43,49 +43,50 @@ Reason why_untimed(const List* list) {
 }
 
 // Gives back what was taken for an operation that the driver refused: it is the last of its list.
-void roll_back(List& list, TimedOp& slot) {
-    OpChunk& chunk = chunk_of(slot);
-    if (slot.live) mark_done(list, slot);
-    slot.run = 0;  // its event was never signalled
-    release(slot);
+void roll_back(List& list, TimedOp& op) {
+    OpChunk& chunk = chunk_of(op);
+    if (op.live) mark_done(list, op);
+    op.run = 0;  // its event was never signalled
+    release(op);
     --chunk.used;
     if (list.cursor == &chunk && list.cursor_index > chunk.used) list.cursor_index = chunk.used;
 }
 
-// An Append that signals nothing of the program's, to an immediate list that its thread has used last and whose results are
-// awaited anyway, changes nothing that other lists share: it goes without M. False: it takes the long way.
-bool begin_quickly(const State& all, Append& append) {
+// An Append that signals nothing of the program's, to an immediate list that its thread has used last and whose results
+// are awaited anyway, changes nothing that other lists share: it goes without the state mutex. False: it takes the long
+// way.
+bool begin_append_fast(const State& all, Append& append) {
     if (append.user != nullptr || all.options.host_read || local.list != append.list ||
         local.generation != list_generation.load(std::memory_order_acquire)) {
         return false;
     }
     List& list = *static_cast<List*>(local.list_data);
     if (!list.immediate || !list.computes || list.owner != &local || why_untimed(&list) != Reason::none) return false;
-    if (!list.slots.try_lock()) return false;
-    TimedOp* slot = nullptr;
+    if (!list.ops_lock.try_lock()) return false;
+    TimedOp* op = nullptr;
     if (!all.has_ended && list.live.load(std::memory_order_relaxed) != 0 && list.events != nullptr) {
-        slot = reserve_quickly(list);
+        op = reserve_fast(list);
     }
-    if (slot != nullptr) {
-        slot->injected = acquire_event(list);
-        slot->op_id = append.op_id;
-        slot->how = How::inline_query;
-        slot->run = 1;
-        mark_pending_fast(list, *slot);
+    if (op != nullptr) {
+        op->injected = acquire_event(list);
+        op->op_id = append.op_id;
+        op->how = TimestampSource::inline_query;
+        op->run = 1;
+        mark_pending_fast(list, *op);
         append.data = &list;
         append.list_id = list.id;
         append.reason = Reason::none;
-        append.slot = slot;
-        append.signal = slot->injected->event;
-        append.how = slot->how;
+        append.op = op;
+        append.signal = op->injected->event;
+        append.how = op->how;
     }
-    list.slots.unlock();
-    return slot != nullptr;
+    list.ops_lock.unlock();
+    return op != nullptr;
 }
 
 }  // namespace
 
-void begin(Append& append) {
+void begin_append(Append& append) {
     State& all = state();
     append.is_told = false;
     if (!recording.load(std::memory_order_relaxed)) {
@@ -95,7 +96,7 @@ void begin(Append& append) {
         if (local.list == append.list && local.generation == generation) {
             is_immediate = static_cast<List*>(local.list_data)->immediate;
         } else if (!local.holds) {
-            StateLock hold;
+            StateLock lock;
             const List* list = find_list(all, append.list);
             is_immediate = list == nullptr || list->immediate;
         }
@@ -108,10 +109,10 @@ void begin(Append& append) {
     if (stream == nullptr || local.holds) return;
     append.is_told = true;
     append.op_id = stream->next_operation();
-    if (begin_quickly(all, append)) return;
+    if (begin_append_fast(all, append)) return;
     ResultBatch batch;
     {
-        StateLock hold;
+        StateLock lock;
         List* list = find_list(all, append.list);
         append.data = list;
         append.list_id = list == nullptr ? 0 : list->id;
@@ -126,33 +127,35 @@ void begin(Append& append) {
             UserEvent* user = append.user == nullptr ? nullptr : user_event(all, &context, append.user);
             if ((append.user == nullptr || user != nullptr) && (!is_chained || ensure_signal_constant(context))) {
                 if (InjectedEvent* event = acquire_event(*list)) {
-                    TimedOp* slot = reserve(*list, batch);
-                    if (slot == nullptr) {
+                    TimedOp* op = reserve(*list, batch);
+                    if (op == nullptr) {
                         recycle_event(*event, false, list);
                     } else {
                         append.reason = Reason::none;
-                        append.slot = slot;
+                        append.op = op;
                         append.signal = event->event;
-                        slot->injected = event;
-                        slot->op_id = append.op_id;
-                        append.how = is_inline ? How::inline_query : is_chained ? How::chained : How::bare;
-                        slot->how = append.how;
+                        op->injected = event;
+                        op->op_id = append.op_id;
+                        append.how = is_inline    ? TimestampSource::inline_query
+                                     : is_chained ? TimestampSource::chained
+                                                  : TimestampSource::bare;
+                        op->how = append.how;
                         if (user != nullptr) {
-                            slot->user = user;
-                            slot->user_id = user->id;
-                            user->newest = slot;
+                            op->user = user;
+                            op->user_id = user->id;
+                            user->newest = op;
                             user->untimed_last = false;
                         }
                         // It is awaited from here on: another thread may see it end before the driver returns to us.
                         if (list->immediate) {
-                            slot->run = 1;
-                            mark_pending(*list, *slot);
+                            op->run = 1;
+                            mark_pending(*list, *op);
                         }
                     }
                 }
             }
         }
-        if (append.slot == nullptr) {
+        if (append.op == nullptr) {
             if (list != nullptr) count_untimed(*list, append.reason);
             set_untimed(all, append.user);
         }
@@ -160,17 +163,17 @@ void begin(Append& append) {
     batch.write();
 }
 
-void begin_untimed(Append& append) {
+void begin_untimed_append(Append& append) {
     State& all = state();
     append.reason = Reason::not_timed;
     append.is_told = false;
     if (local.holds) return;
-    StateLock hold;
+    StateLock lock;
     const List* list = find_list(all, append.list);
     set_untimed(all, append.user);
     if (!recording.load(std::memory_order_relaxed) && (list == nullptr || list->immediate)) return;
     append.list_id = list == nullptr ? 0 : list->id;
-    hold.unlock();
+    lock.unlock();
     Stream* stream = this_stream();
     if (stream == nullptr) return;
     append.is_told = true;
@@ -178,7 +181,7 @@ void begin_untimed(Append& append) {
 }
 
 void translate(Append& append, u32 count, const Handle* events) {
-    if (append.slot == nullptr || events == nullptr || count == 0) return;
+    if (append.op == nullptr || events == nullptr || count == 0) return;
     State& all = state();
     append.events = append.events_here;
     if (count > sizeof append.events_here / sizeof *append.events_here) {
@@ -189,66 +192,66 @@ void translate(Append& append, u32 count, const Handle* events) {
         }
         append.events = append.made;
     }
-    StateLock hold;
+    StateLock lock;
     for (u32 i = 0; i < count; ++i) {
         append.events[i] = events[i];
         const UserEvent* event = all.events.find(events[i]);
         if (event == nullptr) continue;  // nothing of ours signals it
-        TimedOp* slot = event->newest;
-        auto* pin = slot == nullptr || slot == append.slot || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;
+        TimedOp* op = event->newest;
+        auto* pin = op == nullptr || op == append.op || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;
         if (pin == nullptr) {
             // The ticks will be those of the command that handed its signal on.
             if (!event->untimed_last) count_untimed(*append.data, Reason::user_query_untranslated);
             continue;
         }
-        *pin = {slot->injected, append.slot->pins};
-        append.slot->pins = pin;
-        ++slot->injected->pins;
-        append.events[i] = slot->injected->event;
+        *pin = {op->injected, append.op->pins};
+        append.op->pins = pin;
+        ++op->injected->pins;
+        append.events[i] = op->injected->event;
     }
 }
 
-Result finish(Append& append, Result result) {
-    TimedOp* slot = append.slot;
-    if (slot == nullptr) return result;
+Result end_append(Append& append, Result result) {
+    TimedOp* op = append.op;
+    if (op == nullptr) return result;
     State& all = state();
     if (result != success) {
-        StateLock hold;
-        roll_back(*append.data, *slot);
+        StateLock lock;
+        roll_back(*append.data, *op);
         return result;
     }
-    // Where nothing of ours follows, another thread may have collected the slot by now.
-    if (append.how == How::bare) return success;
+    // Where nothing of ours follows, another thread may have collected the operation by now.
+    if (append.how == TimestampSource::bare) return success;
     Handle own = append.signal;
     Result code = success;
-    if (append.how == How::inline_query) {
+    if (append.how == TimestampSource::inline_query) {
         const usize offset = 0;
-        code = driver().zeCommandListAppendQueryKernelTimestamps(append.list, 1, &own, &cell_of(*slot), &offset,
+        code = driver().zeCommandListAppendQueryKernelTimestamps(append.list, 1, &own, &cell_of(*op), &offset,
                                                                  append.user, 1, &own);
         if (code == success) return success;
-        StateLock hold;
+        StateLock lock;
         count_untimed(*append.data, Reason::query_refused, code);
         if (append.user == nullptr || !ensure_signal_constant(*append.data->context)) {
-            slot->how = append.how = How::bare;
+            op->how = append.how = TimestampSource::bare;
             if (append.user == nullptr) return success;
         } else {
-            slot->how = append.how = How::chained;
+            op->how = append.how = TimestampSource::chained;
         }
     }
     if (append.data->context->signal_constant != nullptr) {
-        code = driver().zeCommandListAppendMemoryCopy(append.list, &cell_of(*slot), append.data->context->signal_constant, 8,
+        code = driver().zeCommandListAppendMemoryCopy(append.list, &cell_of(*op), append.data->context->signal_constant, 8,
                                                       append.user, 1, &own);
         if (code == success) return success;
     }
     {
-        StateLock hold;
+        StateLock lock;
         count_untimed(*append.data, Reason::copy_refused, code);
-        slot->how = append.how = How::bare;
-        slot->keep = true;  // the barrier may not have run when our event has been seen
+        op->how = append.how = TimestampSource::bare;
+        op->is_pinned = true;  // the barrier may not have run when our event has been seen
     }
     code = driver().zeCommandListAppendBarrier(append.list, append.user, 1, &own);
     if (code == success) return success;
-    StateLock hold;
+    StateLock lock;
     count_untimed(*append.data, Reason::chain_failed, code);
     append.data->untimed = Reason::chain_failed;
     report_failure(all, Reason::chain_failed, "zeCommandListAppendBarrier", code);
@@ -256,20 +259,20 @@ Result finish(Append& append, Result result) {
 }
 
 void collect_if_synchronous(const Append& append) {
-    if (append.slot == nullptr || !append.data->synchronous) return;
+    if (append.op == nullptr || !append.data->synchronous) return;
     State& all = state();
-    StateLock hold;
-    if (!all.has_ended) harvest_and_write(all, hold, false, append.data);
+    StateLock lock;
+    if (!all.has_ended) collect_results_and_write(all, lock, false, append.data);
 }
 
 void signalled_untimed(Handle event) {
     State& all = state();
     if (local.holds || !all.options.timing) return;
-    StateLock hold;
+    StateLock lock;
     set_untimed(all, event);
 }
 
-// --- records ------------------------------------------------------------------------------------------------------
+// --- records -------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -284,31 +287,31 @@ Waits kept(Call& call, const Append& append, u32 count, const Handle* waits) {
 }
 
 template <Record R, class... T>
-void tell(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, T... values) {
+void emit_append(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, T... values) {
     if (!append.is_told) return;
     const Waits told = kept(call, append, wait_count, waits);
     // The record says that the call has succeeded: it stands for the exit of the call, too.
     const bool ends = call.is_told;
     const bool is_written =
-        emit<R>(call.now(), u64{append.op_id}, u32{append.list_id}, static_cast<Api>(api), How{append.how},
+        emit<R>(call.now(), u64{append.op_id}, u32{append.list_id}, static_cast<Api>(api), TimestampSource{append.how},
                 Reason{append.reason}, static_cast<u8>(ends), number(append.user), values..., told);
     if (is_written) call.is_told = false;
 }
 
 }  // namespace
 
-void tell_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits) {
-    tell<Record::op>(call, append, api, wait_count, waits);
+void emit_plain(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits) {
+    emit_append<Record::op>(call, append, api, wait_count, waits);
 }
 
-void tell_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
+void emit_kernel(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, Handle kernel,
                  Groups groups) {
-    tell<Record::op_kernel>(call, append, api, wait_count, waits, number(kernel), groups.x, groups.y, groups.z);
+    emit_append<Record::op_kernel>(call, append, api, wait_count, waits, number(kernel), groups.x, groups.y, groups.z);
 }
 
-void tell_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
+void emit_memory(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, usize size,
                  Address dst, Address src) {
-    tell<Record::op_memory>(call, append, api, wait_count, waits, u64{size}, reinterpret_cast<u64>(dst),
+    emit_append<Record::op_memory>(call, append, api, wait_count, waits, u64{size}, reinterpret_cast<u64>(dst),
                             reinterpret_cast<u64>(src));
 }
 

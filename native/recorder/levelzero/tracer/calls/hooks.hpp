@@ -28,7 +28,7 @@ inline constexpr usize none = 1000;
 struct Plain {
     template <class T>
     static void tell(Call& call, const tracer::Append& append, Function api, u32 waits, const Handle* events, const T&) {
-        tracer::tell_plain(call, append, api, waits, events);
+        tracer::emit_plain(call, append, api, waits, events);
     }
 };
 
@@ -44,7 +44,7 @@ struct Kernel {
                 counts = std::get<groups>(all);
             }
         }
-        tracer::tell_kernel(call, append, api, waits, events, std::get<kernel>(all), counts);
+        tracer::emit_kernel(call, append, api, waits, events, std::get<kernel>(all), counts);
     }
 };
 
@@ -54,7 +54,7 @@ struct FirstKernel {
     static void tell(Call& call, const tracer::Append& append, Function api, u32 waits, const Handle* events, const T& all) {
         const auto* found = std::get<kernels>(all);
         const bool is_there = std::get<count>(all) != 0 && found != nullptr;
-        tracer::tell_kernel(call, append, api, waits, events, is_there ? found[0] : nullptr, {});
+        tracer::emit_kernel(call, append, api, waits, events, is_there ? found[0] : nullptr, {});
     }
 };
 
@@ -64,7 +64,7 @@ struct Memory_ {
     static void tell(Call& call, const tracer::Append& append, Function api, u32 waits, const Handle* events, const T& all) {
         Address from = nullptr;
         if constexpr (src != none) from = std::get<src>(all);
-        tracer::tell_memory(call, append, api, waits, events, std::get<size>(all), std::get<dst>(all), from);
+        tracer::emit_memory(call, append, api, waits, events, std::get<size>(all), std::get<dst>(all), from);
     }
 };
 
@@ -78,14 +78,14 @@ struct TimedAppend {
     static Result call(Call& call, Pointer<F> next, A... a) {
         std::tuple<A...> all(a...);
         tracer::Append append(std::get<0>(all), std::get<signal>(all));
-        tracer::begin(append);
+        tracer::begin_append(append);
         std::get<signal>(all) = append.signal;
         if constexpr (F == Function::zeCommandListAppendQueryKernelTimestamps) {
             tracer::translate(append, std::get<1>(all), std::get<2>(all));
             if (append.events != nullptr) std::get<2>(all) = append.events;
         }
         Result result = std::apply(next, all);
-        result = tracer::finish(append, result);
+        result = tracer::end_append(append, result);
         if (result == success && append.is_told) {
             What::tell(call, append, F, std::get<signal + 1>(all), std::get<signal + 2>(all), all);
         }
@@ -101,32 +101,32 @@ struct TimedAppend {
 #include "tracer/readback/timed.def"
 #undef Memory
 
-// --- what else the tracer sees ------------------------------------------------------------------------------------
+// --- what else the tracer sees -------------------------------------------------------------------------------------
 
 INSTEAD(zeCommandListAppendSignalEvent, Handle list, Handle event) {
     tracer::Append append(list, event);
-    tracer::begin_untimed(append);
+    tracer::begin_untimed_append(append);
     const Result result = next(list, event);
-    if (result == success) tracer::tell_plain(call, append, Function::zeCommandListAppendSignalEvent, 0, nullptr);
+    if (result == success) tracer::emit_plain(call, append, Function::zeCommandListAppendSignalEvent, 0, nullptr);
     return result;
 }
 
 INSTEAD(zeCommandListCreate, Handle context, Handle device, const ListDesc* desc, Created* list) {
     if (desc != nullptr) tracer::prepare(context, device, desc->ordinal, false, (desc->flags & list_in_order) != 0);
     const Result result = next(context, device, desc, list);
-    if (result == success) tracer::list_made(call, static_cast<Handle>(list->value), context, device, *desc);
+    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, *desc);
     return result;
 }
 
 INSTEAD(zeCommandListCreateImmediate, Handle context, Handle device, const QueueDesc* desc, Created* list) {
     if (desc != nullptr) tracer::prepare(context, device, desc->ordinal, true, (desc->flags & queue_in_order) != 0);
     const Result result = next(context, device, desc, list);
-    if (result == success) tracer::list_made(call, static_cast<Handle>(list->value), context, device, *desc);
+    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, *desc);
     return result;
 }
 
 AFTER(zeCommandListCreateCloneExp, Handle list, Created* clone) {
-    tracer::list_cloned(call, list, static_cast<Handle>(clone->value));
+    tracer::on_list_cloned(call, list, static_cast<Handle>(clone->value));
 }
 
 INSTEAD(zeCommandListReset, Handle list) {
@@ -161,10 +161,10 @@ INSTEAD(zeCommandListEndGraphCaptureExt, Handle list, auto... more) {
 }
 
 AFTER(zeCommandQueueCreate, Handle, Handle device, const QueueDesc* desc, Created* queue) {
-    tracer::queue_made(call, static_cast<Handle>(queue->value), device, *desc);
+    tracer::on_queue_created(call, static_cast<Handle>(queue->value), device, *desc);
 }
 INSTEAD(zeCommandQueueDestroy, Handle queue) {
-    tracer::queue_destroyed(queue);
+    tracer::on_queue_destroyed(queue);
     return next(queue);
 }
 
@@ -201,7 +201,7 @@ AFTER(zeFenceQueryStatus, Handle) { tracer::synced(call, true); }
 AFTER(zeDeviceSynchronize, Handle) { tracer::synced(call, true); }
 
 INSTEAD(zeEventDestroy, Handle event) {
-    tracer::event_destroyed(call, event);
+    tracer::on_event_destroyed(call, event);
     return next(event);
 }
 

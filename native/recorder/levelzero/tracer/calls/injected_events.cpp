@@ -70,9 +70,9 @@ void recycle_event(InjectedEvent& event, bool was_used, List* list) {
     }
 }
 
-void unpin(TimedOp& slot) {
-    while (QueryRef* pin = slot.pins) {
-        slot.pins = pin->next;
+void unpin(TimedOp& op) {
+    while (QueryRef* pin = op.pins) {
+        op.pins = pin->next;
         if (--pin->event->pins == 0 && pin->event->is_recycled) recycle_event(*pin->event, true);
         delete pin;
     }
@@ -140,7 +140,7 @@ Resets try_reset(Handle context, Handle device, u32 ordinal) {
 
 void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
     State& all = state();
-    StateLock hold;
+    StateLock lock;
     Context* context = find_or_add_context(context_handle);
     if (context == nullptr) return;
     Probe* found = context->probes;
@@ -150,12 +150,12 @@ void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
         if (found == nullptr) return;
         context->probes = found;
     }
-    while (found->resets == Resets::probing) hold.wait();
+    while (found->resets == Resets::probing) lock.wait();
     if (found->resets != Resets::unknown) return;
     found->resets = Resets::probing;
-    hold.unlock();
+    lock.unlock();
     const Resets resets = try_reset(context_handle, device.handle, ordinal);
-    hold.lock();
+    lock.lock();
     found->resets = resets;
     all.changed.notify_all();
 }

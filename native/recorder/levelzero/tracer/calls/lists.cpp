@@ -53,7 +53,7 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
     State& all = state();
     ListInfo told;
     {
-        StateLock hold;
+        StateLock lock;
         auto* list = new (std::nothrow) List(kind);
         if (list == nullptr) return;
         list->handle = handle;
@@ -89,8 +89,8 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
         // While the driver is still there: what nobody has waited for, but has ended.
         State& still = state();
         if (local.holds) return;
-        StateLock hold;
-        if (!still.has_ended) harvest_and_write(still, hold, true);
+        StateLock lock;
+        if (!still.has_ended) collect_results_and_write(still, lock, true);
     }) == 0; }();
     (void)is_registered;
 }
@@ -105,7 +105,7 @@ void prepare(Handle context, Handle device, u32 ordinal, bool immediate, bool in
     if (all.options.eager_probe || (!immediate && !in_order)) probe_reset_support(context, *known, ordinal);
 }
 
-void list_made(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc) {
+void on_list_created(Call& call, Handle list, Handle context, Handle device, const ListDesc& desc) {
     if (local.holds) return;
     ListKind made;
     made.device = describe(device);
@@ -117,7 +117,7 @@ void list_made(Call& call, Handle list, Handle context, Handle device, const Lis
     add(call, list, made, context, untimed);
 }
 
-void list_made(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc) {
+void on_list_created(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc) {
     if (local.holds) return;
     ListKind made;
     made.device = describe(device);
@@ -130,12 +130,12 @@ void list_made(Call& call, Handle list, Handle context, Handle device, const Que
 }
 
 // A clone shares what was recorded with its original.
-void list_cloned(Call& call, Handle handle, Handle clone) {
+void on_list_cloned(Call& call, Handle handle, Handle clone) {
     if (local.holds) return;
     ListKind made;
     Handle context = nullptr;
     {
-        StateLock hold;
+        StateLock lock;
         const List* known = find_list(state(), handle);
         if (known == nullptr || known->context == nullptr) return;
         context = known->context->handle;
@@ -148,16 +148,16 @@ void list_cloned(Call& call, Handle handle, Handle clone) {
 
 void set_capturing(Handle handle, bool on) {
     if (local.holds) return;
-    StateLock hold;
+    StateLock lock;
     if (List* list = find_list(state(), handle)) list->capturing = on;
 }
 
 void before_reset(Handle handle) {
     State& all = state();
     if (local.holds) return;
-    StateLock hold;
+    StateLock lock;
     List* list = find_list(all, handle);
-    if (list != nullptr && !all.has_ended) wait_for_results(all, hold, *list);
+    if (list != nullptr && !all.has_ended) wait_for_results(all, lock, *list);
 }
 
 void after_reset(Call& call, Handle handle) {
@@ -167,7 +167,7 @@ void after_reset(Call& call, Handle handle) {
     ListInfo told;
     Degradations degradations;
     {
-        StateLock hold;
+        StateLock lock;
         List* list = find_list(all, handle);
         if (list == nullptr) return;
         degradations = degradations_of(*list);
@@ -187,10 +187,10 @@ void after_reset(Call& call, Handle handle) {
 List* before_destroy(Handle handle) {
     State& all = state();
     if (local.holds) return nullptr;
-    StateLock hold;
+    StateLock lock;
     List* list = all.lists.find(handle);
     if (list == nullptr) return nullptr;
-    if (!all.has_ended) wait_for_results(all, hold, *list);
+    if (!all.has_ended) wait_for_results(all, lock, *list);
     all.lists.remove(handle);
     list_generation.fetch_add(1, std::memory_order_release);
     return list;
@@ -202,7 +202,7 @@ void after_destroy(Call& call, List* list, bool is_gone) {
     DeferredFree left{};
     Degradations degradations;
     {
-        StateLock hold;
+        StateLock lock;
         if (!is_gone) {
             all.lists.add(list->handle, list);
             list_generation.fetch_add(1, std::memory_order_release);
@@ -220,17 +220,17 @@ void after_destroy(Call& call, List* list, bool is_gone) {
     delete list;
 }
 
-void queue_made(Call& call, Handle queue, Handle device, const QueueDesc& desc) {
+void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& desc) {
     emit<Record::queue>(call.now(), number(queue), number(device), u32{desc.ordinal}, u32{desc.index});
     if (local.holds || desc.mode != queue_mode_synchronous) return;
     static Queue synchronous{true};
-    StateLock hold;
+    StateLock lock;
     state().queues.add(queue, &synchronous);
 }
 
-void queue_destroyed(Handle queue) {
+void on_queue_destroyed(Handle queue) {
     if (local.holds) return;
-    StateLock hold;
+    StateLock lock;
     state().queues.remove(queue);
 }
 

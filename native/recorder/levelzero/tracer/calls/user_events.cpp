@@ -5,14 +5,14 @@
 
 namespace lanescope::levelzero::tracer {
 
-void event_destroyed(Call& call, Handle handle) {
+void on_event_destroyed(Call& call, Handle handle) {
     State& all = state();
     if (local.holds || !all.options.timing) return;
     {
-        StateLock hold;
+        StateLock lock;
         UserEvent* event = all.events.remove(handle);
         if (event == nullptr) return;
-        // Slots that await it keep its number, and find another one here.
+        // Operations that await it keep its number, and find another one here.
         event->id = 0;
         event->next = all.free_events;
         all.free_events = event;
@@ -25,24 +25,24 @@ bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
     if (local.holds || !all.options.timing) return false;
     bool is_ours = false;
     {
-        StateLock hold;
+        StateLock lock;
         const UserEvent* event = all.events.find(handle);
         if (event == nullptr) return false;
         // Of the list that signals it everything, however much that is. While it is written another thread may end the
         // list, so what is known of the event is looked up again.
         for (bool is_done = all.has_ended || event->newest == nullptr; !is_done;) {
             ResultBatch batch;
-            is_done = harvest(all, batch, true, chunk_of(*event->newest).list);
-            hold.unlock();
+            is_done = collect_results(all, batch, true, chunk_of(*event->newest).list);
+            lock.unlock();
             batch.write();
-            hold.lock();
+            lock.lock();
             event = all.events.find(handle);
             if (event == nullptr) return false;
             is_done = is_done || all.has_ended || event->newest == nullptr;
         }
         if (!all.has_ended) {
             // Of the others what costs little.
-            harvest_and_write(all, hold, false);
+            collect_results_and_write(all, lock, false);
             event = all.events.find(handle);
             if (event == nullptr) return false;
         }

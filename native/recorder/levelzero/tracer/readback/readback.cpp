@@ -12,7 +12,7 @@ namespace lanescope::levelzero::tracer {
 void ResultBatch::write() {
     if (count_ == 0) return;
     const u64 now = host_ns();
-    for (const One* one = results_; one != results_ + count_; ++one) {
+    for (const Entry* one = results_; one != results_ + count_; ++one) {
         const Ticks& ticks = one->ticks;
         if (one->lost != Reason::none) {
             emit<Record::lost>(now, one->op_id, one->run, one->lost);
@@ -37,56 +37,56 @@ u64 word(const u64& at) { return std::atomic_ref(const_cast<u64&>(at)).load(std:
 // threads that take turns at one list's memory cost more than all the rest.
 constexpr i64 fresh_ns = 1'000'000;
 
-u64 place_of(TimedOp& slot) { return chunk_of(slot).number * chunk_slots + slot.index + 1; }
+u64 place_of(TimedOp& op) { return chunk_of(op).number * chunk_ops + op.index + 1; }
 
-// Whether the result of a slot is there. Never waits.
-PollResult poll(TimedOp& slot, u32& poll_budget, Ticks& ticks) {
-    const Ticks& cell = cell_of(slot);
-    switch (slot.how) {
-        case How::inline_query:
+// Whether the result of an operation is there. Never waits.
+PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
+    const Ticks& cell = cell_of(op);
+    switch (op.how) {
+        case TimestampSource::inline_query:
             ticks = {word(cell.start), word(cell.end), word(cell.context_start), word(cell.context_end)};
             // A cell that is half written is not ready.
             return ticks.start != unwritten && ticks.end != unwritten && ticks.context_start != unwritten &&
                            ticks.context_end != unwritten
                        ? PollResult::result
                        : PollResult::nothing;
-        case How::chained: {
+        case TimestampSource::chained: {
             // Our event alone would not do: the copy that hands the signal on must have seen it, too.
             if (word(cell.start) == unwritten) return PollResult::nothing;
-            const Result result = driver().zeEventQueryKernelTimestamp(slot.injected->event, &ticks);
+            const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
             return result == success ? PollResult::result : result == not_ready ? PollResult::nothing : PollResult::failure;
         }
         default: {
             --poll_budget;
-            if (driver().zeEventQueryStatus(slot.injected->event) != success) return PollResult::nothing;
-            if (driver().zeEventQueryKernelTimestamp(slot.injected->event, &ticks) != success) return PollResult::nothing;
+            if (driver().zeEventQueryStatus(op.injected->event) != success) return PollResult::nothing;
+            if (driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks) != success) return PollResult::nothing;
             // Where resets do not un-signal, these may be the ticks of the run before.
-            return slot.has_last_end && ticks.end == slot.last_end ? PollResult::nothing : PollResult::result;
+            return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
         }
     }
 }
 
 // Keeps the ticks for the program's own questions; of several signallers the one that ends last counts.
-void keep_for_user(State& all, TimedOp& slot, const Ticks& ticks) {
-    UserEvent* event = slot.user;
-    if (event == nullptr || event->id != slot.user_id) return;
-    const u32 bits = chunk_of(slot).list->device == nullptr ? 64 : chunk_of(slot).list->device->kernel_bits;
+void keep_for_user(State& all, TimedOp& op, const Ticks& ticks) {
+    UserEvent* event = op.user;
+    if (event == nullptr || event->id != op.user_id) return;
+    const u32 bits = chunk_of(op).list->device == nullptr ? 64 : chunk_of(op).list->device->kernel_bits;
     const u64 ahead = (ticks.end - event->result.end) << (64 - bits);
     // What was submitted after the other result was seen ended later, however far the clock has run meanwhile.
-    if (event->seen == 0 || slot.submitted > event->seen || static_cast<i64>(ahead) >= 0) {
+    if (event->seen == 0 || op.submitted > event->seen || static_cast<i64>(ahead) >= 0) {
         event->result = ticks;
-        event->seen = all.moment;
+        event->seen = all.sequence;
     }
 }
 
-void collect(State& all, List& list, TimedOp& slot, const Ticks& ticks, ResultBatch& batch) {
-    mark_done(list, slot);
-    if (!slot.quiet) batch.add(slot.op_id, slot.run, ticks);
-    slot.last_end = ticks.end;
-    slot.has_last_end = true;
-    keep_for_user(all, slot, ticks);
-    ++all.moment;
-    if (list.immediate && !slot.keep) release(slot);
+void collect(State& all, List& list, TimedOp& op, const Ticks& ticks, ResultBatch& batch) {
+    mark_done(list, op);
+    if (!op.is_suppressed) batch.add(op.op_id, op.run, ticks);
+    op.last_end = ticks.end;
+    op.has_last_end = true;
+    keep_for_user(all, op, ticks);
+    ++all.sequence;
+    if (list.immediate && !op.is_pinned) release(op);
 }
 
 void move_to_front(State& all, List& list) {
@@ -101,35 +101,35 @@ void move_to_front(State& all, List& list) {
 
 enum class ListVisitor : u8 { done, full, poor };
 
-// Looks at the live slots of a list; `from`: those asked before are left out.
+// Looks at the live operations of a list; `from`: those asked before are left out.
 ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_budget, u64 from, bool& has_skipped) {
     ListVisitor end = ListVisitor::done;
     bool is_prefix = true;
     u32 index = list.cursor_index;
     for (OpChunk *chunk = list.cursor, *next = nullptr; chunk != nullptr; chunk = next, index = 0) {
         for (; index < chunk->used; ++index) {
-            TimedOp& slot = chunk->slots[index];
-            if (slot.live) {
+            TimedOp& op = chunk->ops[index];
+            if (op.live) {
                 if (batch.is_full()) return ListVisitor::full;
                 Ticks ticks;
                 PollResult found = PollResult::nothing;
-                if (slot.how != How::bare) {
-                    found = poll(slot, poll_budget, ticks);
-                } else if (place_of(slot) <= from) {
+                if (op.how != TimestampSource::bare) {
+                    found = poll(op, poll_budget, ticks);
+                } else if (place_of(op) <= from) {
                     has_skipped = true;
                 } else if (poll_budget == 0) {
                     end = ListVisitor::poor;
                     if (list.in_order) return end;
                 } else {
-                    list.asked = place_of(slot);
-                    found = poll(slot, poll_budget, ticks);
+                    list.asked = place_of(op);
+                    found = poll(op, poll_budget, ticks);
                 }
                 if (found == PollResult::result) {
-                    collect(all, list, slot, ticks, batch);
+                    collect(all, list, op, ticks, batch);
                 } else if (found == PollResult::failure) {
-                    batch.add(slot.op_id, slot.run, {}, Reason::device_error);
-                    slot.keep = true;
-                    mark_done(list, slot);
+                    batch.add(op.op_id, op.run, {}, Reason::device_error);
+                    op.is_pinned = true;
+                    mark_done(list, op);
                 } else {
                     if (list.in_order) return end;
                     is_prefix = false;
@@ -148,8 +148,8 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
     return end;
 }
 
-ListVisitor harvest_list(State& all, List& list, ResultBatch& batch, u32& poll_budget) {
-    const std::scoped_lock slots(list.slots);
+ListVisitor collect_results_of(State& all, List& list, ResultBatch& batch, u32& poll_budget) {
+    const std::scoped_lock guard(list.ops_lock);
     bool has_skipped = false;
     const u64 from = list.in_order ? 0 : list.asked;
     ListVisitor end = visit_lists(all, list, batch, poll_budget, from, has_skipped);
@@ -164,13 +164,13 @@ ListVisitor harvest_list(State& all, List& list, ResultBatch& batch, u32& poll_b
 
 }  // namespace
 
-bool harvest(State& all, ResultBatch& batch, bool full, List* only, u64 now) {
+bool collect_results(State& all, ResultBatch& batch, bool full, List* only, u64 now) {
     u32 poll_budget = full ? ~u32{0} : all.options.poll_budget;
-    if (only != nullptr) return only->live == 0 || harvest_list(all, *only, batch, poll_budget) != ListVisitor::full;
+    if (only != nullptr) return only->live == 0 || collect_results_of(all, *only, batch, poll_budget) != ListVisitor::full;
     for (List *list = all.active, *next = nullptr; list != nullptr; list = next) {
         next = list->next;
         if (now != 0 && list->owner != &local && static_cast<i64>(now - list->looked) < fresh_ns) continue;
-        switch (harvest_list(all, *list, batch, poll_budget)) {
+        switch (collect_results_of(all, *list, batch, poll_budget)) {
             case ListVisitor::full: return false;
             case ListVisitor::poor:
                 // It is the first one to be asked next time; lists behind it may have cells that are written.
@@ -183,28 +183,28 @@ bool harvest(State& all, ResultBatch& batch, bool full, List* only, u64 now) {
     return true;
 }
 
-void harvest_and_write(State& all, StateLock& hold, bool full, List* only, u64 now) {
+void collect_results_and_write(State& all, StateLock& lock, bool full, List* only, u64 now) {
     ResultBatch batch;
     for (bool is_done = false; !is_done;) {
-        is_done = harvest(all, batch, full, only, now);
-        hold.unlock();
+        is_done = collect_results(all, batch, full, only, now);
+        lock.unlock();
         batch.write();
-        hold.lock();
+        lock.lock();
     }
 }
 
 void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, bool is_gone) {
-    const std::scoped_lock slots(list.slots);
+    const std::scoped_lock guard(list.ops_lock);
     for (OpChunk* chunk = list.first; chunk != nullptr && list.live != 0; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
-            TimedOp& slot = chunk->slots[i];
-            if (!slot.live) continue;
+            TimedOp& op = chunk->ops[i];
+            if (!op.live) continue;
             if (batch.is_full()) return;
-            if (!slot.quiet) batch.add(slot.op_id, slot.run, {}, reason);
-            mark_done(list, slot);
+            if (!op.is_suppressed) batch.add(op.op_id, op.run, {}, reason);
+            mark_done(list, op);
             if (!is_gone) continue;
             // The device may still signal it: it is never used again.
-            slot.released = true;
+            op.released = true;
             --chunk->held;
             ++list.context->lost_events;
         }
@@ -217,7 +217,7 @@ namespace {
 TimedOp* oldest_live(List& list) {
     for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
-            if (chunk->slots[i].live) return &chunk->slots[i];
+            if (chunk->ops[i].live) return &chunk->ops[i];
         }
     }
     std::abort();
@@ -225,11 +225,11 @@ TimedOp* oldest_live(List& list) {
 
 }  // namespace
 
-void wait_for_results(State& all, StateLock& hold, List& list) {
+void wait_for_results(State& all, StateLock& lock, List& list) {
     constexpr u64 ms = 1'000'000;
     u64 pause = 1000, next_question = 0, complaint = 0;
     while (true) {
-        harvest_and_write(all, hold, true, &list);
+        collect_results_and_write(all, lock, true, &list);
         if (list.live == 0) return;
         const u64 now = host_ns();
         if (complaint == 0) complaint = now + 10'000 * ms;
@@ -239,26 +239,26 @@ void wait_for_results(State& all, StateLock& hold, List& list) {
         }
         if (now >= next_question) {
             next_question = now + ms;
-            // With M: else another thread may collect it meanwhile, and destroy the event.
+            // With the state mutex: else another thread may collect it meanwhile, and destroy the event.
             const Result status = driver().zeEventQueryStatus(oldest_live(list)->injected->event);
             if (status != success && status != not_ready) {
                 while (list.live != 0) {
                     ResultBatch batch;
                     abandon_results(all, list, batch, Reason::device_error, true);
-                    hold.unlock();
+                    lock.unlock();
                     batch.write();
-                    hold.lock();
+                    lock.lock();
                 }
                 list.untimed = Reason::device_error;
                 report_failure(all, Reason::device_error, "zeEventQueryStatus", status);
                 return;
             }
         }
-        hold.unlock();
+        lock.unlock();
         const timespec time = {0, static_cast<long>(pause)};
         nanosleep(&time, nullptr);
         pause = pause >= ms ? ms : 2 * pause;
-        hold.lock();
+        lock.lock();
     }
 }
 

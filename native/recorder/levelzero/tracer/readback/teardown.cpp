@@ -43,7 +43,7 @@ void before_context_destroy(Handle handle) {
         ResultBatch batch;
         Degradations degradations;
         {
-            StateLock hold;
+            StateLock lock;
             Context* context = all.contexts.find(handle);
             if (context == nullptr) return;
             List* list = list_of(all, context);
@@ -69,13 +69,13 @@ void before_context_destroy(Handle handle) {
                 break;
             }
             had_lists = true;
-            if (list->live != 0 && !all.has_ended) harvest_and_write(all, hold, true, list);
+            if (list->live != 0 && !all.has_ended) collect_results_and_write(all, lock, true, list);
             abandon_results(all, *list, batch, Reason::not_drained, false);
             if (list->live == 0) {
                 degradations = degradations_of(*list);
                 all.lists.remove(list->handle);
                 list_generation.fetch_add(1, std::memory_order_release);
-                // Its slots and chunks are a few kilobytes, and other threads may be at its last words: they stay.
+                // Its chunks are a few kilobytes, and other threads may be at its last words: they stay.
             }
         }
         batch.write();
@@ -84,7 +84,7 @@ void before_context_destroy(Handle handle) {
     free_memory(left);
 }
 
-// Whoever holds M then will not let it go any more if it is blocked in a driver that is being taken down.
+// Whoever holds the state mutex then will not let it go any more if it is blocked in a driver that is being taken down.
 void end() {
     State& all = state();
     if (local.holds) return;
@@ -93,7 +93,7 @@ void end() {
         Degradations degradations;
         bool is_done = true;
         {
-            StateLock hold;
+            StateLock lock;
             all.has_ended = true;
             all.lists.each([&](Handle, List* list) {
                 if (!is_done) return;

@@ -49,7 +49,7 @@ void ask(Device& device) {
 Device* describe(Handle handle) {
     State& all = state();
     {
-        StateLock hold;
+        StateLock lock;
         if (Device* found = all.devices.find(handle)) return found;
     }
     auto* made = new (std::nothrow) Device;
@@ -57,10 +57,10 @@ Device* describe(Handle handle) {
     made->handle = handle;
     ask(*made);
     {
-        StateLock hold;
+        StateLock lock;
         Device* other = all.devices.find(handle);
         if (other != nullptr || !all.devices.add(handle, made)) {
-            hold.unlock();
+            lock.unlock();
             delete made;
             return other;
         }
@@ -97,8 +97,8 @@ void synced(Call& call, bool full) {
     State& all = state();
     if (!all.options.timing || local.holds) return;
     if (all.live.load(std::memory_order_relaxed) != 0) {
-        StateLock hold;
-        if (!all.has_ended) harvest_and_write(all, hold, full, nullptr, call.now());
+        StateLock lock;
+        if (!all.has_ended) collect_results_and_write(all, lock, full, nullptr, call.now());
     }
     Device* device = all.first_device.load(std::memory_order_acquire);
     for (; device != nullptr; device = device->next) {

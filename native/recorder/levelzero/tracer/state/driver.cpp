@@ -10,7 +10,7 @@ namespace {
 Driver look_up() {
     Driver found{};
     const auto find = [](auto& to, Function function) {
-        void* address = targets[static_cast<size_t>(Way::layer)][index(function)].load();
+        void* address = targets[static_cast<size_t>(InterceptPath::layer)][index(function)].load();
         to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(address);
     };
 #define FIND(function) find(found.function, Function::function)

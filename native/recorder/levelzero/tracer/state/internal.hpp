@@ -1,65 +1,65 @@
-// What the parts of the tracer need of each other. M is held where nothing else is said.
+// What the parts of the tracer need of each other. Unless a comment says otherwise, the caller holds the state mutex.
 #pragma once
 
 #include "tracer/state/state.hpp"
 
 namespace lanescope::levelzero::tracer {
 
-// --- what is written once M is free -------------------------------------------------------------------------------
+// --- what is written once the state mutex is free ------------------------------------------------------------------
 
-// Results that were collected; they are written when M is free.
+// Results that were collected; they are written when the state mutex is free.
 class ResultBatch {
 public:
     bool is_full() const { return count_ == size; }
     void add(u64 op_id, u32 run, const Ticks& ticks, Reason lost = Reason::none) {
         results_[count_++] = {op_id, ticks, run, lost};
     }
-    // Without M.
+    // Without the state mutex.
     void write();
 
 private:
     static constexpr u32 size = 128;
-    struct One {
+    struct Entry {
         u64 op_id;
         Ticks ticks;
         u32 run;
         Reason lost;
     };
     u32 count_ = 0;
-    One results_[size];
+    Entry results_[size];
 };
 
-// --- events of ours (events.cpp) ----------------------------------------------------------------------------------
+// --- events of ours (injected_events.cpp) --------------------------------------------------------------------------
 
 InjectedEvent* acquire_event(List& list);
 // Gives back an event that no command uses any more, to its context or to a list that will use it again; `was_used`: a
 // command may have signalled it.
 void recycle_event(InjectedEvent& event, bool was_used, List* list = nullptr);
-void unpin(TimedOp& slot);
+void unpin(TimedOp& op);
 // Whether the host memory that chains copy from is there.
 bool ensure_signal_constant(Context& context);
 Context* find_or_add_context(Handle handle);
 Resets reset_support(const Context& context, const Device* device);
-// Finds out whether resets work. Without M.
+// Finds out whether resets work. Without the state mutex.
 void probe_reset_support(Handle context, Device& device, u32 ordinal);
 
-// --- slots (slots.cpp) --------------------------------------------------------------------------------------------
+// --- timed operations (timed_ops.cpp) ------------------------------------------------------------------------------
 
-// Gives the next slot of a list, with its cell armed; null when there is no memory, and then nothing has changed.
+// Gives the next operation of a list, with its cell armed; null when there is no memory, and then nothing has changed.
 TimedOp* reserve(List& list, ResultBatch& batch);
-void reset_cell(TimedOp& slot);
-inline OpChunk& chunk_of(TimedOp& slot) { return *reinterpret_cast<OpChunk*>(&slot - slot.index); }
-inline Ticks& cell_of(TimedOp& slot) { return chunk_of(slot).cells[slot.index]; }
-void mark_pending(List& list, TimedOp& slot);
-// The same for the owner of a list that has live slots, under the lock of its slots alone; null: it takes M.
-TimedOp* reserve_quickly(List& list);
-void mark_pending_fast(List& list, TimedOp& slot);
-void mark_done(List& list, TimedOp& slot);
-// Gives the event of a slot back, and what else it holds.
-void release(TimedOp& slot);
-// Takes a chunk without held slots out of its list; it goes to the free ones of its context.
+void reset_cell(TimedOp& op);
+inline OpChunk& chunk_of(TimedOp& op) { return *reinterpret_cast<OpChunk*>(&op - op.index); }
+inline Ticks& cell_of(TimedOp& op) { return chunk_of(op).cells[op.index]; }
+void mark_pending(List& list, TimedOp& op);
+// The same for the owner of a list that has live operations, under `ops_lock` alone; null: it takes the state mutex.
+TimedOp* reserve_fast(List& list);
+void mark_pending_fast(List& list, TimedOp& op);
+void mark_done(List& list, TimedOp& op);
+// Gives the event of an operation back, and what else it holds.
+void release(TimedOp& op);
+// Takes a chunk without held operations out of its list; it goes to the free ones of its context.
 void free_chunk(List& list, OpChunk& chunk);
-// Memory to be freed once M is free.
+// Memory to be freed once the state mutex is free.
 struct DeferredFree {
     Handle context;
     OpChunk* chunks;
@@ -69,22 +69,22 @@ void free_memory(const DeferredFree& left);
 // Empties a list whose results are in; `left` gets what its context does not keep.
 void clear_list(List& list, DeferredFree& left);
 
-// --- collecting (harvest.cpp) -------------------------------------------------------------------------------------
+// --- collecting (readback.cpp) -------------------------------------------------------------------------------------
 
 // Collects what is there, of one list or of all. False: the batch is full and there may be more.
-bool harvest(State& all, ResultBatch& batch, bool full, List* only = nullptr, u64 now = 0);
-// Collects and writes all that is there; M is free while it writes. With the time, lists that another thread uses are left
-// to it if somebody has looked at them a moment ago.
-void harvest_and_write(State& all, StateLock& hold, bool full, List* only = nullptr, u64 now = 0);
-// Waits for all results of a list; M is free while it waits.
-void wait_for_results(State& all, StateLock& hold, List& list);
+bool collect_results(State& all, ResultBatch& batch, bool full, List* only = nullptr, u64 now = 0);
+// Collects and writes all that is there; the state mutex is free while it writes. With the time, lists that another
+// thread uses are left to it if they were looked at a moment ago.
+void collect_results_and_write(State& all, StateLock& lock, bool full, List* only = nullptr, u64 now = 0);
+// Waits for all results of a list; the state mutex is free while it waits.
+void wait_for_results(State& all, StateLock& lock, List& list);
 // Gives up the results that a list still awaits; `is_gone`: its events may be used by the device for ever.
 void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, bool is_gone);
 
-// --- what is not timed, and failures (failure.cpp) ----------------------------------------------------------------
+// --- what is not timed, and failures (degradation.cpp) -------------------------------------------------------------
 
 void count_untimed(List& list, Reason reason, Result code = 0);
-// What was counted for a list, to be written when M is free.
+// What was counted for a list, to be written when the state mutex is free.
 struct Degradations {
     u32 list = 0;
     u32 count[reason_count] = {}, code[reason_count] = {};
@@ -94,7 +94,7 @@ Degradations degradations_of(const List& list);
 // Says once on standard error what does not work, or ends the program if that is what was asked for.
 void report_failure(State& all, Reason reason, const char* what, Result code);
 
-// --- clocks (clocks.cpp), without M -------------------------------------------------------------------------------
+// --- clocks (clocks.cpp), without the state mutex ------------------------------------------------------------------
 
 // What the driver says of a device; asked once.
 Device* describe(Handle device);

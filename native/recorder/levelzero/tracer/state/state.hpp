@@ -1,9 +1,17 @@
-// What the tracer knows. One mutex guards all of it, but for the slots of a list whose owner appends (`ListLock`); only
-// memory that the device writes is read and armed by atomics.
+// The state of the tracer, and the locks that guard it.
 //
-// Each timed Append signals an event of ours instead of the program's. Its ticks come by a query in the same list into a
-// cell of host memory, or are asked of our event by the host. A result counts only when it is there; every call of the
-// program that tells it that something has ended collects what is there.
+// How operations are timed: each timed Append (`TimedOp`) signals an event of ours (`InjectedEvent`) instead of the
+// program's. Its ticks come by a query in the same list into a cell of host memory, or are asked of our event by the
+// host. A result counts only when it is there; every call of the program that tells it that something has ended collects
+// what is there. A command list (`List`) holds its operations in chunks (`OpChunk`), which belong to its `Context`.
+//
+// Locks, in the order in which they are taken:
+//   1. The state mutex: `State::mutex`, which a thread holds by a `StateLock`. It guards all that is declared here, but
+//      for the operations of a list whose owner appends. The driver may be called under it: hooks that it calls in
+//      turn see `local.holds` and leave.
+//   2. `List::ops_lock` (`ListLock`): the operations of one immediate list. Taken under the state mutex or with nothing
+//      else held; under it the state mutex is never asked for, nor is the driver called for long.
+// Memory that the device writes (`OpChunk::cells`) is read and armed by atomics, whatever lock is held.
 #pragma once
 
 #include <sched.h>
@@ -22,7 +30,7 @@ struct Context;
 struct List;
 struct TimedOp;
 
-inline constexpr u32 chunk_slots = 64;
+inline constexpr u32 chunk_ops = 64;
 inline constexpr u64 unwritten = ~u64{0};
 
 // An event of ours, alone in its pool.
@@ -30,7 +38,7 @@ struct InjectedEvent {
     Handle event = nullptr, pool = nullptr;
     Context* context = nullptr;
     InjectedEvent* next = nullptr;  // free ones
-    u32 pins = 0;              // queries of the program that will read it
+    u32 pins = 0;                   // queries of the program that will read it
     bool is_recycled = false;       // given back while pinned
 };
 
@@ -59,21 +67,21 @@ struct TimedOp {
     UserEvent* user;   // null: none
     u64 user_id;
     u64 last_end;      // of the run before
-    u64 submitted;     // moment of this run's submission
+    u64 submitted;     // State::sequence at this run's submission
     QueryRef* pins;
     u32 run;
-    How how;
+    TimestampSource how;
     u8 index;
     bool live;         // this run's result is awaited
-    bool quiet;        // ... and will not be written
+    bool is_suppressed;  // ... and will not be written
     bool has_last_end;
     bool released;     // its event was given back
-    bool keep;         // its event must stay until the list is emptied
+    bool is_pinned;    // its event must stay until the list is emptied
 };
 
-// 64 slots that never move, with a cell of host memory each.
+// 64 operations that never move, with a cell of host memory each.
 struct OpChunk {
-    TimedOp slots[chunk_slots];
+    TimedOp ops[chunk_ops];
     Ticks* cells;
     Context* context;
     List* list;
@@ -84,8 +92,9 @@ struct OpChunk {
 
 inline constexpr size_t reason_count = static_cast<size_t>(Reason::count);
 
-// Guards the slots of an immediate list between the thread that appends to it and those that collect its results. Under M,
-// or with nothing else; never is M asked for under it, nor the driver called for long.
+// Guards the operations of an immediate list between the thread that appends to it and those that collect its results.
+// Taken under the state mutex, or with nothing else held; never is the state mutex asked for under it, nor the driver
+// called for long.
 class ListLock {
 public:
     bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
@@ -114,22 +123,22 @@ struct List : ListKind {
     Handle handle = nullptr;
     u32 id = 0;  // never used again; a new one after each reset
     Context* context = nullptr;
-    bool capturing = false, claimed = false;
+    bool capturing = false, is_claimed = false;
     Reason untimed = Reason::none;
     u32 run = 0;                     // executions so far
     OpChunk *first = nullptr, *last = nullptr;
-    OpChunk* cursor = nullptr;         // the first slot that may be live
+    OpChunk* cursor = nullptr;         // the first operation that may be live
     u32 cursor_index = 0;
     u64 chunks = 0;                  // ever
-    u64 asked = 0;                   // place of the slot whose status was asked for last when there was no more poll_budget
-    ListLock slots;                  // see there; all but the owner take it besides M
-    std::atomic<u64> live = 0;       // changed under M, or by the owner under the lock of its slots
+    u64 asked = 0;                   // place of the operation that was polled last when the poll budget was used up
+    ListLock ops_lock;               // see there; all but the owner take it besides the state mutex
+    std::atomic<u64> live = 0;       // changed under the state mutex, or by the owner under `ops_lock`
     const void* owner = nullptr;     // the thread that used it last
     u64 looked = 0;                  // when its results were collected last, host ns
     InjectedEvent* events = nullptr;      // free ones that this list used before: they stay with its thread
     OpChunk* spare = nullptr;          // such chunks
     u32 spares = 0;
-    List *next = nullptr, *previous = nullptr;  // lists with live slots
+    List *next = nullptr, *previous = nullptr;  // lists with live operations
     u32 untimed_count[reason_count] = {};
     u32 reason_code[reason_count] = {};
 };
@@ -177,7 +186,7 @@ struct Options {
     u32 poll_budget = 64;         // status calls of one collection
 };
 
-// M, which guards what follows; the hold of a thread.
+// A thread's hold on the state mutex, which guards what follows.
 class StateLock {
 public:
     StateLock() { lock(); }
@@ -199,9 +208,9 @@ struct State {
     Options options;
     // What every operation changes lies together.
     alignas(64) Mutex mutex;
-    std::atomic<u64> live = 0;         // lists with live slots
-    u64 moment = 1;
-    List* active = nullptr;            // lists with live slots
+    std::atomic<u64> live = 0;         // lists with live operations
+    u64 sequence = 1;                  // counts collected results: orders them with submissions
+    List* active = nullptr;            // lists with live operations
     alignas(64) std::condition_variable_any changed;
     HandleMap<List> lists;
     HandleMap<Context> contexts;
@@ -222,7 +231,7 @@ State& state();
 // Changes whenever a list comes or goes; see `find_list`.
 extern std::atomic<u64> list_generation;
 
-// A list by its handle; M is held. Without a search if this thread has used it last.
+// A list by its handle; the state mutex is held. Without a search if this thread has used it last.
 inline List* find_list(State& all, Handle handle) {
     const u64 generation = list_generation.load(std::memory_order_relaxed);
     if (local.list == handle && local.generation == generation) return static_cast<List*>(local.list_data);

@@ -1,4 +1,4 @@
-// Slots and the chunks that hold them.
+// Operations and the chunks that hold them.
 #include <cstring>
 #include <new>
 
@@ -30,7 +30,7 @@ OpChunk* take_chunk(List& list) {
     if (made == nullptr) return nullptr;
     const HostMemoryDesc desc = {stype_host_memory_desc, nullptr, 0};
     void* cells = nullptr;
-    if (driver().zeMemAllocHost(context.handle, &desc, chunk_slots * sizeof(Ticks), 64, &cells) != success ||
+    if (driver().zeMemAllocHost(context.handle, &desc, chunk_ops * sizeof(Ticks), 64, &cells) != success ||
         cells == nullptr) {
         std::free(made);
         return nullptr;
@@ -40,13 +40,13 @@ OpChunk* take_chunk(List& list) {
     return made;
 }
 
-TimedOp& next_slot(OpChunk& tail) {
-    TimedOp& slot = tail.slots[tail.used];
-    std::memset(static_cast<void*>(&slot), 0, sizeof slot);
-    slot.index = static_cast<u8>(tail.used++);
+TimedOp& next_op(OpChunk& tail) {
+    TimedOp& op = tail.ops[tail.used];
+    std::memset(static_cast<void*>(&op), 0, sizeof op);
+    op.index = static_cast<u8>(tail.used++);
     ++tail.held;
-    reset_cell(slot);
-    return slot;
+    reset_cell(op);
+    return op;
 }
 
 // One more or one less; only who may change it asks.
@@ -58,8 +58,8 @@ u64 change(std::atomic<u64>& count, i64 by) {
 
 }  // namespace
 
-void reset_cell(TimedOp& slot) {
-    Ticks& cell = cell_of(slot);
+void reset_cell(TimedOp& op) {
+    Ticks& cell = cell_of(op);
     for (u64* word : {&cell.start, &cell.end, &cell.context_start, &cell.context_end}) {
         std::atomic_ref(*word).store(unwritten, std::memory_order_release);
     }
@@ -67,9 +67,9 @@ void reset_cell(TimedOp& slot) {
 
 TimedOp* reserve(List& list, ResultBatch& batch) {
     OpChunk* tail = list.last;
-    if (tail == nullptr || tail->used == chunk_slots) {
+    if (tail == nullptr || tail->used == chunk_ops) {
         // Memory stays bounded even where nobody ever synchronises.
-        if (list.immediate && list.live != 0) harvest(state(), batch, false, &list);
+        if (list.immediate && list.live != 0) collect_results(state(), batch, false, &list);
         OpChunk* made = take_chunk(list);
         if (made == nullptr) return nullptr;
         made->list = &list;
@@ -86,18 +86,18 @@ TimedOp* reserve(List& list, ResultBatch& batch) {
         if (tail != nullptr && list.immediate && tail->held == 0) free_chunk(list, *tail);
         tail = made;
     }
-    return &next_slot(*tail);
+    return &next_op(*tail);
 }
 
-TimedOp* reserve_quickly(List& list) {
+TimedOp* reserve_fast(List& list) {
     OpChunk* tail = list.last;
-    return tail == nullptr || tail->used == chunk_slots ? nullptr : &next_slot(*tail);
+    return tail == nullptr || tail->used == chunk_ops ? nullptr : &next_op(*tail);
 }
 
-void mark_pending(List& list, TimedOp& slot) {
+void mark_pending(List& list, TimedOp& op) {
     State& all = state();
-    slot.live = true;
-    slot.submitted = all.moment;
+    op.live = true;
+    op.submitted = all.sequence;
     if (change(list.live, 1) != 1) return;
     change(all.live, 1);
     list.previous = nullptr;
@@ -106,14 +106,14 @@ void mark_pending(List& list, TimedOp& slot) {
     all.active = &list;
 }
 
-void mark_pending_fast(List& list, TimedOp& slot) {
-    slot.live = true;
+void mark_pending_fast(List& list, TimedOp& op) {
+    op.live = true;
     change(list.live, 1);
 }
 
-void mark_done(List& list, TimedOp& slot) {
+void mark_done(List& list, TimedOp& op) {
     State& all = state();
-    slot.live = false;
+    op.live = false;
     if (change(list.live, -1) != 0) return;
     change(all.live, -1);
     (list.previous != nullptr ? list.previous->next : all.active) = list.next;
@@ -121,13 +121,13 @@ void mark_done(List& list, TimedOp& slot) {
     list.next = list.previous = nullptr;
 }
 
-void release(TimedOp& slot) {
-    slot.released = true;
-    --chunk_of(slot).held;
-    if (slot.user != nullptr && slot.user->id == slot.user_id && slot.user->newest == &slot) slot.user->newest = nullptr;
-    unpin(slot);
-    List& list = *chunk_of(slot).list;
-    recycle_event(*slot.injected, slot.run != 0, list.immediate ? &list : nullptr);
+void release(TimedOp& op) {
+    op.released = true;
+    --chunk_of(op).held;
+    if (op.user != nullptr && op.user->id == op.user_id && op.user->newest == &op) op.user->newest = nullptr;
+    unpin(op);
+    List& list = *chunk_of(op).list;
+    recycle_event(*op.injected, op.run != 0, list.immediate ? &list : nullptr);
 }
 
 void free_chunk(List& list, OpChunk& chunk) {
@@ -149,7 +149,7 @@ void clear_list(List& list, DeferredFree& left) {
     left.context = context.handle;
     for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
-            if (!chunk->slots[i].released) release(chunk->slots[i]);
+            if (!chunk->ops[i].released) release(chunk->ops[i]);
         }
     }
     while (list.first != nullptr) free_chunk(list, *list.first);

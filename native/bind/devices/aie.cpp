@@ -1,0 +1,283 @@
+// The AIE codecs: numpy arrays in, caller-allocated numpy arrays out.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/arrays.hpp"
+#include "core/devices/aie/records.hpp"
+#include "core/devices/aie/hex_text.hpp"
+#include "core/devices/aie/timeline.hpp"
+#include "bind/module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+namespace aie = lanescope::aie;
+
+using lanescope::bind::Array;
+using lanescope::bind::Rows;
+using lanescope::bind::span_of;
+
+namespace {
+
+// So many parts of a dump may be decoded side by side.
+constexpr size_t kParts = 4;
+
+// Structs of equal integers are handed over as rows of a matrix.
+template <class Struct, class T>
+std::span<Struct> structs_of(const Rows<T>& rows) {
+    static_assert(sizeof(Struct) % sizeof(T) == 0);
+    if (rows.shape(1) != sizeof(Struct) / sizeof(T)) throw nb::value_error("matrix with the wrong number of columns");
+    return {reinterpret_cast<Struct*>(rows.data()), rows.shape(0)};
+}
+
+aie::Offsets offsets_of(int64_t base, const Array<const int64_t>& each, size_t words) {
+    if (each.size() != 0 && each.size() != words) throw nb::value_error("offsets and words differ in length");
+    return {base, span_of(each)};
+}
+
+aie::Slices slices_of(const Array<int64_t>& begin, const Array<int64_t>& duration, const Array<uint32_t>& tag) {
+    if (duration.size() != begin.size() || tag.size() != begin.size()) {
+        throw nb::value_error("slice outputs of different lengths");
+    }
+    return {span_of(begin), span_of(duration), span_of(tag)};
+}
+
+aie::Points points_of(const Array<int64_t>& tick, const Array<int64_t>& count, const Array<uint32_t>& value,
+                      const Array<uint32_t>& tag) {
+    if (count.size() != tick.size() || value.size() != tick.size() || tag.size() != tick.size()) {
+        throw nb::value_error("point outputs of different lengths");
+    }
+    return {span_of(tick), span_of(count), span_of(value), span_of(tag)};
+}
+
+// Entries come from a Scanner, but nothing stops a caller from handing in others.
+void check(std::span<const aie::Entry> entries, size_t words) {
+    bool is_wrong = false;  // no branch in the loop: it is seen for every packet
+    for (const aie::Entry& entry : entries) {
+        const auto end = static_cast<int64_t>(entry.word) + entry.count;
+        const bool is_packet = entry.run == static_cast<int32_t>(aie::Run::packet);
+        is_wrong |= (entry.word < 0) | (entry.count < 1) | (end > static_cast<int64_t>(words)) |
+                    (is_packet & ((entry.count != aie::kPacketWords) | (entry.source < 0))) |
+                    (entry.source >= static_cast<int32_t>(aie::Scanner::kMaxSources));
+    }
+    if (is_wrong) throw nb::value_error("an entry lies outside the words");
+}
+
+std::vector<std::tuple<int64_t, int64_t>> pairs(std::span<const aie::Tally> tallies) {
+    std::vector<std::tuple<int64_t, int64_t>> made;
+    for (const aie::Tally& tally : tallies) made.emplace_back(tally.count, tally.first);
+    return made;
+}
+
+void bind_scanner(nb::module_& m) {
+    nb::class_<aie::Scanner>(m, "AieScanner", "Splits words into packets and the rest; keeps its place between calls.")
+        .def(nb::init<>())
+        .def(
+            "scan",
+            [](aie::Scanner& self, Array<const uint32_t> words, bool is_last, int64_t base, Array<const int64_t> each,
+               Rows<int32_t> entries) {
+                const auto offsets = offsets_of(base, each, words.size());
+                const auto out = structs_of<aie::Entry>(entries);
+                aie::Scanner::Progress done;
+                {
+                    nb::gil_scoped_release release;
+                    done = self.scan(span_of(words), is_last, offsets, out);
+                }
+                return std::tuple(done.words, done.entries);
+            },
+            "words"_a.noconvert(), "is_last"_a, "base"_a, "offsets"_a.noconvert(), "entries"_a.noconvert(),
+            "Return (words consumed, entries written).")
+        .def_prop_ro("headers",
+                     [](const aie::Scanner& self) {
+                         return std::vector<uint32_t>(self.headers().begin(), self.headers().end());
+                     })
+        .def_prop_ro("tallies", [](const aie::Scanner& self) { return pairs(self.tallies()); })
+        .def_prop_ro("words",
+                     [](const aie::Scanner& self) { return std::vector<int64_t>(self.words().begin(), self.words().end()); },
+                     "Words of each kind of run so far.")
+        .def_ro_static("LOOKAHEAD", &aie::Scanner::kLookahead);
+}
+
+void bind_deal(nb::module_& m) {
+    m.def(
+        "aie_deal",
+        [](Rows<const int32_t> entries, Rows<int32_t> out) {
+            const auto from = structs_of<const aie::Entry>(entries);
+            const auto room = structs_of<aie::Entry>(out);
+            const size_t each = room.size() / kParts;
+            if (each < from.size()) throw nb::value_error("each part needs room for all entries");
+            std::array<std::span<aie::Entry>, kParts> parts;
+            for (size_t part = 0; part < kParts; ++part) parts[part] = room.subspan(part * each, each);
+            nb::gil_scoped_release release;
+            return aie::deal(from, parts);
+        },
+        "entries"_a.noconvert(), "out"_a.noconvert(),
+        "Deal entries out by source to AIE_PARTS equal parts of `out`; return how many each got.");
+    m.attr("AIE_PARTS") = kParts;
+}
+
+void bind_timeline(nb::module_& m) {
+    nb::class_<aie::Timeline>(m, "AieTimeline", "Packets to slices; keeps the state of all sources between calls.")
+        .def(nb::init<int64_t>(), "tick_limit"_a)
+        .def(
+            "decode",
+            [](aie::Timeline& self, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
+               Array<const int64_t> each, Array<int64_t> begin, Array<int64_t> duration, Array<uint32_t> tag,
+               Array<int64_t> tick, Array<int64_t> count, Array<uint32_t> value, Array<uint32_t> point_tag,
+               Rows<int64_t> events) {
+                const auto offsets = offsets_of(base, each, words.size());
+                const auto slices = slices_of(begin, duration, tag);
+                const auto points = points_of(tick, count, value, point_tag);
+                const auto runs = structs_of<const aie::Entry>(entries);
+                const auto out = structs_of<aie::Event>(events);
+                check(runs, words.size());
+                aie::Timeline::Progress done;
+                {
+                    nb::gil_scoped_release release;
+                    done = self.decode(span_of(words), runs, offsets, slices, points, out);
+                }
+                return std::tuple(done.entries, done.slices, done.points, done.events);
+            },
+            "words"_a.noconvert(), "entries"_a.noconvert(), "base"_a, "offsets"_a.noconvert(), "begin"_a.noconvert(),
+            "duration"_a.noconvert(), "tag"_a.noconvert(), "tick"_a.noconvert(), "count"_a.noconvert(),
+            "value"_a.noconvert(), "point_tag"_a.noconvert(), "events"_a.noconvert(),
+            "Return (entries consumed, slices written, points written, events written).")
+        .def(
+            "finish",
+            [](aie::Timeline& self, Array<int64_t> begin, Array<int64_t> duration, Array<uint32_t> tag,
+               Array<int64_t> tick, Array<int64_t> count, Array<uint32_t> value, Array<uint32_t> point_tag,
+               Rows<int64_t> events) {
+                const auto points = points_of(tick, count, value, point_tag);
+                const auto done = self.finish(slices_of(begin, duration, tag), points, structs_of<aie::Event>(events));
+                return std::tuple(done.entries, done.slices, done.points, done.events);
+            },
+            "begin"_a.noconvert(), "duration"_a.noconvert(), "tag"_a.noconvert(), "tick"_a.noconvert(),
+            "count"_a.noconvert(), "value"_a.noconvert(), "point_tag"_a.noconvert(), "events"_a.noconvert(),
+            "Return (whether that was all, slices written, points written, events written).")
+        .def(
+            "segments",
+            [](const aie::Timeline& self, Rows<int64_t> out) {
+                const auto rows = structs_of<aie::Segment>(out);
+                const auto segments = self.segments();
+                if (rows.size() != segments.size()) throw nb::value_error("one row for each segment is needed");
+                std::copy(segments.begin(), segments.end(), rows.begin());
+            },
+            "out"_a.noconvert(), "Copy the segments out, int64 [count, SEGMENT_COLUMNS].")
+        .def_prop_ro("segment_count", [](const aie::Timeline& self) { return self.segments().size(); })
+        .def_prop_ro("words",
+                     [](const aie::Timeline& self) { return std::tuple(self.decoded(), self.padding(), self.lost()); },
+                     "Words of the packets seen so far: (decoded, padding, lost).")
+        .def_prop_ro("over_limit", [](const aie::Timeline& self) { return pairs({&self.over_limit(), 1}).front(); })
+        .def_prop_ro("has_flags", &aie::Timeline::has_flags)
+        .def_ro_static("SLICE_ROOM", &aie::Timeline::kSliceRoom)
+        .def_ro_static("POINT_ROOM", &aie::Timeline::kPointRoom)
+        .def_ro_static("EVENT_ROOM", &aie::Timeline::kEventRoom);
+    m.attr("AIE_SEGMENT_COLUMNS") = sizeof(aie::Segment) / sizeof(int64_t);
+    m.attr("AIE_EVENT_COLUMNS") = sizeof(aie::Event) / sizeof(int64_t);
+}
+
+void bind_text(nb::module_& m) {
+    nb::class_<aie::TextReader>(m, "AieText", "Hex text to words; keeps an unfinished line between calls.")
+        .def(nb::init<>())
+        .def(
+            "read",
+            [](aie::TextReader& self, Array<const uint8_t> text, Array<uint32_t> words, Array<int64_t> offsets) {
+                if (words.size() < text.size() / 2 + 1 || offsets.size() < words.size()) {
+                    throw nb::value_error("outputs too short");
+                }
+                nb::gil_scoped_release release;
+                return self.read(span_of(text), span_of(words), span_of(offsets));
+            },
+            "text"_a.noconvert(), "words"_a.noconvert(), "offsets"_a.noconvert(), "Return the number of words.")
+        .def(
+            "finish",
+            [](aie::TextReader& self, Array<uint32_t> words, Array<int64_t> offsets) {
+                if (words.size() < 1 || offsets.size() < 1) throw nb::value_error("outputs too short");
+                return self.finish(span_of(words), span_of(offsets));
+            },
+            "words"_a.noconvert(), "offsets"_a.noconvert(), "End of the text: the last line may lack its end.")
+        .def_prop_ro("bytes",
+                     [](const aie::TextReader& self) {
+                         return std::tuple(self.digits(), self.blanks(), self.lost());
+                     },
+                     "Bytes so far: (digits of words, blanks and line ends, bad lines).")
+        .def_prop_ro("bad_lines", [](const aie::TextReader& self) { return pairs({&self.bad_lines(), 1}).front(); });
+}
+
+void bind_records(nb::module_& m) {
+    m.def(
+        "aie_read_records",
+        [](Array<const uint32_t> words, uint32_t mode, Array<uint32_t> word, Array<uint8_t> bit, Array<uint8_t> bits,
+           Array<uint8_t> frame, Array<uint64_t> raw) {
+            const size_t room = 8 * words.size();
+            if (mode > aie::kReservedMode) throw nb::value_error("there are four modes");
+            if (word.size() < room || bit.size() < room || bits.size() < room || frame.size() < room ||
+                raw.size() < room) {
+                throw nb::value_error("outputs too short");
+            }
+            nb::gil_scoped_release release;
+            return aie::read_records(span_of(words), mode,
+                                     {span_of(word), span_of(bit), span_of(bits), span_of(frame), span_of(raw)});
+        },
+        "words"_a.noconvert(), "mode"_a, "word"_a.noconvert(), "bit"_a.noconvert(), "bits"_a.noconvert(),
+        "frame"_a.noconvert(), "raw"_a.noconvert(),
+        "Split payload words of one source into frames; `mode` holds before the first Start. Return how many.");
+    m.def(
+        "aie_pack_records",
+        [](Array<const uint64_t> raw, Array<const uint8_t> bits, uint32_t mode, bool aligned, Array<uint32_t> words) {
+            const auto sizes = span_of(bits);
+            if (sizes.size() != raw.size()) throw nb::value_error("raw and bits differ in length");
+            if (mode > aie::kReservedMode) throw nb::value_error("there are four modes");
+            size_t room = raw.size() + 9;
+            for (size_t i = 0; i < sizes.size(); ++i) {
+                const uint8_t size = sizes[i];
+                if (size == 0 || (size > 32 && size != 64)) throw nb::value_error("a frame has 1 to 32 or 64 bits");
+                const auto first = static_cast<uint32_t>(size == 64 ? raw.data()[i] >> 32 : raw.data()[i]);
+                if (size == 64 && !aie::is_start(first)) throw nb::value_error("only a Start has 64 bits");
+                if (size < 32 && raw.data()[i] >> size != 0) throw nb::value_error("a frame has more bits than its size");
+                room += size >= 32 && aie::is_start(first) ? 9 : 0;
+            }
+            if (words.size() < room) throw nb::value_error("output too short");
+            nb::gil_scoped_release release;
+            return aie::pack_records(span_of(raw), sizes, mode, aligned, span_of(words));
+        },
+        "raw"_a.noconvert(), "bits"_a.noconvert(), "mode"_a, "aligned"_a, "words"_a.noconvert(),
+        "Lay frames into payload words; return how many words.");
+    m.def(
+        "aie_encode_runs",
+        [](Array<const uint8_t> mask, Array<const int64_t> length, bool stop, int64_t idle, Array<uint64_t> raw,
+           Array<uint8_t> bits) {
+            if (length.size() != mask.size() || bits.size() != raw.size()) {
+                throw nb::value_error("arrays of different lengths");
+            }
+            for (const int64_t cycles : span_of(length)) {
+                if (cycles < 0) throw nb::value_error("a run has a negative length");
+            }
+            if (idle < 0) throw nb::value_error("negative idle cycles");
+            if (raw.size() < aie::encode_runs_bound(span_of(mask), span_of(length), idle)) {
+                throw nb::value_error("outputs too short");
+            }
+            nb::gil_scoped_release release;
+            return aie::encode_runs(span_of(mask), span_of(length), stop, idle, span_of(raw), span_of(bits));
+        },
+        "mask"_a.noconvert(), "length"_a.noconvert(), "stop"_a, "idle"_a, "raw"_a.noconvert(), "bits"_a.noconvert(),
+        "Encode run-length event state as mode-0 frames; return how many.");
+    m.def(
+        "aie_encode_runs_bound",
+        [](Array<const uint8_t> mask, Array<const int64_t> length, int64_t idle) {
+            if (length.size() != mask.size()) throw nb::value_error("arrays of different lengths");
+            return aie::encode_runs_bound(span_of(mask), span_of(length), idle);
+        },
+        "mask"_a.noconvert(), "length"_a.noconvert(), "idle"_a, "The most frames that aie_encode_runs can write.");
+}
+
+}  // namespace
+
+void lanescope::bind::aie(nb::module_& m) {
+    bind_scanner(m);
+    bind_deal(m);
+    bind_timeline(m);
+    bind_text(m);
+    bind_records(m);
+}

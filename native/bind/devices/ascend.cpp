@@ -1,0 +1,160 @@
+// The JSON scanner of Ascend captures, and its inverse.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "core/devices/ascend/json_writer.hpp"
+#include "core/devices/ascend/json_scanner.hpp"
+#include "bind/module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace lanescope::ascend;
+
+namespace {
+
+using Text = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Columns = nb::ndarray<uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstColumns = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Which = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using CellRow = std::tuple<std::string, std::string, uint32_t, uint64_t, bool, std::vector<std::string>>;
+using LineRow = std::tuple<std::vector<std::string>, std::vector<uint32_t>, std::vector<bool>>;
+
+Kind kind_of(const std::string& name) {
+    static const char* const names[] = {"number", "integer", "token", "boolean", "text", "words", "micros", "span"};
+    for (size_t i = 0; i < std::size(names); ++i) {
+        if (name == names[i]) return static_cast<Kind>(i);
+    }
+    throw nb::value_error("unknown kind of cell");
+}
+
+// The bytes live in Python's array, which the scanner keeps.
+struct BoundScanner {
+    Text text;
+    Scanner scanner;
+};
+
+std::vector<Cell> cells_of(const std::vector<CellRow>& rows) {
+    if (rows.size() > Shape::kMaxCells) throw nb::value_error("too many cells");
+    std::vector<Cell> cells;
+    for (const auto& [key, kind, count, limit, is_required, words] : rows) {
+        if (count == 0 || words.size() > 63) throw nb::value_error("a cell without columns, or too many words");
+        if (kind == "span" && count != 2) throw nb::value_error("a span has two columns");
+        cells.push_back({key, kind_of(kind), count, limit, is_required, words});
+    }
+    return cells;
+}
+
+nb::object span_or_none(bool found, Span span) {
+    return found ? nb::object(nb::make_tuple(span.begin, span.end)) : nb::object(nb::none());
+}
+
+size_t format(const std::vector<LineRow>& rows, Which which, ConstColumns values, const std::string& separator,
+              Bytes out) {
+    std::vector<Line> lines;
+    size_t largest = 0;
+    for (const auto& [texts, columns, is_signed] : rows) {
+        if (texts.size() != columns.size() + 1 || is_signed.size() != columns.size()) {
+            throw nb::value_error("a line needs one text more than numbers");
+        }
+        for (const uint32_t column : columns) {
+            if (column >= values.shape(0)) throw nb::value_error("a line asks for a column that is not there");
+        }
+        lines.push_back({texts, columns, is_signed});
+        largest = std::max(largest, lines.back().max_size());
+    }
+    const std::span<const uint32_t> chosen{which.data(), which.size()};
+    for (const uint32_t line : chosen) {
+        if (line >= lines.size()) throw nb::value_error("a row asks for a line that is not there");
+    }
+    if (values.shape(1) != which.size() || out.size() < which.size() * (largest + separator.size())) {
+        throw nb::value_error("sizes of rows, columns and output do not fit");
+    }
+    nb::gil_scoped_release release;
+    return format_lines(lines, chosen, {values.data(), values.size()}, separator,
+                        {reinterpret_cast<char*>(out.data()), out.size()});
+}
+
+}  // namespace
+
+void lanescope::bind::ascend(nb::module_& m) {
+    nb::class_<Shape>(m, "AscendShape", "What an element of a list looks like: cells in order, or by key.")
+        .def(
+            "__init__",
+            [](Shape* self, bool is_object, const std::vector<CellRow>& cells) {
+                new (self) Shape(is_object, cells_of(cells));
+            },
+            "is_object"_a, "cells"_a, "Cells are (key, kind, count, limit, is_required, words).")
+        .def_prop_ro("columns", &Shape::columns, "How many columns `take` fills.");
+
+    nb::class_<BoundScanner>(m, "AscendScanner", "A strict JSON scanner over bytes that end with a NUL.")
+        .def(
+            "__init__",
+            [](BoundScanner* self, Text text) {
+                if (text.size() == 0 || text.data()[text.size() - 1] != 0) throw nb::value_error("no NUL at the end");
+                const std::span<const char> bytes{reinterpret_cast<const char*>(text.data()), text.size()};
+                new (self) BoundScanner{std::move(text), Scanner(bytes)};
+            },
+            "text"_a.noconvert())
+        .def("open", [](BoundScanner& self) { return self.scanner.open(); })
+        .def("key",
+             [](BoundScanner& self) {
+                 Span span;
+                 const bool found = self.scanner.key(&span);
+                 return span_or_none(found, span);
+             })
+        .def("open_list", [](BoundScanner& self) { return self.scanner.open_list(); })
+        .def("item", [](BoundScanner& self) { return self.scanner.item(); })
+        .def("is_object", [](BoundScanner& self) { return self.scanner.peek() == '{'; })
+        .def("is_list", [](BoundScanner& self) { return self.scanner.peek() == '['; })
+        .def("skip",
+             [](BoundScanner& self) {
+                 Span span;
+                 bool found = false;
+                 {
+                     nb::gil_scoped_release release;
+                     found = self.scanner.skip(&span);
+                 }
+                 return span_or_none(found, span);
+             })
+        .def(
+            "take",
+            [](BoundScanner& self, const Shape& shape, uint32_t depth, Columns out) {
+                if (out.shape(0) != shape.columns() || depth < 1 || depth > 2) {
+                    throw nb::value_error("the columns are not those of the shape");
+                }
+                bool done = false;
+                size_t rows = 0;
+                {
+                    nb::gil_scoped_release release;
+                    rows = self.scanner.take(shape, depth, {out.data(), out.size()}, out.shape(1), &done);
+                }
+                return nb::make_tuple(rows, done);
+            },
+            "shape"_a, "depth"_a, "out"_a.noconvert(), "Fill columns with the next elements: (how many, list is over).")
+        .def("texts",
+             [](BoundScanner& self) {
+                 nb::list spans;
+                 for (const Span& span : self.scanner.texts()) spans.append(nb::make_tuple(span.begin, span.end));
+                 return spans;
+             })
+        .def("tally",
+             [](BoundScanner& self) {
+                 const Tally& tally = self.scanner.tally();
+                 return nb::make_tuple(tally.good_bytes, tally.bad_bytes, tally.bad_count, tally.bad_first, tally.groups);
+             })
+        .def_prop_ro("fault",
+                     [](BoundScanner& self) {
+                         static const char* const names[] = {"", "truncated", "syntax", "depth"};
+                         return std::string(names[static_cast<size_t>(self.scanner.fault())]);
+                     })
+        .def_prop_ro("offset", [](BoundScanner& self) { return self.scanner.offset(); })
+        .def_prop_ro("torn", [](BoundScanner& self) { return self.scanner.torn(); },
+                     "Behind a fault in `take`: where the element begins that it stands in.");
+
+    m.def("ascend_format", &format, "lines"_a, "which"_a.noconvert(), "values"_a.noconvert(), "separator"_a,
+          "out"_a.noconvert(), "Write rows as lines of text; returns the bytes written to `out`.");
+}

@@ -1,0 +1,178 @@
+// Readers of in-kernel probe buffers. The caller allocates all columns; a size that is too small is refused up front.
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "core/devices/cuda/tirx.hpp"
+#include "bind/devices/cuda_columns.hpp"
+#include "bind/module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace lanescope::bind::cuda_columns;
+namespace tirx = lanescope::cuda::tirx;
+
+namespace {
+
+// A thread should have so many words to itself.
+constexpr size_t words_a_thread = size_t{1} << 17;
+
+// The table of counts as the structs that it is.
+template <typename Struct, typename Table>
+std::span<Struct> lane_counts(const Table& table) {
+    static_assert(sizeof(tirx::LaneCount) == 2 * sizeof(uint32_t));
+    if (table.shape(1) != 2) throw nb::value_error("counts must have two columns");
+    return {reinterpret_cast<Struct*>(table.data()), table.shape(0)};
+}
+
+std::tuple<uint64_t, uint64_t, uint64_t, uint64_t> scan(const In<uint64_t>& words, uint64_t first, uint64_t stride,
+                                                        const Rows<uint32_t>& counts) {
+    const auto data = view(words);
+    const auto lanes = lane_counts<tirx::LaneCount>(counts);
+    if (stride == 0 || stride < lanes.size()) throw nb::value_error("no such stride");
+    nb::gil_scoped_release nogil;
+    // Each thread takes some rows; counting lanes beside that must not cost more than the rows do.
+    const size_t rows = (data.size() + stride - 1) / stride;
+    const size_t worth = std::max<size_t>(words_a_thread, 4 * lanes.size());
+    const size_t pieces = std::clamp<size_t>(rows, 1, lanescope::bind::parts(data.size(), worth));
+    std::vector<std::vector<tirx::LaneCount>> others(pieces - 1, std::vector<tirx::LaneCount>(lanes.size()));
+    std::vector<tirx::Scan> found(pieces);
+    lanescope::bind::each_part(pieces, [&](size_t i) {
+        const auto from = std::min<size_t>(rows * i / pieces * stride, data.size());
+        const auto to = std::min<size_t>(rows * (i + 1) / pieces * stride, data.size());
+        found[i] = tirx::scan(data.subspan(from, to - from), first + from, stride,
+                              i == 0 ? lanes : std::span(others[i - 1]));
+    });
+    for (size_t i = 1; i < pieces; ++i) {
+        found[0].merge(found[i]);
+        for (size_t lane = 0; lane < lanes.size(); ++lane) {
+            lanes[lane].used += others[i - 1][lane].used;
+            lanes[lane].begins += others[i - 1][lane].begins;
+        }
+    }
+    return {found[0].used, found[0].misplaced, found[0].first_misplaced, found[0].last_used};
+}
+
+uint64_t stride_divisor(const In<uint64_t>& words) {
+    const auto data = view(words);
+    nb::gil_scoped_release nogil;
+    return tirx::stride_divisor(data);
+}
+
+// Return how many records the longest lane may have.
+size_t longest_of(const tirx::Placement& placement, size_t words) {
+    if (placement.stride > 0) return words == 0 ? 0 : (words - 1) / placement.stride + 1;
+    const auto& starts = placement.starts;
+    if (starts.size() != placement.lanes + 1 || starts.front() != 0 ||
+        starts.back() != static_cast<int64_t>(placement.slots.size())) {
+        throw nb::value_error("starts must close every lane");
+    }
+    int64_t longest = 0;
+    for (size_t i = 0; i + 1 < starts.size(); ++i) {
+        if (starts[i] > starts[i + 1]) throw nb::value_error("the lanes do not lie one behind the other");
+        longest = std::max(longest, starts[i + 1] - starts[i]);
+    }
+    for (const auto slot : placement.slots) {
+        if (static_cast<uint64_t>(slot) >= words) throw nb::value_error("a slot lies outside of the buffer");
+    }
+    return static_cast<size_t>(longest);
+}
+
+}  // namespace
+
+void lanescope::bind::cuda(nb::module_& m) {
+    m.attr("CUDA_SUMMARY_COLUMNS") = sizeof(cuda::Summary) / sizeof(int64_t);
+    nb::dict flags;
+    flags["UNFINISHED"] = uint32_t{cuda::unfinished};
+    flags["TRUNCATED"] = uint32_t{cuda::truncated};
+    flags["PARTIAL_OVERLAP"] = uint32_t{cuda::crosses};
+    flags["BELOW_RESOLUTION"] = uint32_t{cuda::below_resolution};
+    flags["CLOCK_SUSPECT"] = uint32_t{cuda::clock_suspect};
+    flags["WRAP_AMBIGUOUS"] = uint32_t{cuda::wrap_ambiguous};
+    flags["INFERRED_IDENTITY"] = uint32_t{cuda::inferred_identity};
+    flags["NEGATIVE_DURATION"] = uint32_t{cuda::negative};
+    flags["AFTER_GAP"] = uint32_t{cuda::after_gap};
+    m.attr("CUDA_FLAGS") = flags;  // a test compares them with lanescope.trace.Flag
+
+    m.def(
+        "cuda_spread",
+        [](const In<int64_t>& values, const In<int64_t>& counts, const Out<int64_t>& out) {
+            const auto from = view(values), times = view(counts);
+            if (from.size() != times.size()) throw nb::value_error("columns of different lengths");
+            auto rest = view(out);
+            for (size_t i = 0; i < from.size(); ++i) {
+                const auto count = static_cast<size_t>(std::max<int64_t>(0, times[i]));
+                if (count > rest.size()) throw nb::value_error("more rows than there are");
+                std::fill_n(rest.begin(), count, from[i]);
+                rest = rest.subspan(count);
+            }
+            if (!rest.empty()) throw nb::value_error("fewer rows than there are");
+        },
+        "values"_a.noconvert(), "counts"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with values[i], counts[i] times each, one after the other.");
+    m.def(
+        "cuda_look_up",
+        [](const In<uint16_t>& events, const In<int32_t>& table, const Out<int32_t>& out) {
+            const auto from = view(events);
+            const auto to = view(out);
+            if (table.size() != size_t{1} << 16 || to.size() != from.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            for (size_t i = 0; i < from.size(); ++i) to[i] = table.data()[from[i]];
+        },
+        "events"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with table[event] for each event; `table` has 65536 places.");
+
+    m.def("cuda_tirx_scan", scan, "words"_a.noconvert(), "first"_a, "stride"_a, "counts"_a.noconvert(),
+          "Compare each word with its slot, the first one being a record of lane 0 in slot `first`: (used, misplaced, "
+          "slot of the first misplaced, slot of the last used). `counts`, uint32 [lanes, 2], takes the words of each "
+          "lane that are used and those of them that are begins.");
+    m.def("cuda_tirx_stride_divisor", stride_divisor, "words"_a.noconvert(),
+          "The greatest common divisor of all distances from the first slots; 0: no lane has a second record.");
+
+    m.def(
+        "cuda_tirx_decode",
+        [](const In<uint64_t>& words, uint64_t first, uint64_t stride, const In<int64_t>& slots,
+           const In<int64_t>& starts, const Rows<const uint32_t>& counts, const In<int64_t>& cuts, bool keeps_earlier,
+           bool split, uint64_t step_back, const nb::args& outputs) {
+            const auto lanes = lane_counts<const tirx::LaneCount>(counts);
+            const tirx::Placement placement{lanes.size(), stride,     first,        view(slots),
+                                            view(starts), view(cuts), keeps_earlier};
+            if (cuts.size() != 0 && (cuts.size() != lanes.size() || stride == 0)) throw nb::value_error("no such cuts");
+            for (const auto cut : placement.cuts) {
+                if (cut < 0) throw nb::value_error("no such cuts");
+            }
+            const auto data = view(words);
+            const auto longest = longest_of(placement, data.size());
+            Columns columns(outputs, lanes.size());
+            const auto room_of = [&](size_t lane) {
+                const size_t used = lanes[lane].used, begins = std::min(lanes[lane].begins, lanes[lane].used);
+                return Room{used, begins, used - begins};
+            };
+            const auto decode_some = [&](size_t from, size_t count, std::span<uint64_t> scratch,
+                                         cuda::LaneDecoder& decoder) {
+                tirx::decode(data, placement, from, from + count, scratch, columns.summaries, decoder);
+            };
+            return decoded<uint64_t>(columns, {32, split, step_back}, lanes.size(), room_of, longest,
+                                     stride > 0 ? tirx::side_by_side * longest : 0, tirx::event_bits, decode_some);
+        },
+        "words"_a.noconvert(), "first"_a, "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(),
+        "counts"_a.noconvert(), "cuts"_a.noconvert(), "keeps_earlier"_a, "split"_a, "step_back"_a, "outputs"_a,
+        "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
+        "tick step or 0). `words` are rows of `stride`, the lane `first` in front; stride 0: the words of lane i are "
+        "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more. `cuts` are each lane's first "
+        "position that an earlier launch left, decoded only if `keeps_earlier`; empty: there are none.");
+    m.def(
+        "cuda_tirx_count",
+        [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,
+           const Rows<uint32_t>& counts) {
+            const auto lanes = lane_counts<tirx::LaneCount>(counts);
+            const tirx::Placement placement{lanes.size(), 0, 0, view(slots), view(starts), {}, false};
+            longest_of(placement, words.size());
+            tirx::count(view(words), placement, lanes);
+        },
+        "words"_a.noconvert(), "slots"_a.noconvert(), "starts"_a.noconvert(), "counts"_a.noconvert(),
+        "Count the words of lanes that are listed: counts as cuda_tirx_scan gives them.");
+}
