@@ -47,8 +47,9 @@ def evidence_spans(
     known = np.append(lanes[order], none)[place] == track
     row = np.append(order, -1)[place[known]]
     first, last = np.full(len(lanes), start, np.int64), np.full(len(lanes), none)
-    np.minimum.at(first, row, seen[known])
     np.maximum.at(last, row, seen[known])
+    if seen.min(initial=start) < start:
+        np.minimum.at(first, row, seen[known])
     last[complete] = np.maximum(last[complete], end)
     recorded = last > none
     return Intervals(lanes[recorded], first[recorded], np.maximum(last, first)[recorded])

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, gaps, interpret, lane, records, stats, tasks
+from lanescope.common.key_join import match_unique
 from lanescope.common.sequence_gaps import sequence_gaps
-from lanescope.devices.ascend.formats.keyed_rows import keyed, partners
+from lanescope.devices.ascend.formats.keyed_rows import keyed
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import section
 from lanescope.trace import Flag
@@ -48,7 +49,8 @@ def test_join_by_hand(aicore, aicpu):
     assert left.section["start_cycles"].tolist() == [row[3] for row in cores]
     assert left.duplicates == len(aicore) - len(cores)
     assert left.ambiguous == len(ambiguous)
-    partner, orphans = partners(left, right)
+    match = match_unique(left.keys, right.keys)
+    partner, orphans = match.partner, match.right_only
     stamps = zip(right.section["dispatch_cycles"].tolist(), right.section["finish_cycles"].tolist(), strict=True)
     stamps = list(stamps)
     assert [None if at < 0 else stamps[at] for at in partner.tolist()] == joined

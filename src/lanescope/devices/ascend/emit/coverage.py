@@ -8,7 +8,7 @@ from lanescope.common.coverage import evidence_spans
 from lanescope.devices.ascend.emit.context import TimelineBuilder, ToTs
 from lanescope.devices.ascend.emit.stream_stats import LIST_OF
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, UPLOADS, Layout
-from lanescope.devices.ascend.formats.records import Int64
+from lanescope.devices.ascend.formats.records import Int64, Section
 from lanescope.trace.column import Array, Mask
 
 #: The list that the lanes of each role show.
@@ -32,13 +32,23 @@ def draw_coverage(canvas: TimelineBuilder) -> None:
     Of a list that the file is cut off in, or before, nobody knows which records are missing: its lanes were recorded
     while those that are there ran, and not between them.
     """
+    told = canvas.told
+    cores = _core_evidence(canvas)
+    spans = []
     for role, layout in _LISTS.items():
         if role not in canvas.lanes:
             continue
-        if layout.name in canvas.told.records.partial:
+        if layout.name in told.records.partial:
             _add_partial(canvas, role)
-        elif role not in ("host", "upload") and canvas.told.has_device:
-            _add_whole(canvas, role, layout)
+        elif role in ("core", "flight") and told.has_device:
+            spans.append(_whole(canvas, role, layout, cores))
+        elif role in ("scheduler", "orchestrator") and told.has_device:
+            rows = told.phases if role == "scheduler" else told.submits
+            spans.append(_whole(canvas, role, layout, _row_evidence(rows)))
+    if spans:
+        track, begin, end = (np.concatenate(column) for column in zip(*spans, strict=True))
+        begin, end = np.split(told.times.device(np.concatenate([begin, end])), 2)
+        canvas.builder.add_coverage(track, begin, end)
 
 
 def _add_partial(canvas: TimelineBuilder, role: str) -> None:
@@ -62,51 +72,60 @@ def _rows(canvas: TimelineBuilder, role: str) -> tuple[Array, Int64, Int64, ToTs
     return index, rows["start_host_ns"], rows["end_host_ns"], times.host
 
 
-def _add_whole(canvas: TimelineBuilder, role: str, layout: Layout) -> None:
-    told, times = canvas.told, canvas.told.times
-    lanes = canvas.lanes[role]
-    numbers = np.array(list(lanes), np.int64)
-    if role in ("core", "flight"):
-        index, seen = _core_evidence(canvas)
-        is_complete = _complete_cores(canvas, numbers, index, seen)
-    else:
-        group, begin, end, _ = _rows(canvas, role)
-        index, seen = np.concatenate([group, group]).astype(np.int64), np.concatenate([begin, end])
-        is_complete = np.zeros(len(numbers), np.bool_)
-    is_complete = _told_complete(canvas, layout, numbers, is_complete)
-    is_stamp = seen > 0
-    spans = evidence_spans(
-        numbers,
-        index[is_stamp],
-        seen[is_stamp],
-        start=times.base_cycles,
-        end=told.last_cycles,
-        is_complete=is_complete,
-    )
-    track, begin, end = spans
-    canvas.builder.add_coverage(canvas.lane(role)[track], times.device(begin), times.device(end))
+def _whole(
+    canvas: TimelineBuilder, role: str, layout: Layout, evidence: tuple[Int64, Int64, Mask]
+) -> tuple[Int64, Int64, Int64]:
+    """Return the tracks of a role, and between which stamps they were recorded.
+
+    Args:
+        canvas: where its lanes are.
+        role: the role.
+        layout: the list that it shows.
+        evidence: lane numbers and stamps, [n] each, and which lanes are complete if their producers do not tell.
+    """
+    numbers = np.array(list(canvas.lanes[role]), np.int64)
+    index, seen, is_complete = evidence
+    complete = np.append(is_complete, False)[np.minimum(numbers, len(is_complete))]
+    start, end = canvas.told.times.base_cycles, canvas.told.last_cycles
+    is_complete = _told_complete(canvas, layout, numbers, complete)
+    number, begin, until = evidence_spans(numbers, index, seen, start=start, end=end, is_complete=is_complete)
+    return canvas.lane(role)[number], begin, until
 
 
-def _core_evidence(canvas: TimelineBuilder) -> tuple[Int64, Int64]:
-    """Return the cores and the stamps of all executions and dispatches, int64 [n] each."""
-    runs, orphans = canvas.told.runs, canvas.told.orphans
-    alone = orphans["core_id"].astype(np.int64)
-    index = np.concatenate([runs.core, runs.core, runs.core, runs.core, alone, alone])
-    stamps = [runs.dispatch, runs.start, runs.end, runs.finish, orphans["dispatch_cycles"], orphans["finish_cycles"]]
-    return index, np.concatenate(stamps)
+def _core_evidence(canvas: TimelineBuilder) -> tuple[Int64, Int64, Mask]:
+    """Return the cores, the last stamp of an execution or a dispatch of each, and which cores are complete.
+
+    Those are complete on which both streams end with the same dispatch, or that neither stream names.
+    """
+    told, runs, orphans = canvas.told, canvas.told.runs, canvas.told.orphans
+    cores = orphans["core_id"].astype(np.int64)
+    room = max(int(max(runs.core.max(initial=-1), cores.max(initial=-1))), *canvas.lanes["core"], -1) + 1
+    dispatch = np.maximum(runs.finish, runs.dispatch)
+    last = np.maximum(dispatch, np.maximum(runs.end, runs.start))
+    latest = _latest(runs.core, last, room)
+    is_complete = np.zeros(room, np.bool_)
+    if told.has_dispatches and not told.records.partial & {AICORE.name, AICPU.name}:
+        agreed = latest if dispatch.all() else _latest(runs.core, np.where(dispatch > 0, last, 0), room)
+        alone = _latest(cores, np.maximum(orphans["dispatch_cycles"], orphans["finish_cycles"]), room)
+        latest = np.maximum(latest, alone)
+        is_complete = agreed == latest
+    seen = np.flatnonzero(latest)
+    return seen, latest[seen], is_complete
 
 
-def _complete_cores(canvas: TimelineBuilder, cores: Int64, index: Int64, seen: Int64) -> Mask:
-    """Return of which cores both streams end with the same dispatch, or have none, bool [cores]."""
-    told, runs = canvas.told, canvas.told.runs
-    if not told.has_dispatches or told.records.partial & {AICORE.name, AICPU.name}:
-        return np.zeros(len(cores), np.bool_)
-    room = int(max(cores.max(initial=0), index.max(initial=0))) + 1
-    last, joined = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    np.maximum.at(last, index, seen)
-    both = (runs.dispatch > 0) | (runs.finish > 0)
-    np.maximum.at(joined, runs.core[both], np.maximum(runs.finish, np.maximum(runs.end, runs.start))[both])
-    found: Mask = (joined == last)[cores]
+def _row_evidence(rows: Section) -> tuple[Int64, Int64, Mask]:
+    """Return the threads, the last stamp of a phase or submit of each; without a count none is complete."""
+    # Inner lists follow one another.
+    start = np.flatnonzero(np.diff(rows.group, prepend=-1))
+    stamps = np.maximum(rows["start_cycles"], rows["end_cycles"])
+    latest = np.maximum.reduceat(stamps, start) if len(start) else stamps
+    return rows.group[start[latest > 0]].astype(np.int64), latest[latest > 0], np.zeros(0, np.bool_)
+
+
+def _latest(index: Array, seen: Int64, room: int) -> Int64:
+    """Return the last stamp of each lane number, int64 [room], 0 where there is none."""
+    found = np.zeros(room, np.int64)
+    np.maximum.at(found, index, seen)
     return found
 
 

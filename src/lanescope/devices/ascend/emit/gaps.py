@@ -62,7 +62,8 @@ def note(canvas: TimelineBuilder) -> None:
         ("ascend_timestamp_order", consistency.disordered(told, canvas.steps.suspect)),
         ("ascend_core_overcommitted", consistency.overcommitted_cores(told.runs)),
     ):
-        tally.add_rows(name, where, track=lane[told.runs.core])
+        of_run = lane[told.runs.core[where]]
+        tally.add_rows(name, np.arange(len(of_run)), track=of_run)
     tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
     tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
     tally.add("ascend_host_clock_unaligned", int(isinstance(told.times.alignment, str)))
@@ -88,8 +89,8 @@ def account(canvas: TimelineBuilder) -> None:
     if records.accounts is None:
         _account_file(canvas, "main", records.size, records.as_read.values(), unknown + behind)
     else:
-        decoded, padding, _ = records.accounts
-        builder.add_bytes(decoded=decoded, padding=padding, input_id=canvas.main)
+        decoded, padding, lost = records.accounts
+        builder.add_bytes(decoded=decoded, padding=padding, lost=lost, input_id=canvas.main)
     deps = told.parts.deps
     if deps is not None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
@@ -103,7 +104,7 @@ def account(canvas: TimelineBuilder) -> None:
     for layout, stream, lost in ((AICORE, told.streams[0], missing), (AICPU, told.streams[1], lacking)):
         # What a list that is cut off lacks was perhaps in the file once.
         if lost and layout.name not in told_of and layout.name not in records.partial:
-            _producer(canvas, layout.name, len(stream.by_key) + stream.ambiguous, lost)
+            _producer(canvas, layout.name, len(stream.keys.unique_rows) + stream.ambiguous, lost)
     host = records.metadata.get("host_capture")
     if isinstance(host, dict):
         expected, recorded = (host.get(key) for key in ("expected_records", "recorded_records"))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.key_join import first_equal, match_unique
 from lanescope.devices.ascend.formats.json_reader import File
-from lanescope.devices.ascend.formats.keyed_rows import keyed, partners
+from lanescope.devices.ascend.formats.keyed_rows import keyed
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -116,14 +117,7 @@ def _numbers(tasks: Section) -> Int64:
     if not len(tasks):
         return np.empty(0, np.int64)
     names = ("core_id", "task_id", "ring_id", "start_time_us", "end_time_us", "dispatch_time_us", "finish_time_us")
-    columns = [tasks[name].astype(np.int64) for name in names]
-    order = np.lexsort(columns)
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in columns])
-    number = np.empty(len(order), np.int64)
-    # A stable sort: the first row of each group is the first of the file.
-    number[order] = order[np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))]
-    return number
+    return first_equal([tasks[name].astype(np.int64) for name in names])
 
 
 def _core_types(tasks: Section) -> list[str | None]:
@@ -198,8 +192,9 @@ def as_v1(records: Records, level_key: str) -> Records:
 
     first, second = ns(aicore), ns(aicpu)
     if records.level > 1:
-        partner, _ = partners(keyed(first), keyed(second))
-        first, second = keyed(first).section.take(partner >= 0), keyed(second).section.take(partner[partner >= 0])
+        left, right = keyed(first), keyed(second)
+        partner = match_unique(left.keys, right.keys).partner
+        first, second = left.section.take(partner >= 0), right.section.take(partner[partner >= 0])
     sections = {AICORE.name: first, AICPU.name: second}
     sections |= {layout.name: ns(records[layout]) for layout in (PHASES, SUBMITS) if layout.name in records.sections}
     metadata = {**records.metadata, "clock_freq_hz": FREQUENCY}
@@ -211,7 +206,7 @@ def sections_of(records: Records) -> dict[str, Section]:
     """Return the lists of a file: the inverse of ``records``; executions without a dispatch have no dispatch."""
     aicore, aicpu = records[AICORE], records[AICPU]
     first, second = keyed(aicore), keyed(aicpu)
-    partner, _ = partners(first, second)
+    partner = match_unique(first.keys, second.keys).partner
     has = partner >= 0
     rows, found = first.section, second.section
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.key_join import match_unique
 from lanescope.devices.ascend.formats import versions
-from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, partners
+from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -163,12 +164,11 @@ class Interpreter:
         for stream in (aicore, aicpu):
             self.problems.append(("ascend_row_duplicate", stream.duplicates, stream.duplicate_offset))
             self.problems.append(("ascend_key_duplicate", stream.ambiguous, stream.ambiguous_offset))
-        partner, orphans = partners(aicore, aicpu)
+        match = match_unique(aicore.keys, aicpu.keys)
+        partner, orphans = match.partner, match.right_only
         self.has_dispatches = self.records.level > 1
         if self.has_dispatches:
-            alone = np.flatnonzero((partner < 0) & aicore.is_unique)
-            alone = alone[~np.isin(aicore.key[alone], aicpu.key[~aicpu.is_unique])]
-            self.unmatched = aicore.section.take(alone)
+            self.unmatched = aicore.section.take(match.left_only)
         else:
             self.unmatched = aicore.section.take(slice(0))
         self.orphans = aicpu.section.take(orphans)
