@@ -169,7 +169,7 @@ class Sweep:
         return found
 
     def units(self):
-        """Unit -> how its time was spent, by the columns of the table ``units``."""
+        """Unit -> how its time was spent, by the columns of the table ``utilization``."""
         found = {}
         states = self.states()
         for unit in sorted(set(self.unit.values()) - {None}):
@@ -177,14 +177,14 @@ class Sweep:
             hulls = list(oracles.hulls(self.trace, mine).values())
             last = max((end for _, end in hulls), default=None)
             row = dict.fromkeys(
-                ("resident", "work", "compute", "load", "store", "stalled", "unknown", "empty", "tail", "window"), 0
+                ("resident", "busy", "compute", "load", "store", "stalled", "unknown", "vacant", "tail", "window"), 0
             )
             for t in self.ticks:
                 kinds = {self.kind(name) for name in self.names(unit, t)}
                 works, unknown = bool(kinds - {"wait"}), bool(self.unknown[unit, t])
                 there = any(begin <= t < end for begin, end in hulls)
                 unknown |= there and {states[lane, t] for lane in mine} == {partition.UNRECORDED}
-                state = "work" if works else "unknown" if unknown else "stalled" if there else "empty"
+                state = "busy" if works else "unknown" if unknown else "stalled" if there else "vacant"
                 is_tail = not unknown and (last is None or t >= last)
                 spent = {"window", state, *(kinds & {"compute", "load", "store"})}
                 for name in spent | ({"resident"} if there else set()) | ({"tail"} if is_tail else set()):

@@ -62,12 +62,13 @@ def judged(trace):
             assert parts.row[row] == -1
     coarse = partition(time)
     assert_divides(coarse, len(time.tree), time.window)
+    unit = trace.time.time_unit
     spent = by_state(coarse, len(time.tree))
     for row in lanes(trace, time).rows():
         mine = spent[row["track_id"]]
-        expected_time = oracles.split(trace, row["track_id"]) if row["window"] < 1000 else None
+        expected_time = oracles.split(trace, row["track_id"]) if row[f"window_{unit}"] < 1000 else None
         found = {"busy": mine[BUSY], "idle": mine[IDLE], "unknown": mine[LOST] + mine[UNRECORDED]}
-        assert found == {name: row[name] for name in found}
+        assert found == {name: row[f"{name}_{unit}"] for name in found}
         assert expected_time in (None, found)
     for role in every_role(trace):
         instances = units(time, role)
