@@ -19,6 +19,15 @@ def judged(trace, role):
     rows = list(occupancy.utilization(trace, role).rows())
     assert {row["id"]: {name: row[name] for name in expected[row["id"]]} for row in rows} == expected
     unit = trace.time.time_unit
+    labels = units(LaneTime(trace), role).labels
+    pairs = {
+        (labels.index(row["instance"]), row["region"], row["other_region"]): row[f"overlap_{trace.time.time_unit}"]
+        for row in overlap.overlap(trace, role, each=True).rows()
+    }
+    assert pairs == sweep.overlaps()
+    columns = [f"{name}_{trace.time.time_unit}" for name in ("total", "hidden", "unknown")]
+    exposed = {(row["kind"], row["region"]): [row[c] for c in columns] for row in overlap.exposure(trace, role).rows()}
+    assert exposed == sweep.hidden()
     for row in rows:
         parts = ("busy", "stalled", "unknown", "vacant")
         assert sum(row[f"{name}_{unit}"] for name in parts) == row[f"window_{unit}"]
