@@ -127,6 +127,21 @@ def test_a_lane_goes_through_all_states():
     ]
 
 
+def test_a_gap_in_what_follows_an_unfinished_region_is_lost_once():
+    builder = a_lane()
+    builder.append("slices", track_id=0, ts=0, dur=None, last_known_ts=10, name="mma")
+    builder.append("slices", track_id=0, ts=90, dur=10, name="mma")
+    builder.append("gaps", track_id=0, ts=20, dur=10, cause="overrun")
+    found = stretches(builder)
+    assert found == [
+        (BUSY, 0, 10, "mma"),
+        (LOST, 10, 20, None),
+        (LOST, 20, 30, None),
+        (LOST, 30, 90, None),
+        (BUSY, 90, 100, "mma"),
+    ]
+
+
 def test_a_wait_around_an_unfinished_region_is_not_known_to_wait():
     builder = a_lane()
     builder.append("slices", track_id=0, ts=0, dur=100, name="wait_full")
