@@ -1,7 +1,8 @@
 """What lanescope.analysis says of regions, found by looking at one unit of time after another."""
 
 from collections import Counter
-from itertools import combinations, pairwise
+from functools import cached_property
+from itertools import combinations, pairwise, product
 
 from analysis import oracles
 from lanescope.analysis import partition, work_classes
@@ -96,9 +97,18 @@ class Sweep:
         """Slices that a lane is known to be in: none in a gap."""
         return [] if (lane, t) in self.in_gap else self.doing[lane, t]
 
+    @cached_property
+    def running(self):
+        """(unit, t) -> names of the regions that are known to run there."""
+        found = {}
+        for lane in self.lanes:
+            for t in self.ticks:
+                found.setdefault((self.unit[lane], t), set()).update(row["name"] for row in self.known(lane, t))
+        return found
+
     def names(self, unit, t):
         """Names of the regions that are known to run in a unit."""
-        return {row["name"] for lane in self.lanes if self.unit[lane] == unit for row in self.known(lane, t)}
+        return self.running[unit, t]
 
     def states(self):
         """(lane, t) -> its state, one of those of ``partition``."""
@@ -123,16 +133,17 @@ class Sweep:
     def overlaps(self):
         """(unit, name, other) -> time, for all that share any."""
         found = Counter()
-        for unit in set(self.unit.values()):
+        for unit in set(self.unit.values()) - {None}:
             for t in self.ticks:
                 names = self.names(unit, t)
-                found.update((unit, one, other) for one in names for other in names)
+                for pair in product(names, names):
+                    found[unit, *pair] += self.length[t]
         return found
 
     def hidden(self):
         """Kind, or kind and name -> [total, hidden, unknown], of what does not compute."""
         found = {}
-        for unit in set(self.unit.values()):
+        for unit in set(self.unit.values()) - {None}:
             for t in self.ticks:
                 names = self.names(unit, t)
                 computes = any(self.kind(name) == "compute" for name in names)
@@ -140,9 +151,9 @@ class Sweep:
                 keys = {key for key in kinds if key[0] not in ("compute", "outer")}
                 for key in keys:
                     total = found.setdefault(key, [0, 0, 0])
-                    total[0] += 1
-                    total[1] += computes
-                    total[2] += not computes and bool(self.unknown[unit, t])
+                    total[0] += self.length[t]
+                    total[1] += self.length[t] * computes
+                    total[2] += self.length[t] * (not computes and bool(self.unknown[unit, t]))
         return found
 
     def active(self):
@@ -152,8 +163,9 @@ class Sweep:
     def own(self):
         """(name, unit) -> time in which lanes are in it."""
         found = Counter()
-        for (lane, _), rows in self.doing.items():
-            found.update((row["name"], self.unit[lane]) for row in rows)
+        for (lane, t), rows in self.doing.items():
+            for row in rows:
+                found[row["name"], self.unit[lane]] += self.length[t]
         return found
 
     def waiting(self):
@@ -169,7 +181,7 @@ class Sweep:
         return found
 
     def units(self):
-        """Unit -> how its time was spent, by the columns of the table ``units``."""
+        """Unit -> how its time was spent, by the columns of the table ``utilization``."""
         found = {}
         states = self.states()
         for unit in sorted(set(self.unit.values()) - {None}):
@@ -177,14 +189,14 @@ class Sweep:
             hulls = list(oracles.hulls(self.trace, mine).values())
             last = max((end for _, end in hulls), default=None)
             row = dict.fromkeys(
-                ("resident", "work", "compute", "load", "store", "stalled", "unknown", "empty", "tail", "window"), 0
+                ("resident", "busy", "compute", "load", "store", "stalled", "unknown", "vacant", "tail", "window"), 0
             )
             for t in self.ticks:
                 kinds = {self.kind(name) for name in self.names(unit, t)}
                 works, unknown = bool(kinds - {"wait"}), bool(self.unknown[unit, t])
                 there = any(begin <= t < end for begin, end in hulls)
                 unknown |= there and {states[lane, t] for lane in mine} == {partition.UNRECORDED}
-                state = "work" if works else "unknown" if unknown else "stalled" if there else "empty"
+                state = "busy" if works else "unknown" if unknown else "stalled" if there else "vacant"
                 is_tail = not unknown and (last is None or t >= last)
                 spent = {"window", state, *(kinds & {"compute", "load", "store"})}
                 for name in spent | ({"resident"} if there else set()) | ({"tail"} if is_tail else set()):

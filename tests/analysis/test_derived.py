@@ -30,7 +30,7 @@ def test_every_table_has_the_columns_it_declares():
                 assert column.doc
                 assert column.unit not in ("ns", "cycles") or column.unit == unit
                 if column.unit == unit:
-                    assert column.name.endswith((f"_{unit}", "ts"))
+                    assert column.name.endswith((f"_{unit}", "ts", "dur"))
 
 
 @pytest.mark.parametrize("family", registry.builtin(), ids=lambda family: family.name)
@@ -46,9 +46,9 @@ def test_families_declare_tables_that_analyses_can_make(family):
 
 
 def test_a_unit_that_the_trace_does_not_know_gives_an_empty_table():
-    lazy = derived.as_table(derived.AnalysisCache(small()), "units", "x", ("sm", "rank"))
+    lazy = derived.as_table(derived.AnalysisCache(small()), "utilization", "x", ("sm", "rank"))
     assert len(lazy.table) == 0
-    assert len(derived.as_table(derived.AnalysisCache(small()), "units", "x", ("sm", "block")).table) == 1
+    assert len(derived.as_table(derived.AnalysisCache(small()), "utilization", "x", ("sm", "block")).table) == 1
 
 
 def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
@@ -70,7 +70,7 @@ def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
         tables = {row[0] for row in connection.execute("show tables").fetchall()}
         assert tables >= {"slices", "overlap", "idle"}
         assert made == []
-        query = "select producer, sum(dur_ns) from idle where kind = 'wait' group by 1"
+        query = "select waits_for, sum(dur) from idle where kind = 'wait' group by 1"
         assert connection.execute(query).fetchall() == [("tma", 120)]
         assert made == ["idle"]
         connection.execute(query).fetchall()
@@ -89,5 +89,5 @@ def test_what_analyses_share_is_worked_out_once(monkeypatch):
     original = idle.idle
     monkeypatch.setattr(idle, "idle", lambda *args, **options: calls.append(args) or original(*args, **options))
     found = session.views(small())
-    assert int(np.sum(found["idle_causes"].table["total_ns"])) == int(np.sum(found["idle"].table["dur_ns"]))
+    assert int(np.sum(found["idle_causes"].table["total_ns"])) == int(np.sum(found["idle"].table["dur"]))
     assert len(calls) == 1

@@ -19,8 +19,17 @@ def judged(trace, role):
     rows = list(occupancy.utilization(trace, role).rows())
     assert {row["id"]: {name: row[name] for name in expected[row["id"]]} for row in rows} == expected
     unit = trace.time.time_unit
+    labels = units(LaneTime(trace), role).labels
+    pairs = {
+        (labels.index(row["instance"]), row["region"], row["other_region"]): row[f"overlap_{trace.time.time_unit}"]
+        for row in overlap.overlap(trace, role, each=True).rows()
+    }
+    assert pairs == sweep.overlaps()
+    columns = [f"{name}_{trace.time.time_unit}" for name in ("total", "hidden", "unknown")]
+    exposed = {(row["kind"], row["region"]): [row[c] for c in columns] for row in overlap.exposure(trace, role).rows()}
+    assert exposed == sweep.hidden()
     for row in rows:
-        parts = ("work", "stalled", "unknown", "empty")
+        parts = ("busy", "stalled", "unknown", "vacant")
         assert sum(row[f"{name}_{unit}"] for name in parts) == row[f"window_{unit}"]
 
 
@@ -29,7 +38,7 @@ def durations(trace, role):
     time = LaneTime(trace)
     for table in (
         occupancy.utilization(trace, role, time=time),
-        occupancy.residence(trace, role, time=time),
+        occupancy.residency_steps(trace, role, time=time),
         occupancy.occupancy(trace, role, time=time),
         occupancy.occupancy_stats(trace, occupancy.occupancy(trace, role, time=time), time),
         overlap.overlap(trace, role, each=True, time=time),
@@ -65,7 +74,17 @@ def test_lanes_of_one_group_are_there_each_for_itself():
     early, late = (builder.track(name, kind="lane", role="queue", parent=group) for name in ("early", "late"))
     builder.append("slices", track_id=[early, late], ts=[0, 60], dur=[20, 40], name="mma")
     rows = list(occupancy.utilization(builder.finish(), "queue").rows())
-    columns = ("unit", "groups", "first_ts", "last_ts", "resident_ns", "work_ns", "stalled_ns", "empty_ns", "tail_ns")
+    columns = (
+        "instance",
+        "groups",
+        "first_ts",
+        "last_ts",
+        "resident_ns",
+        "busy_ns",
+        "stalled_ns",
+        "vacant_ns",
+        "tail_ns",
+    )
     assert [tuple(row[name] for name in columns) for row in rows] == [
         ("early", 1, 0, 20, 20, 20, 0, 80, 80),
         ("late", 1, 60, 100, 40, 40, 0, 60, 0),
@@ -93,5 +112,5 @@ def test_time_that_no_lane_of_a_resident_block_recorded_is_unknown():
     # Without coverage a lane is recorded from its first row to its last: a until 40, b from 70 on.
     builder.append("slices", track_id=[a, a, b], ts=[0, 30, 70], dur=[20, 10, 30], name=["mma", "mma", "mma"])
     (row,) = occupancy.utilization(builder.finish(), "block").rows()
-    columns = ("resident_ns", "work_ns", "stalled_ns", "unknown_ns", "empty_ns")
+    columns = ("resident_ns", "busy_ns", "stalled_ns", "unknown_ns", "vacant_ns")
     assert [row[name] for name in columns] == [100, 60, 10, 30, 0]

@@ -18,13 +18,15 @@ def test_time_is_split_as_by_hand(trace):
     table = lanes(trace)
     assert sorted(table["track_id"]) == [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
     first, last = oracles.window(trace)
+    unit = trace.time.time_unit
     for row in table.rows():
-        assert row["window"] == last - first
-        assert row["busy"] + row["idle"] + row["unknown"] == row["window"]
-        assert {name: row[name] for name in ("busy", "idle", "unknown")} == oracles.split(trace, row["track_id"])
+        busy, idle, unknown, window = (row[f"{name}_{unit}"] for name in ("busy", "idle", "unknown", "window"))
+        assert window == last - first
+        assert busy + idle + unknown == window
+        assert {"busy": busy, "idle": idle, "unknown": unknown} == oracles.split(trace, row["track_id"])
         mine = [slice_ for slice_ in trace.slices.rows() if slice_["track_id"] == row["track_id"]]
         assert row["slices"] == len(mine)
-        assert row["open"] == sum(slice_["dur"] is None for slice_ in mine)
+        assert row["unfinished"] == sum(slice_["dur"] is None for slice_ in mine)
         assert row["lane"] == oracles.path(trace, row["track_id"])
 
 
@@ -33,7 +35,7 @@ def _lane(builder, name="lane", **options):
 
 
 def _split(builder):
-    return [(row["busy"], row["idle"], row["unknown"]) for row in lanes(builder.finish()).rows()]
+    return [(row["busy_ns"], row["idle_ns"], row["unknown_ns"]) for row in lanes(builder.finish()).rows()]
 
 
 def test_a_lane_without_coverage_counts_as_recorded_between_its_rows():
@@ -77,7 +79,7 @@ def test_a_trace_of_nothing_has_no_window():
 
 
 def test_the_table_carries_the_unit_of_the_trace():
-    assert lanes(TraceBuilder(TimeBase(time_unit="cycles")).finish()).spec.column("busy").unit == "cycles"
+    assert lanes(TraceBuilder(TimeBase(time_unit="cycles")).finish()).spec.column("busy_cycles").unit == "cycles"
 
 
 # --- the tree of tracks -----------------------------------------------------------------------------------------------

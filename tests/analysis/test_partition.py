@@ -62,12 +62,13 @@ def judged(trace):
             assert parts.row[row] == -1
     coarse = partition(time)
     assert_divides(coarse, len(time.tree), time.window)
+    unit = trace.time.time_unit
     spent = by_state(coarse, len(time.tree))
     for row in lanes(trace, time).rows():
         mine = spent[row["track_id"]]
-        expected_time = oracles.split(trace, row["track_id"]) if row["window"] < 1000 else None
+        expected_time = oracles.split(trace, row["track_id"]) if row[f"window_{unit}"] < 1000 else None
         found = {"busy": mine[BUSY], "idle": mine[IDLE], "unknown": mine[LOST] + mine[UNRECORDED]}
-        assert found == {name: row[name] for name in found}
+        assert found == {name: row[f"{name}_{unit}"] for name in found}
         assert expected_time in (None, found)
     for role in every_role(trace):
         instances = units(time, role)
@@ -123,6 +124,21 @@ def test_a_lane_goes_through_all_states():
         (IDLE, 70, 75, None),
         (BUSY, 75, 80, "mma"),
         (LOST, 80, 95, None),
+    ]
+
+
+def test_a_gap_in_what_follows_an_unfinished_region_is_lost_once():
+    builder = a_lane()
+    builder.append("slices", track_id=0, ts=0, dur=None, last_known_ts=10, name="mma")
+    builder.append("slices", track_id=0, ts=90, dur=10, name="mma")
+    builder.append("gaps", track_id=0, ts=20, dur=10, cause="overrun")
+    found = stretches(builder)
+    assert found == [
+        (BUSY, 0, 10, "mma"),
+        (LOST, 10, 20, None),
+        (LOST, 20, 30, None),
+        (LOST, 30, 90, None),
+        (BUSY, 90, 100, "mma"),
     ]
 
 

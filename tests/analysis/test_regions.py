@@ -82,7 +82,7 @@ def test_overlap_is_what_a_sweep_finds(trace):
     labels = units(LaneTime(trace), "parent").labels
     tracks = {oracles.path(trace, unit): unit for unit in sweep.unit.values()}
     unit_of = {label: tracks.get(label, next(t for p, t in tracks.items() if p.endswith(label))) for label in labels}
-    found = {(unit_of[row["unit"]], row["region"], row["other"]): row for row in table.rows()}
+    found = {(unit_of[row["instance"]], row["region"], row["other_region"]): row for row in table.rows()}
     assert {key: row["overlap_ns"] for key, row in found.items()} == expected
     for (unit, one, _), row in found.items():
         assert row["region_ns"] == expected[unit, one, one]
@@ -91,7 +91,7 @@ def test_overlap_is_what_a_sweep_finds(trace):
     for (_, one, other), time in expected.items():
         summed[one, other] += time
     rows = list(overlap.overlap(trace).rows())
-    assert filled({(row["region"], row["other"]): row["overlap_ns"] for row in rows}) == summed
+    assert filled({(row["region"], row["other_region"]): row["overlap_ns"] for row in rows}) == summed
     assert all(row["region_ns"] == summed[row["region"], row["region"]] for row in rows)
     hidden = list(overlap.exposure(trace).rows())
     columns = ("total_ns", "hidden_ns", "unknown_ns")
@@ -106,11 +106,11 @@ def test_occupancy_is_what_a_sweep_finds(trace):
     rows = list(occupancy.occupancy(trace).rows())
     for row in rows:
         assert row["active"] > 0
-        for t in range(row["ts"], row["ts"] + row["dur_ns"]):
-            found[row["what"], t] += row["active"]
+        for t in range(row["ts"], row["ts"] + row["dur"]):
+            found[row["counted"], t] += row["active"]
     assert found == sweep.active()
     for one, two in pairwise(rows):  # a new row only where the number changes
-        if one["what"] == two["what"] and one["ts"] + one["dur_ns"] == two["ts"]:
+        if one["counted"] == two["counted"] and one["ts"] + one["dur"] == two["ts"]:
             assert one["active"] != two["active"]
 
 
@@ -125,12 +125,12 @@ def test_the_time_of_units_adds_up(trace):
         mine = [lane for lane in sweep.lanes if tracks[lane] == row["id"]]
         unit = sweep.unit[mine[0]]
         assert row["lanes"] == len(mine)
-        parts = ("work_ns", "stalled_ns", "unknown_ns", "empty_ns")
+        parts = ("busy_ns", "stalled_ns", "unknown_ns", "vacant_ns")
         assert sum(row[name] for name in parts) == row["window_ns"] == last - first
         kinds = [{sweep.kind(name) for name in sweep.names(unit, t)} for t in sweep.ticks]
         for name in ("load", "compute", "store"):
             assert row[f"{name}_ns"] == sum(name in running for running in kinds)
-        assert row["work_ns"] == sum(bool(running - {"wait"}) for running in kinds)
+        assert row["busy_ns"] == sum(bool(running - {"wait"}) for running in kinds)
         times = [t for s in sweep.slices if s["track_id"] in mine for t in oracles.extent(s)]
         assert row["resident_ns"] == (max(times) - min(times) if times else 0)
         blank = [t for t, running in zip(sweep.ticks, kinds, strict=True) if not running - {"wait"}]
@@ -158,8 +158,8 @@ def test_regions_spread_as_counted(trace):
             at_most = [length for length in lengths if sum(x <= length for x in lengths) * 100 >= part * len(lengths)]
             assert row[f"p{part}_ns"] == min(at_most, default=None)
         mine = {unit: time for (other, unit), time in own.items() if other == name}
-        assert row["own_ns"] == sum(mine.values())
-        assert row["units"] == len(mine)
+        assert row["self_ns"] == sum(mine.values())
+        assert row["instances"] == len(mine)
         if mine:
             assert math.isclose(row["imbalance"], max(mine.values()) / (sum(mine.values()) / len(mine)))
             ends = [
@@ -192,15 +192,15 @@ def test_idle_stretches_are_what_a_sweep_finds(trace):
     idle_of = Counter()
     waiting = {}
     for row in rows:
-        assert row["dur_ns"] > 0
-        span = (row["ts"], row["ts"] + row["dur_ns"])
-        if row["kind"] == "gap":
-            idle_of[row["track_id"]] += row["dur_ns"]
+        assert row["dur"] > 0
+        span = (row["ts"], row["ts"] + row["dur"])
+        if row["kind"] == "bubble":
+            idle_of[row["track_id"]] += row["dur"]
             assert not any(sweep.doing[row["track_id"], t] for t in range(*span))
             assert row["name"] == between(sweep, row["track_id"], span)
         else:
             waiting.setdefault((row["track_id"], row["name"]), []).append(span)
-    assert idle_of == filled({row["track_id"]: row["idle"] for row in lanes.lanes(trace).rows()})
+    assert idle_of == filled({row["track_id"]: row["idle_ns"] for row in lanes.lanes(trace).rows()})
     expected = {}
     for (lane, number), moments in sweep.waiting().items():
         expected.setdefault((lane, sweep.slices[number]["name"]), []).extend(runs(moments))
@@ -243,7 +243,7 @@ def between(sweep, lane, span):
 )
 def test_a_gap_is_named_by_what_ended_last_and_began_first(slices, names):
     rows = idle.idle(in_a_free_lane(*slices)).rows()
-    assert [row["name"] for row in rows if row["kind"] == "gap"] == names
+    assert [row["name"] for row in rows if row["kind"] == "bubble"] == names
 
 
 @given(pipelines())
@@ -251,25 +251,25 @@ def test_stretches_are_charged_to_those_they_wait_for(trace):
     flows = list(trace.flows.rows())
     rows = list(idle.idle(trace).rows())
     for row in rows:
-        begin, end = row["ts"], row["ts"] + row["dur_ns"]
-        if row["producer_track"] is None:
+        begin, end = row["ts"], row["ts"] + row["dur"]
+        if row["producer_track_id"] is None:
             assert row["blocked_ns"] is row["latency_ns"] is row["quality"] is None
         else:
-            assert row["blocked_ns"] + row["latency_ns"] == row["dur_ns"]
+            assert row["blocked_ns"] + row["latency_ns"] == row["dur"]
             assert min(row["blocked_ns"], row["latency_ns"]) >= 0
         inside = [f for f in flows if f["dst_track_id"] == row["track_id"] and begin < f["dst_ts"] <= end]
         others = [r for r in rows if r["track_id"] == row["track_id"] and r is not row]
-        if any(r["ts"] < end and begin < r["ts"] + r["dur_ns"] for r in others):
+        if any(r["ts"] < end and begin < r["ts"] + r["dur"] for r in others):
             continue  # waits that cross: which of them a flow ends in has no one answer
-        if not any(r["ts"] + r["dur_ns"] == begin for r in others):
+        if not any(r["ts"] + r["dur"] == begin for r in others):
             inside += [f for f in flows if f["dst_track_id"] == row["track_id"] and f["dst_ts"] == begin]
         if inside:
             latest = max(f["src_ts"] for f in inside)
             assert row["quality"] == "exact"
             assert row["blocked_ns"] == min(max(latest, begin), end) - begin
             assert row["flow_id"] == min(f["id"] for f in inside if f["src_ts"] == latest)
-        elif row["kind"] == "gap" and row["flow_id"] is None:
-            assert row["producer"] is None
+        elif row["kind"] == "bubble" and row["flow_id"] is None:
+            assert row["waits_for"] is None
 
 
 @given(pipelines())
@@ -285,7 +285,7 @@ def test_waits_without_flows_are_charged_to_what_ended_last_or_usually_does(trac
             for s in sweep.slices
             for begin, end in [oracles.extent(s)]
             if sweep.unit[s["track_id"]] == unit and s["track_id"] != row["track_id"] and s["name"] not in WAITS
-            if row["ts"] < end <= row["ts"] + row["dur_ns"] and begin < end
+            if row["ts"] < end <= row["ts"] + row["dur"] and begin < end
         )
         if ended[row["id"]]:
             votes[lane_names[row["track_id"]], row["name"], ended[row["id"]][-1][3]] += 1
@@ -296,7 +296,7 @@ def test_waits_without_flows_are_charged_to_what_ended_last_or_usually_does(trac
         usual = min(mine, key=lambda name: (-mine[name], codes.index(name)), default=None)
         candidates = ended[row["id"]]
         best = [c for c in candidates if c[3] == usual] or candidates
-        assert row["producer_slice"] == (best[-1][2] if best else None)
+        assert row["producer_slice_id"] == (best[-1][2] if best else None)
         assert row["quality"] == ("inferred" if best else None)
         assert not best or row["blocked_ns"] == best[-1][0] - row["ts"]
 
@@ -307,18 +307,18 @@ def test_causes_are_the_sums_of_stretches(trace):
     names = trace.tracks["name"].tolist()
     expected = {}
     for row in rows:
-        key = (names[row["track_id"]], row["kind"], row["name"], row["producer"])
+        key = (names[row["track_id"]], row["kind"], row["name"], row["waits_for"])
         total = expected.setdefault(key, [0, 0, 0, 0, 0])
-        parts = (1, row["dur_ns"], row["blocked_ns"] or 0, row["latency_ns"] or 0, row["quality"] == "inferred")
+        parts = (1, row["dur"], row["blocked_ns"] or 0, row["latency_ns"] or 0, row["quality"] == "inferred")
         expected[key] = [a + b for a, b in zip(total, parts, strict=True)]
     columns = ("count", "total_ns", "blocked_ns", "latency_ns", "inferred")
     found = {
-        (row["lane"], row["kind"], row["name"], row["producer"]): [row[name] for name in columns]
+        (row["lane"], row["kind"], row["name"], row["waits_for"]): [row[name] for name in columns]
         for row in idle.causes(trace).rows()
     }
     assert found == expected
     lanes_apart = idle.causes(trace, each=True)
-    assert sum(lanes_apart["total_ns"]) == sum(row["dur_ns"] for row in rows)
+    assert sum(lanes_apart["total_ns"]) == sum(row["dur"] for row in rows)
 
 
 @given(testing.traces(**TRACES))
@@ -341,7 +341,7 @@ def test_a_flow_that_names_the_waiting_slice_belongs_to_it():
         "flows", kind="signal", src_track_id=a, src_ts=25, dst_track_id=b, dst_ts=10, src_slice_id=0, dst_slice_id=2
     )
     (wait,) = [row for row in idle.idle(builder.finish()).rows() if row["kind"] == "wait"]
-    assert (wait["producer"], wait["producer_slice"], wait["blocked_ns"], wait["latency_ns"]) == ("load", 0, 15, 15)
+    assert (wait["waits_for"], wait["producer_slice_id"], wait["blocked_ns"], wait["latency_ns"]) == ("load", 0, 15, 15)
     assert wait["quality"] == "exact"
 
 
@@ -352,7 +352,7 @@ def test_many_regions_share_a_row():
     builder.append("slices", track_id=lane, ts=np.arange(count) * 100, dur=np.arange(count) + 1,
                    name=[f"r{n}" for n in range(count)])  # fmt: skip
     table = overlap.overlap(builder.finish())
-    others = [row for row in table.rows() if row["region"] == row["other"] == "(others)"]
+    others = [row for row in table.rows() if row["region"] == row["other_region"] == "(other)"]
     assert [row["region_ns"] for row in others] == [1 + 2 + 3 + 4 + 5]
     assert len(table) == (overlap.MAX_REGIONS + 1) ** 2
 

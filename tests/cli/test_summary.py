@@ -17,12 +17,12 @@ def kernel_file(call, tmp_path):
 def test_summary_of_overlap_has_the_numbers_of_the_simulator(call, kernel_file):
     content = json.loads(call("summary", "k.npy", "--by", "overlap", "--json").out)
     assert (content["schema"], content["within"]) == ("lanescope.summary/1", "block")
-    found = [[row["region"], row["other"], row["overlap_ns"]] for row in content["rows"] if row["overlap_ns"]]
+    found = [[row["region"], row["other_region"], row["overlap_ns"]] for row in content["rows"] if row["overlap_ns"]]
     assert sorted(found) == sorted(kernel_file["overlap"])
-    (load,) = [row for row in content["hidden"] if row["kind"] == "load" and row["region"] is None]
+    (load,) = [row for row in content["exposure"] if row["kind"] == "load" and row["region"] is None]
     assert load["hidden_ns"] == kernel_file["load_hidden_ns"]
     head, *rows = call("summary", "k.npy", "--by", "overlap").out.splitlines()
-    assert head.split("\t") == ["region", "other", "region_ns", "overlap_ns", "share"]
+    assert head.split("\t") == ["region", "other_region", "region_ns", "overlap_ns", "share"]
     assert len(rows) == len(content["rows"])
 
 
@@ -30,7 +30,7 @@ def test_kinds_of_work_can_be_given(call, kernel_file):
     options = ["--by", "overlap", "--json", "--kind", "compute=load_*,qk", "--kind", "load=q*"]
     content = json.loads(call("summary", "k.npy", *options).out)
     # Of several patterns that fit the first kind given wins.
-    assert "load" not in {row["kind"] for row in content["hidden"]}
+    assert "load" not in {row["kind"] for row in content["exposure"]}
     done = call("summary", "k.npy", "--by", "overlap", "--kind", "load")
     assert (done.status, done.err.splitlines()) == (
         2, ["lanescope: --kind load: there is no =; write --kind load='tma*,cp_*'"]
@@ -48,20 +48,20 @@ def test_summary_of_idle_adds_up(call, kernel_file):
 
 def test_summary_of_occupancy_and_blocks(call, kernel_file):
     rows = json.loads(call("summary", "k.npy", "--by", "occupancy", "--json").out)["rows"]
-    assert {row["what"]: row["total_ns"] for row in rows} == kernel_file["occupancy_ns"] | {
+    assert {row["counted"]: row["total_ns"] for row in rows} == kernel_file["occupancy_ns"] | {
         "<block>": kernel_file["resident_ns"]
     }
     blocks = json.loads(call("summary", "k.npy", "--by", "block", "--json").out)["rows"]
-    assert [row["number"] for row in blocks] == [0, 1, 2, 3]
+    assert [row["instance_id"] for row in blocks] == [0, 1, 2, 3]
     assert sum(row["resident_ns"] for row in blocks) == kernel_file["resident_ns"]
 
 
 def test_summary_of_regions_over_a_unit_of_choice(call, kernel_file):
     found = json.loads(call("summary", "k.npy", "--by", "region", "--json").out)
     assert found["within"] == "block"
-    assert {row["units"] for row in found["rows"] if row["own_ns"]} == {4}
+    assert {row["instances"] for row in found["rows"] if row["self_ns"]} == {4}
     found = json.loads(call("summary", "k.npy", "--by", "region", "--within", "all", "--json").out)
-    assert {row["units"] for row in found["rows"] if row["own_ns"]} == {1}
+    assert {row["instances"] for row in found["rows"] if row["self_ns"]} == {1}
 
 
 def test_a_unit_that_the_capture_does_not_know(call, kernel_file):

@@ -87,7 +87,7 @@ class Analysis:
 
     Attributes:
         spec: its declaration for a time unit.
-        make: from what analyses share, and what a unit is, to the table.
+        make: from what analyses share, and what an instance is, to the table.
     """
 
     spec: Callable[[str], TableSpec]
@@ -100,15 +100,15 @@ ANALYSES: dict[str, Analysis] = {
         partial(overlap.spec, each=True),
         lambda s, role: overlap.overlap(s.trace, role, each=True, known=s.overlap(role)),
     ),
-    "hidden": Analysis(overlap.hidden_spec, lambda s, role: overlap.exposure(s.trace, role, known=s.overlap(role))),
+    "exposure": Analysis(overlap.exposure_spec, lambda s, role: overlap.exposure(s.trace, role, known=s.overlap(role))),
     "occupancy": Analysis(
         occupancy.spec, lambda s, _: occupancy.occupancy(s.trace, None, time=s.time, pieces=s.pieces)
     ),
-    "residence": Analysis(occupancy.spec, lambda s, role: occupancy.occupancy(s.trace, role, time=s.time)),
-    "residence_each": Analysis(
-        occupancy.residence_spec, lambda s, role: occupancy.residence(s.trace, role, time=s.time)
+    "residency": Analysis(occupancy.spec, lambda s, role: occupancy.occupancy(s.trace, role, time=s.time)),
+    "residency_each": Analysis(
+        occupancy.residency_spec, lambda s, role: occupancy.residency_steps(s.trace, role, time=s.time)
     ),
-    "units": Analysis(occupancy.units_spec, lambda s, role: s.utilization(role)),
+    "utilization": Analysis(occupancy.utilization_spec, lambda s, role: s.utilization(role)),
     "idle": Analysis(idle.spec, lambda s, role: s.idle(role)),
     "idle_causes": Analysis(
         idle.causes_spec, lambda s, role: idle.causes(s.trace, role, time=s.time, rows=s.idle(role))
@@ -117,12 +117,12 @@ ANALYSES: dict[str, Analysis] = {
         partial(idle.causes_spec, each=True),
         lambda s, role: idle.causes(s.trace, role, each=True, time=s.time, rows=s.idle(role)),
     ),
-    "regions": Analysis(
+    "region_stats": Analysis(
         region_stats.spec, lambda s, role: region_stats.regions(s.trace, role, time=s.time, pieces=s.pieces)
     ),
 }
-#: Those that every trace has as a table, lanes of one group being a unit.
-GENERIC = ("overlap", "hidden", "regions", "occupancy", "idle", "idle_causes", "units")
+#: Those that every trace has as a table, lanes of one group being an instance.
+GENERIC = ("overlap", "exposure", "region_stats", "occupancy", "idle", "idle_causes", "utilization")
 
 
 def generic_table(shared: AnalysisCache, name: str) -> LazyTable:
@@ -145,7 +145,7 @@ def as_table(
         shared: the trace.
         analysis: a name of ``ANALYSES``.
         name: the table's name.
-        wanted: what a unit is; of several the first that the trace knows. The table is empty when it knows none.
+        wanted: what an instance is; of several the first that the trace knows. The table is empty when it knows none.
         doc: what a row is; empty: as the analysis says.
         columns: other names of columns; None leaves a column out.
 

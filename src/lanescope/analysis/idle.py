@@ -23,7 +23,7 @@ from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Tr
 from lanescope.trace.column import Mask
 from lanescope.trace.row_packing import rows_of
 
-KINDS = ("wait", "gap")
+KINDS = ("wait", "bubble")
 QUALITIES = ("exact", "inferred")
 
 
@@ -36,19 +36,19 @@ def spec(unit: str = "ns") -> TableSpec:
             ColumnSpec("id", "int64", "dense, by lane and time"),
             ColumnSpec("track_id", "int64", "the lane"),
             ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
-            ColumnSpec("kind", "text", "wait: inside a region whose name says that it waits; gap: in no region"),
+            ColumnSpec("dur", "int64", "length", unit=unit),
+            ColumnSpec("kind", "text", "wait: inside a region whose name says that it waits; bubble: in no region"),
             ColumnSpec(
                 "name",
                 "text",
-                "the waiting region; of a gap `between A and B`: A ended last before it (of several the one that began "
-                "last), B begins first after it (of several the longest)",
+                "the waiting region; of a bubble `between A and B`: A ended last before it (of several the one that "
+                "started last), B starts first after it (of several the longest)",
             ),
             ColumnSpec(
-                "producer", "text", "the region that it was waiting for; NULL where nothing tells", nullable=True
+                "waits_for", "text", "the region that it was waiting for; NULL where nothing tells", nullable=True
             ),
-            ColumnSpec("producer_track", "int64", "lane of that region", nullable=True),
-            ColumnSpec("producer_slice", "int64", "slice of that region", nullable=True),
+            ColumnSpec("producer_track_id", "int64", "lane of that region", nullable=True),
+            ColumnSpec("producer_slice_id", "int64", "slice of that region", nullable=True),
             ColumnSpec("flow_id", "int64", "the flow that says so; NULL where it is inferred", nullable=True),
             ColumnSpec(
                 f"blocked_{unit}", "int64", "until the producer was done; NULL without one", nullable=True, unit=unit
@@ -63,8 +63,8 @@ def spec(unit: str = "ns") -> TableSpec:
             ColumnSpec(
                 "quality",
                 "text",
-                "exact: a flow names the producer; inferred: it ended last on another lane of the unit before the wait "
-                "did, or it is what waits of this name are mostly for, and ended within this one too",
+                "exact: a flow names the producer; inferred: it ended last on another lane of the instance before the "
+                "wait did, or it is what waits of this name are mostly for, and ended within this one too",
                 nullable=True,
             ),
         ),
@@ -80,9 +80,9 @@ def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
         (
             ColumnSpec("id", "int64", "dense, the longest total of a lane first"),
             where,
-            ColumnSpec("kind", "text", "wait or gap"),
-            ColumnSpec("name", "text", "the waiting region; of a gap `between A and B`"),
-            ColumnSpec("producer", "text", "the region that was waited for; NULL where nothing tells", nullable=True),
+            ColumnSpec("kind", "text", "wait or bubble"),
+            ColumnSpec("name", "text", "the waiting region; of a bubble `between A and B`"),
+            ColumnSpec("waits_for", "text", "the region that was waited for; NULL where nothing tells", nullable=True),
             ColumnSpec("count", "int64", "stretches"),
             ColumnSpec(f"total_{unit}", "int64", "sum of their lengths", unit=unit),
             ColumnSpec(f"blocked_{unit}", "int64", "part of it until the producer was done", unit=unit),
@@ -127,19 +127,19 @@ def idle(
 
     They are the stretches of ``partition`` in which a lane waits or is idle; unknown time is neither. The producer is
     the source of the latest flow that ends in the stretch; a wait that no flow ends in is charged to the last region
-    that works and ends, on another lane of the unit, within it; or, if that is not the one that waits of this name are
-    mostly charged to, to the last of those, if there is one.
+    that works and ends, on another lane of the instance, within it; or, if that is not the one that waits of this name
+    are mostly charged to, to the last of those, if there is one.
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
+        role: what an instance is, see ``Instances``.
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``leaf_intervals`` returned, when the caller has it already.
         parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
-        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+        UsageError: the trace has no such instances, or ``given`` a kind that is none.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
@@ -149,7 +149,7 @@ def idle(
         >>> names = ["tma", "wait", "mma"]
         >>> _ = builder.append("slices", track_id=[a, b, b], ts=[0, 0, 120], dur=[100, 120, 9], name=names)
         >>> row = next(idle(builder.finish()).rows())
-        >>> row["name"], row["producer"], row["blocked_ns"], row["latency_ns"], row["quality"]
+        >>> row["name"], row["waits_for"], row["blocked_ns"], row["latency_ns"], row["quality"]
         ('wait', 'tma', 100, 20, 'inferred')
     """
     time = time or LaneTime(trace)
@@ -180,14 +180,14 @@ def idle(
             "id": Column.array(np.arange(len(stretches))),
             "track_id": Column.array(stretches.time.group),
             "ts": Column.array(stretches.time.begin),
-            f"dur_{unit}": Column.array(stretches.time.end - stretches.time.begin),
+            "dur": Column.array(stretches.time.end - stretches.time.begin),
             "kind": Column.array((stretches.row < 0).astype(np.int32), dictionary=Dictionary(KINDS)),
             "name": Column.array(name.astype(np.int32), dictionary=names),
-            "producer": Column.array(
+            "waits_for": Column.array(
                 _at(code, safe, has_row).astype(np.int32), valid=has_row, dictionary=Dictionary(texts)
             ),
-            "producer_track": Column.array(np.where(has_producer, track, 0), valid=has_producer),
-            "producer_slice": Column.array(_at(ids, safe, has_row), valid=has_row),
+            "producer_track_id": Column.array(np.where(has_producer, track, 0), valid=has_producer),
+            "producer_slice_id": Column.array(_at(ids, safe, has_row), valid=has_row),
             "flow_id": Column.array(np.where(charge.flow >= 0, charge.flow, 0), valid=charge.flow >= 0),
             f"blocked_{unit}": Column.array(blocked, valid=has_producer),
             f"latency_{unit}": Column.array(latency, valid=has_producer),
@@ -311,7 +311,7 @@ def _target(flows: Table, slices: Table, stretches: _IdleIntervals) -> Ints:
 def _by_last_end(
     time: LaneTime, unit_of: Ints, stretches: _IdleIntervals, charge: _Attribution, works: Mask | None
 ) -> _Attribution:
-    """Charge waits that no flow ends in to what ended last, within them, on another lane of their unit.
+    """Charge waits that no flow ends in to what ended last, within them, on another lane of their instance.
 
     A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,
     the region that most waits of this name, on lanes of this name, were charged to first gets this one too.
@@ -411,14 +411,14 @@ def causes(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
+        role: what an instance is, see ``Instances``.
         each: sum each lane by itself; else all lanes of one name together.
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         rows: what ``idle`` returned, when the caller has it already.
 
     Raises:
-        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+        UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
     time = time or LaneTime(trace)
     rows = idle(trace, role, given=given, time=time) if rows is None else rows
@@ -428,7 +428,7 @@ def causes(
     recorded = np.zeros(len(lane_of) + 1, np.int64)
     first, last = time.window
     np.add.at(recorded, lane_of[time.tree.lanes], (last - first - time.unknown)[time.tree.lanes])
-    producer = np.where(rows.valid("producer"), rows.codes("producer").astype(np.int64), -1)
+    producer = np.where(rows.valid("waits_for"), rows.codes("waits_for").astype(np.int64), -1)
     codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
     keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]
     found, inverse = _group_similar(keys)
@@ -438,7 +438,7 @@ def causes(
         np.add.at(summed, inverse, values)
         return summed
 
-    length = total(rows.values(f"dur_{unit}"))
+    length = total(rows.values("dur"))
     lane, kind, name = (key[found] for key in keys[:3])
     producer = producer[found]
     sort = np.lexsort((-length, lane))
@@ -460,7 +460,7 @@ def causes(
             ),
             "kind": text(kind[sort], "kind"),
             "name": text(name[sort], "name"),
-            "producer": text(np.where(has_producer, producer[sort], 0), "producer", has_producer),
+            "waits_for": text(np.where(has_producer, producer[sort], 0), "waits_for", has_producer),
             "count": Column.array(total(np.ones(len(rows), np.int64))[sort]),
             f"total_{unit}": Column.array(length[sort]),
             f"blocked_{unit}": Column.array(total(rows.values(f"blocked_{unit}"))[sort]),

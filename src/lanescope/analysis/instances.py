@@ -1,4 +1,4 @@
-"""Lanes put together to what a reader thinks in: blocks, multiprocessors, cores, devices."""
+"""Lanes put together to what a reader thinks in: blocks, SMs, cores, devices."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Instances:
     """Which unit each track belongs to.
 
     Attributes:
-        role: what a unit is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the lanes'
-            detail table (``sm``).
+        role: what an instance is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the
+            lanes' detail table (``sm``).
         of: int64 [tracks], the unit of each lane; -1 for what is no lane or belongs to none.
-        labels: name of each unit; its path where names alone are alike.
+        labels: name of each instance; its path where names alone are alike.
         numbers: int64 [units], the number that the detail table gives it; None where no table does.
     """
 
@@ -62,7 +62,7 @@ def units(time: LaneTime, role: str) -> Instances:
         role: see ``Instances``.
 
     Raises:
-        UsageError: the trace knows no such unit; the hint lists those it knows.
+        UsageError: the trace has no such instances; the hint lists those it knows.
     """
     tree, trace = time.tree, time.trace
     is_lane = tree.tracks.values("kind") == "lane"

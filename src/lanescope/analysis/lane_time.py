@@ -33,11 +33,13 @@ def spec(unit: str) -> TableSpec:
             ColumnSpec("track_id", "int64", "the lane"),
             ColumnSpec("lane", "utf8", "its path"),
             ColumnSpec("slices", "int64", "its slices, open ones included"),
-            ColumnSpec("open", "int64", "slices without a known end"),
-            ColumnSpec("busy", "int64", "time covered by slices, nested ones once", unit=unit),
-            ColumnSpec("idle", "int64", "recorded time in which nothing ran", unit=unit),
-            ColumnSpec("unknown", "int64", "gaps, time not recorded, and what follows an open slice", unit=unit),
-            ColumnSpec("window", "int64", "from the first to the last time in the trace", unit=unit),
+            ColumnSpec("unfinished", "int64", "slices without a known end"),
+            ColumnSpec(f"busy_{unit}", "int64", "time covered by slices, nested ones once", unit=unit),
+            ColumnSpec(f"idle_{unit}", "int64", "recorded time in which nothing ran", unit=unit),
+            ColumnSpec(
+                f"unknown_{unit}", "int64", "gaps, time not recorded, and what follows an open slice", unit=unit
+            ),
+            ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
         ),
     )
 
@@ -200,12 +202,13 @@ def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
         >>> _ = builder.append("slices", track_id=lane, ts=np.array([0, 60]), dur=np.array([30, 40]), name="mma")
         >>> _ = builder.append("gaps", track_id=lane, ts=40, dur=20, cause="overrun")
         >>> row = next(lanes(builder.finish()).rows())
-        >>> row["busy"], row["idle"], row["unknown"], row["window"]
+        >>> row["busy_ns"], row["idle_ns"], row["unknown_ns"], row["window_ns"]
         (70, 10, 20, 100)
     """
     time = time or LaneTime(trace)
     tree = time.tree
     slices = trace.slices
+    unit = trace.time.time_unit
     first, last = time.window
     tracks = slices.values("track_id")
     known = (tracks >= 0) & (tracks < len(tree))
@@ -214,17 +217,17 @@ def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
     opened = np.bincount(tracks[is_open], minlength=len(tree))
     shown = tree.lanes
     return Table(
-        spec(trace.time.time_unit),
+        spec(unit),
         {
             "id": Column.array(np.arange(len(shown))),
             "track_id": Column.array(shown),
             "lane": text_column([tree.path(lane) for lane in shown.tolist()]),
             "slices": Column.array(count[shown]),
-            "open": Column.array(opened[shown]),
-            "busy": Column.array(time.busy[shown]),
-            "idle": Column.array(time.idle[shown]),
-            "unknown": Column.array(time.unknown[shown]),
-            "window": Column.array(np.full(len(shown), last - first, np.int64)),
+            "unfinished": Column.array(opened[shown]),
+            f"busy_{unit}": Column.array(time.busy[shown]),
+            f"idle_{unit}": Column.array(time.idle[shown]),
+            f"unknown_{unit}": Column.array(time.unknown[shown]),
+            f"window_{unit}": Column.array(np.full(len(shown), last - first, np.int64)),
         },
     )
 

@@ -1,4 +1,4 @@
-"""How many lanes, or blocks, are at work at each moment; and what becomes of the time of each unit."""
+"""How many lanes, or blocks, are at work at each moment; and what becomes of the time of each instance."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def spec(unit: str = "ns") -> TableSpec:
         "a stretch of time in which a number does not change; none where it is 0",
         (
             ColumnSpec("id", "int64", "dense, by what is counted, then time"),
-            ColumnSpec("what", "text", "a region: lanes in it (innermost) are counted; or a unit in angle brackets"),
+            ColumnSpec("counted", "text", "a region: lanes in it (innermost) are counted; or a role in angle brackets"),
             ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
+            ColumnSpec("dur", "int64", "length", unit=unit),
             ColumnSpec("active", "int64", "how many at that time"),
         ),
     )
 
 
-def units_spec(unit: str = "ns") -> TableSpec:
-    """Return the declaration of the time of units for a time unit."""
+def utilization_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of the time of instances for a time unit."""
     return TableSpec(
-        "units",
-        "one unit (a multiprocessor, a block, a core): work + stalled + unknown + empty = window",
+        "utilization",
+        "one instance (an SM, a block, a core): busy + stalled + unknown + vacant = window",
         (
             ColumnSpec("id", "int64", "dense, in drawing order or by number"),
-            ColumnSpec("unit", "utf8", "its name"),
-            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
-            ColumnSpec("groups", "int64", "groups of lanes that ran on it: blocks on a multiprocessor"),
+            ColumnSpec("instance", "utf8", "its name"),
+            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("groups", "int64", "groups of lanes that ran on it: blocks on an SM"),
             ColumnSpec("lanes", "int64", "lanes that ran on it"),
             ColumnSpec("first_ts", "int64", "first thing known of it; NULL without any", nullable=True, unit=unit),
             ColumnSpec("last_ts", "int64", "last thing known of it; NULL without any", nullable=True, unit=unit),
-            ColumnSpec(f"resident_{unit}", "int64", "time in which any of its groups was there", unit=unit),
+            ColumnSpec(f"resident_{unit}", "int64", "time in which any of its groups was resident", unit=unit),
             ColumnSpec(
-                f"work_{unit}", "int64", "time in which any lane worked: in a region that does not wait", unit=unit
+                f"busy_{unit}", "int64", "time in which any lane worked: in a region that does not wait", unit=unit
             ),
             ColumnSpec(f"compute_{unit}", "int64", "time in which any lane computed", unit=unit),
             ColumnSpec(f"load_{unit}", "int64", "time in which any lane loaded", unit=unit),
@@ -71,43 +71,43 @@ def units_spec(unit: str = "ns") -> TableSpec:
                 "no lane is known to have worked, and one is in a gap or never ended, or none was recorded",
                 unit=unit,
             ),
-            ColumnSpec(f"empty_{unit}", "int64", "nothing was there", unit=unit),
+            ColumnSpec(f"vacant_{unit}", "int64", "nothing was resident", unit=unit),
             ColumnSpec(f"tail_{unit}", "int64", "part of it after its last group, while others went on", unit=unit),
             ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
-            ColumnSpec("mean_groups", "float64", "groups there at a time, on average over the window", nullable=True),
-            ColumnSpec("share", "float64", "work as a share of the window", nullable=True, unit="1"),
+            ColumnSpec("mean_resident", "float64", "resident groups, on average over the window", nullable=True),
+            ColumnSpec("share", "float64", "busy time as a share of the window", nullable=True, unit="1"),
         ),
     )
 
 
-def residence_spec(unit: str = "ns") -> TableSpec:
-    """Return the declaration of groups on each unit over time for a time unit."""
+def residency_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of groups on each instance over time for a time unit."""
     return TableSpec(
-        "residence",
-        "a stretch of time in which the number of groups of lanes on one unit does not change; none where it is 0",
+        "residency",
+        "a stretch of time in which the number of groups of lanes on one instance does not change; none where it is 0",
         (
-            ColumnSpec("id", "int64", "dense, by unit, then time"),
-            ColumnSpec("unit", "utf8", "name of the unit"),
-            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("id", "int64", "dense, by instance, then time"),
+            ColumnSpec("instance", "utf8", "name of the instance"),
+            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
             ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec(f"dur_{unit}", "int64", "length", unit=unit),
-            ColumnSpec("active", "int64", "groups that are there"),
+            ColumnSpec("dur", "int64", "length", unit=unit),
+            ColumnSpec("active", "int64", "resident groups"),
         ),
     )
 
 
-def levels_spec(unit: str = "ns") -> TableSpec:
+def occupancy_stats_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of average and highest activity for a time unit."""
     return TableSpec(
-        "levels",
+        "occupancy_stats",
         "what is counted over time: how many on average, how many at most",
         (
             ColumnSpec("id", "int64", "dense, the largest total first"),
-            ColumnSpec("what", "text", "as in `occupancy`"),
+            ColumnSpec("counted", "text", "as in `occupancy`"),
             ColumnSpec(f"total_{unit}", "int64", "time that all of them spent", unit=unit),
             ColumnSpec("mean", "float64", "how many at a time, on average over the window", nullable=True),
             ColumnSpec("max", "int64", "how many at most"),
-            ColumnSpec(f"at_max_{unit}", "int64", "for how long that many", unit=unit),
+            ColumnSpec(f"time_at_max_{unit}", "int64", "for how long that many", unit=unit),
             ColumnSpec("first_ts", "int64", "when the first one began", unit=unit),
             ColumnSpec("last_ts", "int64", "when the last one ended", unit=unit),
         ),
@@ -121,26 +121,26 @@ def occupancy(
     time: LaneTime | None = None,
     pieces: LeafIntervals | None = None,
 ) -> Table:
-    """Return how many are at work over time: lanes by region, or units that are there.
+    """Return how many are at work over time: lanes by region, or resident instances.
 
     The sum of ``dur * active`` is the time that all of them spent.
 
     Args:
         trace: the trace.
-        role: count units of this role (see ``units.Instances``), each from the first to the last thing known of it;
+        role: count instances of this role (see ``Instances``), each from the first to the last thing known of it;
             None: count lanes by the region that they are in.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Raises:
-        UsageError: the trace knows no such unit.
+        UsageError: the trace has no such instances.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> builder = TraceBuilder(TimeBase())
         >>> lanes = [builder.track(name, kind="lane", role="group") for name in ("a", "b")]
         >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name="mma")
-        >>> [(row["ts"], row["dur_ns"], row["active"]) for row in occupancy(builder.finish()).rows()]
+        >>> [(row["ts"], row["dur"], row["active"]) for row in occupancy(builder.finish()).rows()]
         [(0, 40, 1), (40, 60, 2), (100, 20, 1)]
     """
     time = time or LaneTime(trace)
@@ -161,37 +161,37 @@ def occupancy(
         spec(unit_name),
         {
             "id": Column.array(np.arange(len(ts))),
-            "what": Column.array(what.astype(np.int32), dictionary=dictionary),
+            "counted": Column.array(what.astype(np.int32), dictionary=dictionary),
             "ts": Column.array(ts),
-            f"dur_{unit_name}": Column.array(end - ts),
+            "dur": Column.array(end - ts),
             "active": Column.array(active),
         },
     )
 
 
-def residence(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None) -> Table:
-    """Return how many groups of lanes, blocks of a kernel, are on each unit over time.
+def residency_steps(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None) -> Table:
+    """Return how many groups of lanes, blocks of a kernel, are resident on each instance over time.
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
+        role: what an instance is, see ``Instances``.
         time: the trace's ``LaneTime``, when the caller has one already.
 
     Raises:
-        UsageError: the trace knows no such unit.
+        UsageError: the trace has no such instances.
     """
     time = time or LaneTime(trace)
     found = units(time, role)
     (unit, ts, end), active = depth(residency(time, found))
     name = trace.time.time_unit
     return Table(
-        residence_spec(name),
+        residency_spec(name),
         {
             "id": Column.array(np.arange(len(ts))),
-            "unit": Column.array(found.label_column[unit]),
-            "number": found.number_column(unit),
+            "instance": Column.array(found.label_column[unit]),
+            "instance_id": found.number_column(unit),
             "ts": Column.array(ts),
-            f"dur_{name}": Column.array(end - ts),
+            "dur": Column.array(end - ts),
             "active": Column.array(active),
         },
     )
@@ -206,20 +206,20 @@ def utilization(
     pieces: LeafIntervals | None = None,
     parts: Partition | None = None,
 ) -> Table:
-    """Return what became of the time of each unit: work, stalls, emptiness, tail.
+    """Return what became of the time of each instance: busy, stalled, unknown, vacant, tail.
 
-    ``work + stalled + unknown + empty == window`` for every unit, exactly.
+    ``busy + stalled + unknown + vacant == window`` for every instance, exactly.
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
+        role: what an instance is, see ``Instances``.
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         pieces: what ``leaf_intervals`` returned, when the caller has it already.
         parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
-        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+        UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
     time = time or LaneTime(trace)
     pieces = leaf_intervals(time) if pieces is None else pieces
@@ -253,26 +253,26 @@ def utilization(
     name = trace.time.time_unit
     some = None if window else np.zeros(count, np.bool_)
     return Table(
-        units_spec(name),
+        utilization_spec(name),
         {
             "id": Column.array(np.arange(count)),
-            "unit": Column.array(found.label_column),
-            "number": found.number_column(np.arange(count)),
+            "instance": Column.array(found.label_column),
+            "instance_id": found.number_column(np.arange(count)),
             "groups": Column.array(groups),
             "lanes": Column.array(lanes),
             "first_ts": Column.array(np.where(seen, first_ts, 0), valid=seen),
             "last_ts": Column.array(np.where(seen, last_ts, 0), valid=seen),
             f"resident_{name}": Column.array(resident),
-            f"work_{name}": Column.array(spent[:, BUSY]),
+            f"busy_{name}": Column.array(spent[:, BUSY]),
             f"compute_{name}": Column.array(runs(COMPUTE)),
             f"load_{name}": Column.array(runs(LOAD)),
             f"store_{name}": Column.array(runs(STORE)),
             f"stalled_{name}": Column.array(spent[:, WAITING] + spent[:, IDLE]),
             f"unknown_{name}": Column.array(spent[:, LOST] + spent[:, UNRECORDED]),
-            f"empty_{name}": Column.array(spent[:, VACANT]),
+            f"vacant_{name}": Column.array(spent[:, VACANT]),
             f"tail_{name}": Column.array(tail),
             f"window_{name}": Column.array(np.full(count, window, np.int64)),
-            "mean_groups": Column.array(present / (window or 1), valid=some),
+            "mean_resident": Column.array(present / (window or 1), valid=some),
             "share": Column.array(spent[:, BUSY] / (window or 1), valid=some),
         },
     )
@@ -288,7 +288,7 @@ def occupancy_stats(trace: Trace, table: Table, time: LaneTime | None = None) ->
     """
     first, last = (time or LaneTime(trace)).window
     unit = trace.time.time_unit
-    what, active, ts, dur = table.codes("what"), table.values("active"), table.values("ts"), table.values(f"dur_{unit}")
+    what, active, ts, dur = table.codes("counted"), table.values("active"), table.values("ts"), table.values("dur")
     names = int(what.max(initial=-1)) + 1
     total, most, at_most = (np.zeros(names, np.int64) for _ in range(3))
     begin, end = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
@@ -301,36 +301,35 @@ def occupancy_stats(trace: Trace, table: Table, time: LaneTime | None = None) ->
     shown = shown[most[shown] > 0]
     window = last - first
     return Table(
-        levels_spec(unit),
+        occupancy_stats_spec(unit),
         {
             "id": Column.array(np.arange(len(shown))),
-            "what": Column.array(shown.astype(np.int32), dictionary=table.column("what").dictionary),
+            "counted": Column.array(shown.astype(np.int32), dictionary=table.column("counted").dictionary),
             f"total_{unit}": Column.array(total[shown]),
             "mean": Column.array(
                 total[shown] / (window or 1), valid=None if window else np.zeros(len(shown), np.bool_)
             ),
             "max": Column.array(most[shown]),
-            f"at_max_{unit}": Column.array(at_most[shown]),
+            f"time_at_max_{unit}": Column.array(at_most[shown]),
             "first_ts": Column.array(begin[shown]),
             "last_ts": Column.array(end[shown]),
         },
     )
 
 
-def binned(table: Table, code: int, edges: Ints, unit: str = "ns") -> npt.NDArray[np.float64]:
+def binned(table: Table, code: int, edges: Ints) -> npt.NDArray[np.float64]:
     """Return how many were active on average between each two edges.
 
     Args:
         table: what ``occupancy`` returned.
-        code: code of ``what``.
+        code: code of ``counted``.
         edges: int64 [bins + 1], rising.
-        unit: the trace's time unit.
 
     Returns:
         float64 [bins].
     """
-    rows = np.flatnonzero(table.codes("what") == code)
-    ts, dur, active = table.values("ts")[rows], table.values(f"dur_{unit}")[rows], table.values("active")[rows]
+    rows = np.flatnonzero(table.codes("counted") == code)
+    ts, dur, active = table.values("ts")[rows], table.values("dur")[rows], table.values("active")[rows]
     # The area up to each edge: all stretches that ended, and the part of the one that has not.
     spent = np.concatenate([[0], np.cumsum(dur * active)])
     at = np.searchsorted(ts, edges, "right")

@@ -31,8 +31,8 @@ def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
     """Return the declaration of the overlap of pairs for a time unit."""
     where = (
         (
-            ColumnSpec("unit", "utf8", "the unit in which both run: a block, a multiprocessor, a device"),
-            ColumnSpec("number", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("instance", "utf8", "the instance in which both run: a block, an SM, a device"),
+            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
         )
         if each
         else ()
@@ -40,40 +40,37 @@ def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
     pairs = "one pair of regions that share time" if each else "one pair of regions"
     return TableSpec(
         "overlap",
-        f"{pairs} {'within one unit' if each else '(lanes of one unit are compared, all units summed)'}; "
+        f"{pairs} {'within one instance' if each else '(lanes of one instance are compared, all instances summed)'}; "
         "a region runs where it is the innermost of its lane",
         (
             ColumnSpec("id", "int64", "dense; regions with most time first"),
             *where,
-            ColumnSpec(
-                "region", "text", "name of a region; `(others)` for those with least time, where there are many"
-            ),
-            ColumnSpec("other", "text", "name of the region beside it; the region itself in one row"),
-            ColumnSpec(f"region_{unit}", "int64", "time in which the region runs on any lane of the unit", unit=unit),
-            ColumnSpec(f"overlap_{unit}", "int64", "part of it in which the other one runs in the unit too", unit=unit),
+            ColumnSpec("region", "text", "name of a region; `(other)` for those with least time, where there are many"),
+            ColumnSpec("other_region", "text", "name of the region next to it; the region itself in one row"),
+            ColumnSpec(f"region_{unit}", "int64", "time in which it runs on any lane of the instance", unit=unit),
+            ColumnSpec(f"overlap_{unit}", "int64", "part of it in which the other one runs there too", unit=unit),
             ColumnSpec("share", "float64", "overlap as a share of the region's time", nullable=True, unit="1"),
         ),
     )
 
 
-def hidden_spec(unit: str = "ns") -> TableSpec:
+def exposure_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of what hides behind computing for a time unit."""
     return TableSpec(
-        "hidden",
-        "a region that does not compute, or all of one kind: in how much of its time something computes in its unit",
+        "exposure",
+        "a region that does not compute, or all of one kind: in how much of its time its instance computes",
         (
             ColumnSpec("id", "int64", "dense; kinds as a whole before their regions"),
             ColumnSpec("kind", "text", "load, store, wait: by the words of the name"),
             ColumnSpec("region", "text", "name of the region; NULL for all of the kind together", nullable=True),
-            ColumnSpec(
-                f"total_{unit}", "int64", "time in which it runs on any lane of the unit, units summed", unit=unit
-            ),
-            ColumnSpec(f"hidden_{unit}", "int64", "part of it in which a region computes in the same unit", unit=unit),
+            ColumnSpec(f"total_{unit}", "int64", "time in which it runs on any lane, summed over instances", unit=unit),
+            ColumnSpec(f"hidden_{unit}", "int64", "part of it in which a region computes there too", unit=unit),
             ColumnSpec(f"exposed_{unit}", "int64", "part of it in which nothing computes", unit=unit),
             ColumnSpec(
                 f"unknown_{unit}",
                 "int64",
-                "the rest: nothing is known to compute; a lane of the unit is in a gap or in a region that never ended",
+                "the rest: nothing is known to compute; a lane of the instance is in a gap or in a region that "
+                "never ended",
                 unit=unit,
             ),
             ColumnSpec("hidden_share", "float64", "hidden as a share of the total", nullable=True, unit="1"),
@@ -145,7 +142,7 @@ def _summed(key: Ints, value: Ints) -> tuple[Ints, Ints]:
 
 
 def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> ConcurrentTime:
-    """Return how long which sets of keys run at the same time in each unit.
+    """Return how long which sets of keys run at the same time in each instance.
 
     Args:
         unit: int64 [n], 0 or more.
@@ -185,8 +182,8 @@ class Overlap:
 
     Attributes:
         time: the trace's lane times.
-        units: what is compared: lanes of one unit with each other, no others.
-        names: the regions that are told apart, by total time, and ``(others)`` if there are more.
+        units: what is compared: lanes of one instance with each other, no others.
+        names: the regions that are told apart, by total time, and ``(other)`` if there are more.
         kinds: int64 [names], the kind of work of each, index into ``CLASSES``.
         together: the shared times; keys are ``names``, then ``CLASSES``, then that the state of a lane is unknown.
     """
@@ -215,7 +212,7 @@ class Overlap:
         self.names = [texts[number] for number in own.tolist()]
         self.kinds = kind_of[own]
         if len(shown) > len(own):
-            self.names.append("(others)")
+            self.names.append("(other)")
             self.kinds = np.append(self.kinds, CLASSES.index(OUTER))
         lost = join(time.gaps, time.possibly_running)
         lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
@@ -271,18 +268,18 @@ def overlap(
 ) -> Table:
     """Return how long each two regions run at the same time.
 
-    Lanes of one unit are compared with each other. A region runs in a unit while it is the innermost one of any lane
-    there; two lanes in the same region count once. All numbers are exact; what is unknown counts for nothing.
+    Lanes of one instance are compared with each other. A region runs in an instance while it is the innermost one of
+    any lane there; two lanes in the same region count once. All numbers are exact; what is unknown counts for nothing.
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``; ``parent`` compares the lanes of one group.
-        each: a row for each pair of each unit that shares time; else units are summed and every pair has a row.
+        role: what an instance is, see ``Instances``; ``parent`` compares the lanes of one group.
+        each: a row for each pair of each instance that shares time; else instances are summed and every pair has a row.
         time: the trace's ``LaneTime``, when the caller has one already.
         known: the ``Overlap`` of the same role, when the caller has one already.
 
     Raises:
-        UsageError: the trace knows no such unit.
+        UsageError: the trace has no such instances.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
@@ -291,7 +288,7 @@ def overlap(
         >>> lanes = [builder.track(name, kind="lane", role="group", parent=block) for name in ("load", "compute")]
         >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name=["load", "mma"])
         >>> for row in overlap(builder.finish()).rows():
-        ...     print(row["region"], row["other"], row["region_ns"], row["overlap_ns"])
+        ...     print(row["region"], row["other_region"], row["region_ns"], row["overlap_ns"])
         load load 100 100
         load mma 100 60
         mma load 80 60
@@ -308,8 +305,8 @@ def overlap(
         same = one == other
         keys = unit * regions + one
         whole = shared[same][np.searchsorted(keys[same], keys)]
-        columns["unit"] = Column.array(found.units.label_column[unit])
-        columns["number"] = found.units.number_column(unit)
+        columns["instance"] = Column.array(found.units.label_column[unit])
+        columns["instance_id"] = found.units.number_column(unit)
     else:
         one, other = (part.ravel() for part in np.indices((regions, regions)))
         shared = found.matrix[one, other]
@@ -321,7 +318,7 @@ def overlap(
             "id": Column.array(np.arange(len(one))),
             **columns,
             "region": Column.array(one.astype(np.int32), dictionary=dictionary),
-            "other": Column.array(other.astype(np.int32), dictionary=dictionary),
+            "other_region": Column.array(other.astype(np.int32), dictionary=dictionary),
             f"region_{unit_name}": Column.array(whole),
             f"overlap_{unit_name}": Column.array(shared),
             "share": _share(shared, whole),
@@ -337,17 +334,17 @@ def exposure(
     time: LaneTime | None = None,
     known: Overlap | None = None,
 ) -> Table:
-    """Return how much of the time of loads, stores and waits something computes in the same unit.
+    """Return how much of the time of loads, stores and waits something computes in the same instance.
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
-        given: patterns of names by kind of work, see ``activity.classify``.
+        role: what an instance is, see ``Instances``.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's ``LaneTime``, when the caller has one already.
         known: the ``Overlap`` of the same role and kinds, when the caller has one already.
 
     Raises:
-        UsageError: the trace knows no such unit, or ``given`` a kind that is none.
+        UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
     found = known or Overlap(time or LaneTime(trace), role, given)
     compute = found.of_class(COMPUTE)
@@ -374,7 +371,7 @@ def exposure(
         f"unknown_{unit}": [row[4] for row in rows],
         "hidden_share": [row[3] / row[2] if row[2] else None for row in rows],
     }
-    return Table.from_arrays(hidden_spec(unit), columns)
+    return Table.from_arrays(exposure_spec(unit), columns)
 
 
 def _share(part: Ints, whole: Ints) -> Column:

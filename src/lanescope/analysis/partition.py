@@ -317,8 +317,8 @@ _STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1
 def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
     """Divide the window of every instance into states, from those of its lanes.
 
-    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else, as no lane tells
-    what happened, UNRECORDED while it is resident, and VACANT while it is not.
+    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else UNRECORDED
+    while it is resident, as no lane tells what happened; else VACANT.
 
     Args:
         parts: what ``partition`` returned.

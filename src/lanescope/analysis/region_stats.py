@@ -22,31 +22,32 @@ def spec(unit: str = "ns") -> TableSpec:
         for part in PERCENTILES
     )
     return TableSpec(
-        "regions",
-        "all slices of one name: their lengths, and how evenly the units share them",
+        "region_stats",
+        "all slices of one name: their lengths, and how evenly the instances share them",
         (
             ColumnSpec("id", "int64", "dense, the largest total first"),
             ColumnSpec("region", "text", "the name"),
             ColumnSpec("count", "int64", "slices of known length"),
-            ColumnSpec("open", "int64", "slices of unknown length; only `own` and what follows count them"),
+            ColumnSpec("unfinished", "int64", "slices of unknown length; only `self` and what follows count them"),
             ColumnSpec(f"total_{unit}", "int64", "sum of the lengths", unit=unit),
-            ColumnSpec(f"own_{unit}", "int64", "part of it in which no region nested in it ran", unit=unit),
+            ColumnSpec(f"self_{unit}", "int64", "part of it in which no region nested in it ran", unit=unit),
             ColumnSpec(f"min_{unit}", "int64", "the shortest", nullable=True, unit=unit),
             *percentiles,
             ColumnSpec(f"max_{unit}", "int64", "the longest", nullable=True, unit=unit),
-            ColumnSpec("units", "int64", "units in which it ran, as the innermost region of a lane"),
+            ColumnSpec("instances", "int64", "instances in which it ran, as the innermost region of a lane"),
             ColumnSpec(
                 "imbalance",
                 "float64",
-                "own time of the unit with most of it, as a multiple of the mean of all units where it ran: 1 is even",
+                "self time of the instance with most of it, as a multiple of the mean of all instances where it ran: 1 "
+                "is even",
                 nullable=True,
                 unit="1",
             ),
-            ColumnSpec("slowest", "utf8", "the unit with most of it"),
+            ColumnSpec("slowest_instance", "utf8", "the instance with most of it"),
             ColumnSpec(
                 f"tail_{unit}",
                 "int64",
-                "from when the first unit was done with its last one until the last unit was",
+                "from when the first instance was done with its last one until the last instance was",
                 nullable=True,
                 unit=unit,
             ),
@@ -63,12 +64,12 @@ def regions(
 
     Args:
         trace: the trace.
-        role: what a unit is, see ``units.Instances``.
+        role: what an instance is, see ``Instances``.
         time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``activity.innermost`` returned, when the caller has it already.
+        pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Raises:
-        UsageError: the trace knows no such unit.
+        UsageError: the trace has no such instances.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
@@ -78,7 +79,7 @@ def regions(
         >>> where = [lanes[0], lanes[1], lanes[1]]
         >>> _ = builder.append("slices", track_id=where, ts=[0, 0, 50], dur=[40, 50, 70], name="mma")
         >>> row = next(regions(builder.finish()).rows())
-        >>> row["p50_ns"], row["p99_ns"], row["imbalance"], row["slowest"], row["tail_ns"]
+        >>> row["p50_ns"], row["p99_ns"], row["imbalance"], row["slowest_instance"], row["tail_ns"]
         (50, 70, 1.5, 'block 1', 80)
     """
     time = time or LaneTime(trace)
@@ -120,15 +121,15 @@ def regions(
             "id": Column.array(np.arange(len(shown))),
             "region": Column.array(shown.astype(np.int32), dictionary=column.dictionary),
             "count": Column.array(count[shown]),
-            "open": Column.array((members - count)[shown]),
+            "unfinished": Column.array((members - count)[shown]),
             f"total_{unit}": Column.array(total[shown]),
-            f"own_{unit}": Column.array(own[shown]),
+            f"self_{unit}": Column.array(own[shown]),
             f"min_{unit}": rank(0),
             **{f"p{part}_{unit}": rank(part) for part in PERCENTILES},
             f"max_{unit}": rank(100),
-            "units": Column.array(in_units),
+            "instances": Column.array(in_units),
             "imbalance": Column.array(spread.most[shown] / np.where(mean > 0, mean, 1.0), valid=placed & (mean > 0)),
-            "slowest": Column.array(slowest),
+            "slowest_instance": Column.array(slowest),
             f"tail_{unit}": Column.array(spread.tail[shown], valid=placed),
         },
     )

@@ -129,7 +129,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:
     elif args.by == "overlap":
         known = shared.overlap(role)
         table = overlap.overlap(trace, role, known=known)
-        more["hidden"] = list(overlap.exposure(trace, role, known=known).rows())
+        more["exposure"] = list(overlap.exposure(trace, role, known=known).rows())
         if drawn:
             from lanescope.view.analysis_report import overlap_matrix
 

@@ -208,7 +208,7 @@ def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> Non
             screen.line(
                 "  ",
                 fit_width(what, 34) + " ",
-                (fit_width(_waits_for(row), 26), _KIND_COLORS["wait"] if row["producer"] else "dim"),
+                (fit_width(_waits_for(row), 26), _KIND_COLORS["wait"] if row["waits_for"] else "dim"),
                 f"{format_duration(row[f'total_{unit}'], unit):>10} {row['share'] or 0:>7.1%}",
                 (f"{row['count']:>10} times", "dim"),
             )
@@ -223,20 +223,20 @@ def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> Non
 
 
 def _waits_for(row: dict[str, Any]) -> str:
-    if row["producer"] is None:
+    if row["waits_for"] is None:
         return "for nothing that is seen" if row["kind"] == "wait" else ""
-    return f"for {row['producer']}" + (" (inferred)" if row["inferred"] else "")
+    return f"for {row['waits_for']}" + (" (inferred)" if row["inferred"] else "")
 
 
 def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
     """Say which wait costs most, and whether it is known or inferred for whom."""
-    waits = [row for row in rows if row["kind"] == "wait" and row["producer"] is not None]
+    waits = [row for row in rows if row["kind"] == "wait" and row["waits_for"] is not None]
     said = []
     if waits:
         top = max(waits, key=lambda row: row[f"total_{unit}"])
         said.append(
             f"most of it: {top['lane']} waits {format_duration(top[f'total_{unit}'], unit)} in {top['name']} for "
-            f"{top['producer']}, {format_duration(top[f'latency_{unit}'], unit)} of that after {top['producer']} was "
+            f"{top['waits_for']}, {format_duration(top[f'latency_{unit}'], unit)} of that after {top['waits_for']} was "
             "done"
         )
         if any(row["inferred"] and (row["share"] or 0) >= _SHOWN for row in waits):
@@ -252,11 +252,11 @@ def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
 def region_table(
     shared: AnalysisCache, table: Table, role: str, limit: int = 0
 ) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return heads and rows of the regions for a terminal: what fits there, and a bar of own time."""
+    """Return heads and rows of the regions for a terminal: what fits there, and a bar of self time."""
     unit = shared.trace.time.time_unit
     rows = list(table.rows())
-    whole = sum(row[f"own_{unit}"] for row in rows) or 1
-    times = ("total", "own", "p50", "p90", "p99", "max")
+    whole = sum(row[f"self_{unit}"] for row in rows) or 1
+    times = ("total", "self", "p50", "p90", "p99", "max")
     has_tail = role not in _IN_TURN
     heads = ["region", "kind", "count", *times, "imbalance", "slowest", *(["tail"] if has_tail else []), ""]
 
@@ -268,9 +268,9 @@ def region_table(
                 row["count"],
                 *(row[f"{name}_{unit}"] for name in times),
                 None if row["imbalance"] is None else f"{row['imbalance']:.2f}×",  # noqa: RUF001
-                row["slowest"] or None,
+                row["slowest_instance"] or None,
                 *([row[f"tail_{unit}"]] if has_tail else []),
-                _bar(row[f"own_{unit}"] / whole),
+                _bar(row[f"self_{unit}"] / whole),
             ]
 
     return heads, cells()
@@ -288,17 +288,17 @@ def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list
     """Return heads and rows of units for a terminal, and a bar of the part of their time in which they compute."""
     in_turn = role in _IN_TURN
     counted = "blocks" if role == "sm" else "groups"
-    times = ("resident", "work", "compute", "load", "store", "stalled") + (() if in_turn else ("empty", "tail"))
+    times = ("resident", "busy", "compute", "load", "store", "stalled") + (() if in_turn else ("vacant", "tail"))
     if table.values(f"unknown_{unit}").any():
         times += ("unknown",)
 
     def cells() -> Iterator[list[Any]]:
         for row in list(table.rows())[: limit or None]:
-            # A block is looked at while it is there, a multiprocessor all the time.
+            # A block is looked at while it is there, an SM all the time.
             whole = row[f"resident_{unit}" if in_turn else f"window_{unit}"] or 1
             share = row[f"compute_{unit}"] / whole
             counts = [] if in_turn else [row["groups"]]
-            yield [row["unit"], *counts, *(row[f"{name}_{unit}"] for name in times), f"{share:.1%}", _bar(share)]
+            yield [row["instance"], *counts, *(row[f"{name}_{unit}"] for name in times), f"{share:.1%}", _bar(share)]
 
     return [_instance_noun(role), *([] if in_turn else [counted]), *times, "computes", ""], cells()
 
@@ -308,7 +308,7 @@ def unit_words(table: Table, role: str, unit: str) -> list[str]:
     rows = [row for row in table.rows() if row["first_ts"] is not None]
     if not rows:
         return []
-    work = [row[f"work_{unit}"] for row in rows]
+    work = [row[f"busy_{unit}"] for row in rows]
     ends = [row["last_ts"] for row in rows]
     mean = sum(work) / len(work)
     window = sum(row[f"window_{unit}"] for row in rows) or 1
@@ -316,18 +316,22 @@ def unit_words(table: Table, role: str, unit: str) -> list[str]:
     said = [
         f"work: {mean * len(work) / window:.1%} of the window on average over "
         f"{format_count(len(rows), _instance_noun(role))}"
-        + (f"; most on {rows[work.index(max(work))]['unit']}: {max(work) / mean:.2f} times the mean" if mean else "")
+        + (
+            f"; most on {rows[work.index(max(work))]['instance']}: {max(work) / mean:.2f} times the mean"
+            if mean
+            else ""
+        )
     ]
     if role in _IN_TURN:
         resident = [row[f"resident_{unit}"] for row in rows]
         return [
             f"a {_instance_noun(role)} is there for {format_duration(sum(resident) // len(resident), unit)} on "
             "average, at most "
-            f"{format_duration(max(resident), unit)} ({rows[resident.index(max(resident))]['unit']})"
+            f"{format_duration(max(resident), unit)} ({rows[resident.index(max(resident))]['instance']})"
         ]
     said.append(
-        f"tail: {rows[ends.index(max(ends))]['unit']} ends {format_duration(max(ends) - min(ends), unit)} after "
-        f"{rows[ends.index(min(ends))]['unit']}; {tail / window:.1%} of all {_instance_noun(role)} time is tail"
+        f"tail: {rows[ends.index(max(ends))]['instance']} ends {format_duration(max(ends) - min(ends), unit)} after "
+        f"{rows[ends.index(min(ends))]['instance']}; {tail / window:.1%} of all {_instance_noun(role)} time is tail"
     )
     return said
 
@@ -349,15 +353,18 @@ def occupancy_strips(shared: AnalysisCache, tables: Sequence[Table], stream: IO[
     for table in tables:
         amounts = occupancy.occupancy_stats(shared.trace, table, shared.time)
         for row in islice(amounts.rows(), limit or _STRIPS):
-            dictionary = table.column("what").dictionary
-            code = dictionary.code(row["what"]) if dictionary is not None else 0
-            means = occupancy.binned(table, code, edges, unit)
-            style = _KIND_COLORS[shared.kinds[row["what"]]] if row["what"] in shared.kinds else "bold"
+            dictionary = table.column("counted").dictionary
+            code = dictionary.code(row["counted"]) if dictionary is not None else 0
+            means = occupancy.binned(table, code, edges)
+            style = _KIND_COLORS[shared.kinds[row["counted"]]] if row["counted"] in shared.kinds else "bold"
             steps = np.ceil(means / row["max"] * (len(_BARS) - 1)).astype(int).tolist()
             strip = "".join(_BARS[min(max(step, 0), len(_BARS) - 1)] for step in steps)
             screen.line(
                 (
-                    fit_width(_instance_noun(row["what"][1:-1]) if row["what"].startswith("<") else row["what"], _NAME),
+                    fit_width(
+                        _instance_noun(row["counted"][1:-1]) if row["counted"].startswith("<") else row["counted"],
+                        _NAME,
+                    ),
                     style,
                 ),
                 f"{row['mean'] or 0.0:>9.2f} {row['max']:>7}  ",

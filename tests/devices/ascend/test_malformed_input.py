@@ -77,7 +77,7 @@ def small_run():
 def test_time_that_a_cut_leaves_open_is_unknown_and_not_idle():
     content, begin = small_run()
     whole = {row["lane"]: row for row in lane_time.lanes(decode(content)).rows()}
-    assert all(whole[f"Ascend/{lane}"]["idle"] for lane in ("Worker View/AIC_0", "Scheduler/Sched_0"))
+    assert all(whole[f"Ascend/{lane}"]["idle_ns"] for lane in ("Worker View/AIC_0", "Scheduler/Sched_0"))
     for key, end, partial in (
         ("aicore_tasks", "aicpu_tasks", ("Worker View/AIC", "Worker View/AIV", "Scheduler/")),
         ("aicpu_scheduler_phases", "aicpu_orchestrator_phases", ("Scheduler/", "Orchestrator/")),
@@ -85,12 +85,12 @@ def test_time_that_a_cut_leaves_open_is_unknown_and_not_idle():
         trace = decode(content[: (begin[key] + begin[end]) // 2])
         found = {row["lane"].removeprefix("Ascend/"): row for row in lane_time.lanes(trace).rows()}
         cut = [row for lane, row in found.items() if lane.startswith(partial)]
-        assert sum(row["busy"] for row in cut)
+        assert sum(row["busy_ns"] for row in cut)
         for row in cut:
-            assert row["idle"] == 0
-            assert row["busy"] + row["unknown"] == row["window"]
+            assert row["idle_ns"] == 0
+            assert row["busy_ns"] + row["unknown_ns"] == row["window_ns"]
         sound = [row for lane, row in found.items() if lane.startswith(("Worker View/AI", "Scheduler View/"))]
-        assert all(row["idle"] for row in sound if row not in cut)
+        assert all(row["idle_ns"] for row in sound if row not in cut)
         cores = trace.details["ascend_cores"]
         if key == "aicore_tasks":
             assert (cores["lost_ticks"] + cores["busy_ticks"]).tolist() == cores["window_ticks"].tolist()

@@ -48,19 +48,19 @@ def test_overlap_is_what_was_planted(kernel):
     expected = {(one, other): ns for one, other, ns in kernel[0]["planted"]["overlap"]}
     assert expected
     for query in (
-        "select region, other, overlap_ns from overlap where overlap_ns > 0",
-        "select region, other, sum(overlap_ns)::bigint from cuda_overlap group by all",
+        "select region, other_region, overlap_ns from overlap where overlap_ns > 0",
+        "select region, other_region, sum(overlap_ns)::bigint from cuda_overlap group by all",
     ):
         assert {(one, other): ns for one, other, ns in ask(kernel, query)} == expected
 
 
 def test_hidden_load_is_what_was_planted(kernel):
     truth = kernel[0]["planted"]
-    query = "select total_ns, hidden_ns, exposed_ns from hidden where kind = 'load' and region is null"
+    query = "select total_ns, hidden_ns, exposed_ns from exposure where kind = 'load' and region is null"
     assert ask(kernel, query) == [
         (truth["load_ns"], truth["load_hidden_ns"], truth["load_ns"] - truth["load_hidden_ns"])
     ]
-    parts = ask(kernel, "select region from hidden where kind = 'load' and region is not null order by 1")
+    parts = ask(kernel, "select region from exposure where kind = 'load' and region is not null order by 1")
     assert [name for (name,) in parts] == [EVENTS[event] for event in LOADS]
 
 
@@ -76,15 +76,15 @@ def test_idle_of_every_lane_is_what_was_planted(kernel):
 
 def test_occupancy_is_what_was_planted(kernel):
     truth = kernel[0]["planted"]
-    found = dict(ask(kernel, "select what, sum(dur_ns * active)::bigint from occupancy group by 1"))
+    found = dict(ask(kernel, "select counted, sum(dur * active)::bigint from occupancy group by 1"))
     assert found == truth["occupancy_ns"]
-    assert ask(kernel, "select sum(dur_ns * blocks)::bigint from cuda_residency") == [(truth["resident_ns"],)]
+    assert ask(kernel, "select sum(dur * blocks)::bigint from cuda_residency") == [(truth["resident_ns"],)]
     assert ask(kernel, "select sum(resident_ns)::bigint from cuda_blocks") == [(truth["resident_ns"],)]
 
 
 def test_blocks_account_for_the_whole_window(kernel):
     rows = ask(
-        kernel, "select block, work_ns + stalled_ns + unknown_ns + empty_ns - window_ns from cuda_blocks order by 1"
+        kernel, "select block, busy_ns + stalled_ns + unknown_ns + vacant_ns - window_ns from cuda_blocks order by 1"
     )
     assert rows == [(block, 0) for block in range(kernel[0]["num_blocks"])]
 
@@ -115,7 +115,7 @@ def charged(trace, table, quality):
     found = {}
     for row in table.rows():
         if row["kind"] == "wait" and row["quality"] == quality:
-            key = (groups[row["track_id"]], row["name"], groups[row["producer_track"]], row["producer"])
+            key = (groups[row["track_id"]], row["name"], groups[row["producer_track_id"]], row["waits_for"])
             parts = (1, row["blocked_ns"], row["latency_ns"])
             found[key] = tuple(a + b for a, b in zip(found.get(key, (0, 0, 0)), parts, strict=True))
     return found
@@ -162,7 +162,7 @@ def test_a_sweep_over_every_nanosecond_finds_the_same(seed):
     names = trace.tracks["name"].tolist()
     expected = {(int(names[unit].split()[1]), *pair): ns for (unit, *pair), ns in sweep.overlaps().items()}
     table = session.views(trace)["cuda_overlap"].table
-    assert {(r["block"], r["region"], r["other"]): r["overlap_ns"] for r in table.rows()} == expected
+    assert {(r["block"], r["region"], r["other_region"]): r["overlap_ns"] for r in table.rows()} == expected
     summed = Counter()
     for (_, one, other), ns in expected.items():
         summed[one, other] += ns
@@ -182,7 +182,7 @@ def test_the_comparison_notices_one_wrong_stamp():
     words[40] += np.uint64(32 << 32)
     truth = {(a, b): ns for a, b, ns in simulation.truth["planted"]["overlap"]}
     rows = overlap.overlap(decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")).rows()
-    assert {(r["region"], r["other"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
+    assert {(r["region"], r["other_region"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
 
 
 @pytest.mark.parametrize("layout", ["flashinfer1", "flashinfer2", "warpscope", "ls2"])
@@ -193,7 +193,9 @@ def test_every_layout_tells_the_same(layout, seed):
     planted_ = simulation.truth["planted"]
     tables = session.views(trace)
     names = {name for name, _, _ in planted_["overlap"]}  # LS2 also records when loads are in flight
-    found = {(r["region"], r["other"]): r["overlap_ns"] for r in tables["overlap"].table.rows() if r["overlap_ns"]}
+    found = {
+        (r["region"], r["other_region"]): r["overlap_ns"] for r in tables["overlap"].table.rows() if r["overlap_ns"]
+    }
     assert {pair: ns for pair, ns in found.items() if names.issuperset(pair)} == {
         (one, other): ns for one, other, ns in planted_["overlap"]
     }
@@ -224,7 +226,7 @@ def test_flows_of_a_buffer_charge_waits_as_planted(options):
 def test_loads_in_flight_belong_to_their_block():
     trace = decode_simulation(simulate(seed=4, blocks=3, tiles=5, layout="ls2"))
     tables = session.views(trace)
-    rows = {(r["block"], r["other"]): r for r in tables["cuda_overlap"].table.rows() if r["region"] == "fetch"}
+    rows = {(r["block"], r["other_region"]): r for r in tables["cuda_overlap"].table.rows() if r["region"] == "fetch"}
     assert {block for block, _ in rows} == {0, 1, 2}
     # Asynchronous: while a load is in flight its issuer loads the next one, or waits.
     assert all(rows[block, "fetch"]["region_ns"] > rows[block, "qk"]["overlap_ns"] > 0 for block in range(3))
@@ -237,19 +239,19 @@ def test_multiprocessors_are_told_where_the_layout_says_them(layout, slots):
     rows = {row["sm"]: row for row in session.views(trace)["cuda_sms"].table.rows()}
     assert {sm: row["blocks"] for sm, row in rows.items()} == {0: 3, 1: 2, 2: 2}
     for row in rows.values():
-        assert row["work_ns"] + row["stalled_ns"] + row["unknown_ns"] + row["empty_ns"] == row["window_ns"]
-        assert 0 <= row["tail_ns"] <= row["empty_ns"]
+        assert row["busy_ns"] + row["stalled_ns"] + row["unknown_ns"] + row["vacant_ns"] == row["window_ns"]
+        assert 0 <= row["tail_ns"] <= row["vacant_ns"]
     assert min(row["tail_ns"] for row in rows.values()) == 0
     # Three waves on one, two on the others: what is left is their tail.
     assert rows[1]["tail_ns"] > rows[0]["tail_ns"]
     resident = Counter()
     for row in session.views(trace)["cuda_sm_residency"].table.rows():
         assert row["blocks"] == 1
-        resident[row["sm"]] += row["dur_ns"]
+        resident[row["sm"]] += row["dur"]
     assert resident == {sm: row["resident_ns"] for sm, row in rows.items()}
     spread = {row["region"]: row for row in session.views(trace)["cuda_region_stats"].table.rows()}
-    assert spread["qk"]["units"] == 3
-    assert spread["qk"]["slowest"] == "sm 0"
+    assert spread["qk"]["instances"] == 3
+    assert spread["qk"]["slowest_instance"] == "sm 0"
     assert 1.0 < spread["qk"]["imbalance"] < 9 / 7 * 1.1
 
 
@@ -261,13 +263,13 @@ def test_several_gpus_have_multiprocessors_of_their_own(tmp_path):
     trace = session.merge([session.open(tmp_path / f"gpu{gpu}.npy") for gpu in range(2)])
     rows = list(session.views(trace)["cuda_sms"].table.rows())
     assert [(row["sm"], row["blocks"]) for row in rows] == [(0, 2), (1, 1)] * 2
-    assert len({row["unit"] for row in rows}) == 4
+    assert len({row["instance"] for row in rows}) == 4
 
 
 def test_a_layout_without_multiprocessors_has_no_rows_of_them():
     trace = decode_simulation(simulate(seed=1, blocks=3, tiles=2))
     assert len(session.views(trace)["cuda_sms"].table) == 0
-    assert session.views(trace)["cuda_region_stats"].table["units"].max() == 3
+    assert session.views(trace)["cuda_region_stats"].table["instances"].max() == 3
 
 
 def test_what_is_lost_is_no_idle_time():

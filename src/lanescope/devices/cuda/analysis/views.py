@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanescope.families.family import Derived
 
-_BLOCK = {"number": "block"}
+_BLOCK = {"instance_id": "block"}
 
 VIEWS = (
     Derived(
@@ -16,32 +16,32 @@ VIEWS = (
     ),
     Derived(
         "cuda_blocks",
-        "units",
+        "utilization",
         ("block",),
-        "one block: resident from its first stamp to its last; work + stalled + unknown + empty = window",
-        {**_BLOCK, "groups": None, "mean_groups": None},
+        "one block: resident from its first stamp to its last; busy + stalled + unknown + vacant = window",
+        {**_BLOCK, "groups": None, "mean_resident": None},
     ),
     Derived(
         "cuda_sms",
-        "units",
+        "utilization",
         ("sm",),
-        "one multiprocessor; none where the layout does not say on which one a lane ran",
-        {"number": "sm", "groups": "blocks", "mean_groups": "mean_blocks"},
+        "one SM; none where the layout does not say on which one a lane ran",
+        {"instance_id": "sm", "groups": "blocks", "mean_resident": "mean_blocks"},
     ),
     Derived(
         "cuda_residency",
-        "residence",
+        "residency",
         ("block",),
         "a stretch of time in which the number of resident blocks does not change",
-        {"what": None, "active": "blocks"},
+        {"counted": None, "active": "blocks"},
     ),
     Derived(
         "cuda_sm_residency",
-        "residence_each",
+        "residency_each",
         ("sm",),
-        "a stretch of time in which the number of blocks on one multiprocessor does not change; none where the layout "
+        "a stretch of time in which the number of blocks on one SM does not change; none where the layout "
         "does not say on which one a lane ran",
-        {"number": "sm", "active": "blocks"},
+        {"instance_id": "sm", "active": "blocks"},
     ),
     Derived(
         "cuda_idle",
@@ -51,9 +51,9 @@ VIEWS = (
     ),
     Derived(
         "cuda_region_stats",
-        "regions",
+        "region_stats",
         ("sm", "block"),
-        "all slices of one region: their lengths, and how evenly multiprocessors share them (blocks, where the layout "
-        "does not say the multiprocessor)",
+        "all slices of one region: their lengths, and how evenly SMs share them (blocks, where the layout "
+        "does not say the SM)",
     ),
 )

@@ -136,7 +136,7 @@ def _idle(times: I64, state: I64, group: int) -> list[list[Any]]:
     blocks, *events = np.unravel_index(found, shape)
     rows_of = zip(blocks.tolist(), *((part - 1).tolist() for part in events), spent.tolist(), strict=True)
     for block, region, since, until, ns in rows_of:
-        name = ("wait", EVENTS[region]) if region != NONE else ("gap", _between(since, until))
+        name = ("wait", EVENTS[region]) if region != NONE else ("bubble", _between(since, until))
         total[block, *name] = total.get((block, *name), 0) + ns
     return [[block, group, kind, name, ns] for (block, kind, name), ns in total.items()]
 
