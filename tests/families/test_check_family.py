@@ -134,7 +134,7 @@ def test_what_is_not_there_is_an_error():
 
 def test_a_command_is_tested_with_a_recorder(tmp_path):
     family = registry.family("ascend")
-    simulation = family.simulate(resolve_options(family.sim_options, {"tasks": 20}, what="the simulator"), 1)
+    simulation = family.simulate(resolve_options(family.sim_options, {"tasks": 60}, what="the simulator"), 1)
     for name, content in simulation.files.items():
         (tmp_path / name).write_bytes(content)
     (command,) = family.commands
