@@ -80,13 +80,11 @@ def apply(rule: Rule, subject: CheckContext) -> list[Violation]:
     Raises:
         MissingDependencyError: a rule of a family fails.
     """
-    if rule in RULES:
-        return list(rule.check(subject))
     try:
         return list(rule.check(subject))
-    except LanescopeError:
-        raise
     except Exception as error:
+        if rule in RULES or isinstance(error, LanescopeError):
+            raise
         what = f"rule {rule.code} of a device family failed: {described(error)}"
         raise MissingDependencyError(what, hint=f"{UPDATE}, or say --ignore {rule.code}") from error
 

@@ -78,8 +78,9 @@ class FamilyRules:
             faults.setdefault(key, []).append(hit)
         if not faults:
             return []
-        slices = Table.concat([hit.slices for hits in faults.values() for hit in hits])
-        joined = [_joined([hit.fault for hit in hits]) for hits in faults.values()]
+        by_lane = sorted(faults.values(), key=_lane)
+        slices = Table.concat([hit.slices for hits in by_lane for hit in hits])
+        joined = [_joined([hit.fault for hit in hits]) for hits in by_lane]
         local, at = [], 0
         for fault in joined:
             length = len(fault.rows) if fault.table == "slices" else 0
@@ -99,6 +100,11 @@ class _Hit(NamedTuple):
 
     fault: Violation
     slices: Table
+
+
+def _lane(hits: Sequence[_Hit]) -> int:
+    track = hits[0].fault.track_id
+    return -1 if track is None else track
 
 
 class _Covered(CheckContext):
