@@ -66,7 +66,7 @@ def _check_references(family: Family) -> None:
         assert all(callable(format.stage(name)) for name in format.stages)
     for derived in family.derived:
         assert bool(derived.analysis) != (derived.make is not None), f"{derived.name} is made by an analysis or `make`"
-    called = [summary.make for summary in family.summaries] + [command.run for command in family.commands]
+    called: list[Any] = [summary.make for summary in family.summaries] + [command.run for command in family.commands]
     called += [each for export in family.exports for each in (export.blocks, export.left_out)]
     called += [rule.check for rule in family.rules]
     assert all(map(callable, called))
