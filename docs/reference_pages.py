@@ -157,12 +157,22 @@ def commands() -> str:
 
 
 def options() -> str:
-    """Options of the families, for decoding and for simulating."""
-    parts = ["# Options of device families"]
+    """What each family takes and offers besides what all do, as ``--help-family`` shows it."""
+    parts = [
+        "# Options of device families",
+        "As `lanescope COMMAND --help-family NAME` shows them. Keyword arguments in Python; on the command line flags "
+        "with dashes, or `-O NAME=VALUE`.",
+    ]
     for family in registry.builtin():
         parts.append(f"## {family.name}\n\n{family.title}")
         for title, declared in (("Decoding", family.options), ("Simulating (`lanescope sim`)", family.sim_options)):
             if declared:
                 rows = [(f"`{o.name}`", o.help, "" if o.default is None else f"`{o.default}`") for o in declared]
                 parts.append(f"**{title}**\n\n" + _table(("option", "meaning", "default"), rows))
+        for title, each in (
+            ("Summaries (`lanescope summary --by`)", family.summaries),
+            ("Exports (`lanescope convert --format`)", family.exports),
+        ):
+            if each:
+                parts.append(f"**{title}**\n\n" + _table(("name", "meaning"), [(f"`{e.name}`", e.doc) for e in each]))
     return "\n\n".join(parts) + "\n"

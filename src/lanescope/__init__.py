@@ -11,10 +11,9 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
     from lanescope.errors import (
         DataLossError,

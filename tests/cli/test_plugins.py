@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from lanescope.families import registry
+from lanescope.families import Rule, registry
+from lanescope.families.declaration import replace
 
 FAMILY = """
 from lanescope.families import Command, Family, Format
@@ -149,3 +150,17 @@ def test_what_a_plugin_decoded_is_read_back_where_the_plugin_is_not_installed(ca
         assert call("convert", "run.parquet", "-o", "run.pftrace").status == 0
         assert call("check", "run.parquet", "--fail-on", "error").status == 0
         assert call("info", "run.parquet").status == 0
+
+
+def test_the_command_knows_rules_of_other_packages(call, plugins, monkeypatch):
+    (blinker,) = [family for family in registry.plugin_families() if family.name == "blinker"]
+    dim = Rule("BLINKER101", "dim", "warning", "it is dim", "look", lambda context: (), scope="rows")
+    changed = replace(blinker, rules=(dim,))
+    known = registry.family
+    with monkeypatch.context() as other:
+        other.setattr(registry, "plugin_families", lambda: (changed,))
+        other.setattr(registry, "family", lambda name: changed if name == "blinker" else known(name))
+        assert "BLINKER101 dim (warning)" in call("check", "--explain", "BLINKER101").out
+        assert call("sim", "blinker", "-o", "run.blink").status == 0
+        done = call("check", "run.blink", "--select", "BLINKER", "--json")
+        assert (done.status, json.loads(done.out)["rules"]) == (0, ["BLINKER101"])

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import lanescope
 from lanescope.cli.parser import Parser
 from lanescope.errors import InputError, InternalError, LanescopeError, UsageError
 
+TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
     from lanescope.families.family import Family
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,8 @@ from lanescope.errors import UsageError
 from lanescope.families import registry
 
 if TYPE_CHECKING:
-    from lanescope.families.command import Argument, Command
-    from lanescope.families.family import Export, Family, Summary
+    from lanescope.families.command import Argument
+    from lanescope.families.family import Command, Export, Family, Summary
     from lanescope.families.options import Option
 
 #: Where flags of families' options stand in the parsed arguments.
@@ -211,7 +210,9 @@ def parse_options(args: argparse.Namespace) -> dict[str, str]:
 
 def command_parser(command: Command, family: Family) -> Parser:
     """Return the parser of a family's command; its help shows the options of that family."""
-    parser = _parser(command.name, inspect.getdoc(command.run) or command.help, command.examples)
+    from inspect import getdoc
+
+    parser = _parser(command.name, getdoc(command.run) or command.help, command.examples)
     configure_command(parser, command, family)
     return parser
 

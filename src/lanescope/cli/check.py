@@ -57,17 +57,19 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         trace = read(args.input, args)
         findings = check.run(trace, select=select, ignore=ignore)
+        applied = check.rules(select, ignore, families=trace.inputs.values("family").tolist())
         print_json(
             "lanescope.check/1",
             findings=[finding.to_dict() for finding in findings],
             totals={"all": asdict(check.totals(trace)), "without_affected": asdict(check.totals(trace, findings))},
-            rules=[rule.code for rule in check.rules(select, ignore)],
+            rules=[rule.code for rule in applied],
         )
     else:
         findings, trace = _check_streaming(args, select, ignore)
-        _print(args, findings, check.rules(select, ignore))
+        applied = check.rules(select, ignore, families=trace.inputs.values("family").tolist())
+        _print(args, findings, applied)
     if not findings:
-        echo(f"{format_count(len(check.rules(select, ignore)), 'rule')}, no findings")
+        echo(f"{format_count(len(applied), 'rule')}, no findings")
     is_failure = any(
         args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
         for finding in findings

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Container
-from typing import NoReturn
 
 from lanescope.errors import UsageError
+
+TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 class Parser(argparse.ArgumentParser):

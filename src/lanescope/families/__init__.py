@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lanescope.families.command import Argument, Command, CommandContext, Values
+    from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.family import (
+        Command,
         Decoder,
         Derived,
         Export,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 #: The module that holds each public name.
 _HOME = {
     "Argument": "command",
-    "Command": "command",
+    "Command": "family",
     "CommandContext": "command",
     "Decoder": "family",
     "Derived": "family",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from lanescope.families.declaration import Reference, frozen_class
-
 if TYPE_CHECKING:
     from lanescope.trace import Trace
 
@@ -102,28 +100,3 @@ class CommandContext(Protocol):
         Raises:
             UsageError: the suffix tells none; or as ``check_target``.
         """
-
-
-@frozen_class
-class Command:
-    """A command that a family adds to the command line: ``lanescope NAME``.
-
-    Attributes:
-        name: begins with the family's name: ``aie-path``.
-        help: one line. The docstring of ``run`` is the rest of what its help page says.
-        run: takes the context and the values of the arguments, returns the exit status.
-        arguments: besides those that the house adds.
-        examples: command lines that work.
-        takes_capture: the house adds an argument ``input`` and what decoding takes: options of the family, --strict.
-        has_output: the house adds --force, which ``CommandContext.write`` obeys.
-        runs_programs: the environment stays as it is, for the programs that the command starts.
-    """
-
-    name: str
-    help: str
-    run: Reference[Callable[[CommandContext, Values], int]]
-    arguments: Reference[tuple[Argument, ...]] = Reference(())
-    examples: tuple[str, ...] = ()
-    takes_capture: bool = False
-    has_output: bool = False
-    runs_programs: bool = False

@@ -14,7 +14,7 @@ from lanescope.errors import UsageError
 from lanescope.families.declaration import Reference, frozen_class, load
 
 if TYPE_CHECKING:
-    from lanescope.families.command import Command
+    from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
     from lanescope.source import Capture, Head, Match
@@ -86,11 +86,15 @@ class Format:
         Raises:
             UsageError: the format has no such stage; the hint lists those it has.
         """
-        found = self.stages.get(stage)
+        return self.stage(stage)(capture, options)
+
+    def stage(self, name: str) -> Callable[[Capture, Mapping[str, Any]], Iterator[str]]:
+        """Return what yields the lines of a stage; errors as ``lines``."""
+        found = self.stages.get(name)
         if found is None:
             there = ", ".join((*self.stages, STAGES[-1]))
-            raise UsageError(f"captures of format {self.name} have no stage {stage!r}", hint=f"there are {there}")
-        lines: Iterator[str] = (load(found) if isinstance(found, str) else found)(capture, options)
+            raise UsageError(f"captures of format {self.name} have no stage {name!r}", hint=f"there are {there}")
+        lines: Callable[[Capture, Mapping[str, Any]], Iterator[str]] = load(found) if isinstance(found, str) else found
         return lines
 
 
@@ -156,6 +160,31 @@ class Export:
 
 
 @frozen_class
+class Command:
+    """A command that a family adds to the command line: ``lanescope NAME``.
+
+    Attributes:
+        name: begins with the family's name: ``aie-path``.
+        help: one line. The docstring of ``run`` is the rest of what its help page says.
+        run: takes the context and the values of the arguments, returns the exit status.
+        arguments: besides those that the house adds.
+        examples: command lines that work.
+        takes_capture: the house adds an argument ``input`` and what decoding takes: options of the family, --strict.
+        has_output: the house adds --force, which ``CommandContext.write`` obeys.
+        runs_programs: the environment stays as it is, for the programs that the command starts.
+    """
+
+    name: str
+    help: str
+    run: Reference[Callable[[CommandContext, Values], int]]
+    arguments: Reference[tuple[Argument, ...]] = Reference(())
+    examples: tuple[str, ...] = ()
+    takes_capture: bool = False
+    has_output: bool = False
+    runs_programs: bool = False
+
+
+@frozen_class
 class Simulator:
     """Makes captures whose truth is known.
 
@@ -174,7 +203,7 @@ class Simulator:
 class Family:
     """One device family: an object of this class is registered as ``lanescope.devices`` entry point.
 
-    Names of its tables, stats and commands, and codes of its rules, begin with its name;
+    Names of its tables and stats, and codes of its rules, begin with its name;
     ``lanescope.testing.check_family`` tests that and what else all families promise.
 
     Attributes:

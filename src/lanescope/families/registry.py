@@ -6,9 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from lanescope.errors import MissingDependencyError, UsageError
-from lanescope.families.command import Command
 from lanescope.families.declaration import UPDATE, described, load
-from lanescope.families.family import API, Export, Family, Format, Simulator, Summary
+from lanescope.families.family import API, Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import Option
 
 #: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
@@ -92,7 +91,7 @@ def plugins() -> Plugins:
         package = point.dist.name if point.dist else point.value
         try:
             loaded = point.load()
-            _verify(loaded)
+            verify(loaded)
         except (Exception, SystemExit) as error:  # whatever another package does while it is imported
             broken.append(Broken(point.name, f"package {package}: {described(error)}"))
             continue
@@ -109,7 +108,7 @@ def plugins() -> Plugins:
     return Plugins(tuple(sound), tuple(sorted(broken)))
 
 
-def _verify(found: object) -> None:
+def verify(found: object) -> None:
     """Raise ``TypeError`` unless ``found`` can be listed and asked as a family is."""
     if not isinstance(found, Family):
         raise TypeError(f"{found!r} is no lanescope.families.Family")

@@ -3,6 +3,7 @@
 * ``traces()`` and ``batches()``: hypothesis strategies of traces with every feature of the model, sound or not;
   ``valid_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(nesting)``: one lane's times.
 * ``large_trace(...)``: a million slices in a moment, for benchmarks.
+* ``check_family(FAMILY)``: what every device family promises; ``CommandRecorder``: a context for tests of its commands.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
 
 The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
@@ -22,16 +23,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
+from lanescope.testing.families import CommandRecorder, check_family
 from lanescope.testing.large_traces import large_trace
 
 if TYPE_CHECKING:
     from lanescope.testing.strategies import batches, intervals, traces, valid_traces
 
 __all__ = [
+    "CommandRecorder",
     "assert_accounted",
     "assert_consistent",
     "assert_same",
     "batches",
+    "check_family",
     "intervals",
     "large_trace",
     "traces",

@@ -44,8 +44,8 @@ def row_lines(trace: Trace) -> Iterator[str]:
                 lines[at] = _line(name, row, further, lanes)
         yield from lines
     for row in trace.stats.rows():
-        first = {name: row[name] for name in ("first_offset", "first_ts") if row[name] is not None}
-        text = " ".join(f"{name}={value}" for name, value in ({"count": row["count"]} | first).items())
+        where = {name: row[name] for name in ("first_offset", "first_ts") if row[name] is not None}
+        text = " ".join(f"{name}={value}" for name, value in ({"count": row["count"]} | where).items())
         yield f"stat  {row['name']}  {row['severity']}  {text}"
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.analysis.check.engine import RULES, evaluate, rules
+from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.common.intervals import known_extents, union
@@ -63,7 +63,10 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     Raises:
         UsageError: a choice fits no rule.
     """
-    return evaluate(CheckContext(trace), rules(select, ignore))
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
+    there = {rule.code for rule in (*RULES, *rules_of(families))}
+    chosen = rules(select, ignore, families=families)
+    return evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
 
 
 @dataclass(frozen=True, slots=True)

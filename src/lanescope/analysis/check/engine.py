@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, 
 from lanescope.analysis.check import rules_lane as lane
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
-from lanescope.errors import UsageError
+from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
+from lanescope.families import registry
+from lanescope.families.declaration import UPDATE, described
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 
 #: All rules, by code.
@@ -23,35 +26,70 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+def rules_of(families: Iterable[str]) -> tuple[Rule, ...]:
+    """Return the rules that families declare; one that is not here, or is broken, has none."""
+    found: list[Rule] = []
+    for name in families:
+        with suppress(UsageError, MissingDependencyError):
+            found += registry.family(name).rules
+    return tuple(found)
+
+
+def rules(select: Iterable[str] = (), ignore: Iterable[str] = (), *, families: Iterable[str] = ()) -> tuple[Rule, ...]:
     """Return the rules that codes, or beginnings of codes (``LS1``), choose.
 
     Args:
         select: what to take; empty: all.
         ignore: what to leave out of that.
+        families: whose rules there are besides those for all traces. Without any, those of all families that there are,
+            if a choice fits none of the others.
 
     Raises:
-        UsageError: a choice fits no rule.
+        UsageError: a choice fits no rule of any family.
     """
     wanted, unwanted = tuple(select), tuple(ignore)
-    for choice in (*wanted, *unwanted):
-        if not any(rule.code.startswith(choice) for rule in RULES):
-            raise UsageError(f"unknown rule {choice!r}", hint="use rule codes or prefixes, e.g. LS101, LS1")
+    there = (*RULES, *rules_of(families))
+    strange = [choice for choice in (*wanted, *unwanted) if not any(rule.code.startswith(choice) for rule in there)]
+    if strange:
+        everywhere = rules_of(family.name for family in (*registry.builtin(), *registry.plugin_families()))
+        for choice in strange:
+            if not any(rule.code.startswith(choice) for rule in everywhere):
+                raise UsageError(f"unknown rule {choice!r}", hint="use rule codes or prefixes, e.g. LS101, LS1")
+        there = there if families else (*there, *everywhere)
     return tuple(
         rule
-        for rule in RULES
+        for rule in there
         if (not wanted or rule.code.startswith(wanted)) and not (unwanted and rule.code.startswith(unwanted))
     )
 
 
 def evaluate(subject: CheckContext, chosen: Sequence[Rule]) -> list[Finding]:
     """Return what the chosen rules find, the worst first, then by code, lane and time."""
-    found = [finding for rule in chosen for finding in _examine(subject, rule)]
-    return sorted(found, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.code))
+    return rank([finding for rule in chosen for finding in assess(subject, rule, apply(rule, subject))])
 
 
-def _examine(subject: CheckContext, rule: Rule) -> list[Finding]:
-    hits = list(rule.check(subject))
+def rank(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, the worst first, then by code; the others in their order."""
+    return sorted(findings, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.code))
+
+
+def apply(rule: Rule, subject: CheckContext) -> list[Violation]:
+    """Return what a rule reports.
+
+    Raises:
+        MissingDependencyError: a rule of a family fails.
+    """
+    try:
+        return list(rule.check(subject))
+    except Exception as error:
+        if rule in RULES or isinstance(error, LanescopeError):
+            raise
+        what = f"rule {rule.code} of a device family failed: {described(error)}"
+        raise MissingDependencyError(what, hint=f"{UPDATE}, or say --ignore {rule.code}") from error
+
+
+def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list[Finding]:
+    """Return what a rule reported as findings: with its words, the place, and the share of time."""
     inputs = subject.trace.inputs.values("path")
     times, times_of_lane = _affected(subject, hits)
     lanes = subject.covered

@@ -17,7 +17,7 @@ second pass too, but one that keeps no more than the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -25,13 +25,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.analysis.check.engine import evaluate, rules
+from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
+from lanescope.analysis.check.family_rules import FamilyRules
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding
 from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
 from lanescope.errors import InputError
+from lanescope.families.rules import Rule
 from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
@@ -91,11 +93,13 @@ class StreamingChecker:
         self._gaps: list[tuple[Ints, Ints]] = []
         self._tree: Tree | None = None
         self._batches = 0
+        self._family_rules = FamilyRules()
         self._held: Trace | None = None  # the first: should it be the only one, passing over it gains nothing
 
     def add(self, batch: Trace) -> None:
         """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
+        self._family_rules.add(batch)
         if self._batches == 1 and _is_disordered(batch):
             self._held = batch
             return
@@ -138,16 +142,25 @@ class StreamingChecker:
             UsageError: a choice fits no rule.
             InputError: there were other rows the second time.
         """
-        chosen = rules(select, ignore)
+        chosen = [rule for rule in rules(select, ignore) if rule in RULES]
+        found, covered = self._common_findings(again, chosen)
+        return rank([*found, *self._family_rules.findings(covered, select=select, ignore=ignore)])
+
+    def _common_findings(
+        self, again: Callable[[], Iterable[Trace]], chosen: Sequence[Rule]
+    ) -> tuple[list[Finding], Ints]:
+        """Return what the rules for all traces find, and the time that slices of each track cover, int64 [tracks]."""
         if self._held is not None:
-            return evaluate(CheckContext(self._held), chosen)
+            whole = CheckContext(self._held)
+            return evaluate(whole, chosen), whole.covered
         tree = Tree(self._shared["tracks"])
         small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
         slices, instants = self._swept.values()
         longest = recorded(tree, small["coverage"]) if "coverage" in small else np.full(len(tree), INT64_MAX, np.int64)
         if slices.settle(longest) | instants.settle(longest):
             if self._batches == 1:
-                return evaluate(CheckContext(Trace.concat(again())), chosen)
+                whole = CheckContext(Trace.concat(again()))
+                return evaluate(whole, chosen), whole.covered
             self._second_pass(again(), longest)
         kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
         kept["flows"] = self._flows.joined()
@@ -156,7 +169,7 @@ class StreamingChecker:
         tables["flows"] = _renumbered(tables["flows"], rows["slices"])
         times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
         subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
-        return [_placed(finding, rows) for finding in evaluate(subject, chosen)]
+        return [_placed(finding, rows) for finding in evaluate(subject, chosen)], subject.covered
 
     def _add_lanes(self, tracks: Table) -> None:
         """Make new tracks known, and the gaps so far that concern them."""

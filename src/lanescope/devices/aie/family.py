@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.families.command import Command
-from lanescope.families.family import Export, Family, Format, Simulator
+from lanescope.families.family import Command, Export, Family, Format, Simulator
 from lanescope.families.options import Option, fraction, hertz, non_negative_int, whole
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lanescope.families.command import Command
-from lanescope.families.family import Export, Family, Format, Simulator, Summary
+from lanescope.families.family import Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import Option, non_negative_int, number, whole_hertz
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.families.command import Command
-from lanescope.families.family import Export, Family, Format, Simulator, Summary
+from lanescope.families.family import Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import (
     Option,
     fraction,

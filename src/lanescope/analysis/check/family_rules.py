@@ -1,0 +1,133 @@
+"""The rules that the families of a trace declare, applied while its batches pass.
+
+A rule that judges the whole trace makes all batches be kept. One that judges rows sees batch after batch; of those only
+the rows that it names are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from lanescope.analysis.check.engine import apply, assess, evaluate, rank, rules, rules_of
+from lanescope.analysis.check.model import CheckContext, Evidence, Finding
+from lanescope.common.intervals import Ints
+from lanescope.families.rules import Rule, Violation
+from lanescope.trace import Table, Trace
+from lanescope.trace.trace import SHARED
+
+
+class FamilyRules:
+    """Looks at batches with the rules of the families that made them.
+
+    The families are those of the inputs that stand in the first batch.
+    """
+
+    def __init__(self) -> None:
+        self._families: list[str] = []
+        self._rules: tuple[Rule, ...] = ()
+        self._batches: list[Trace] = []
+        self._seen: dict[str, int] = {}
+        self._hits: dict[str, list[_Hit]] = {}
+
+    def add(self, batch: Trace) -> None:
+        """Look at the next batch; the first one names the families."""
+        if not self._families:
+            self._families = [str(name) for name in batch.inputs.values("family").tolist()]
+            self._rules = rules_of(dict.fromkeys(self._families))
+        if any(rule.scope == "whole" for rule in self._rules):
+            self._batches.append(batch)
+        elif self._rules:
+            self._last = batch
+            subject = CheckContext(batch)
+            for rule in self._rules:
+                self._hits.setdefault(rule.code, []).extend(self._kept(hit) for hit in apply(rule, subject))
+            for name, table in batch.tables().items():
+                self._seen[name] = self._seen.get(name, 0) + len(table)
+
+    def findings(self, covered: Ints, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
+        """Return what the rules find.
+
+        Args:
+            covered: time that the slices of each track cover, int64 [tracks].
+            select: codes, or beginnings of codes, of the rules to apply; empty: all.
+            ignore: codes to leave out.
+        """
+        allowed = rules(select, ignore, families=self._families)
+        chosen = [rule for rule in self._rules if rule in allowed]
+        if self._batches:
+            return evaluate(CheckContext(Trace.concat(self._batches)), chosen)
+        return rank([finding for rule in chosen for finding in self._assessed(rule, covered)])
+
+    def _kept(self, hit: Violation) -> _Hit:
+        """Return what a batch has of a fault, with rows as they stand in the whole trace."""
+        first = 0 if hit.table in SHARED else self._seen.get(hit.table, 0)
+        slices = self._last.slices.take(hit.rows if hit.table == "slices" else hit.rows[:0])
+        return _Hit(replace(hit, rows=hit.rows + first), slices)
+
+    def _assessed(self, rule: Rule, covered: Ints) -> list[Finding]:
+        """Return the findings of a rule that judges rows: what batches have of one fault is one."""
+        faults: dict[tuple[object, ...], list[_Hit]] = {}
+        for hit in self._hits.get(rule.code, []):
+            fault = hit.fault
+            key = fault.detail, fault.table, fault.severity, fault.track_id, fault.input_id
+            faults.setdefault(key, []).append(hit)
+        if not faults:
+            return []
+        by_lane = sorted(faults.values(), key=_lane)
+        slices = Table.concat([hit.slices for hits in by_lane for hit in hits])
+        joined = [_joined([hit.fault for hit in hits]) for hits in by_lane]
+        local, at = [], 0
+        for fault in joined:
+            length = len(fault.rows) if fault.table == "slices" else 0
+            local.append(replace(fault, rows=np.arange(at, at + length) if fault.table == "slices" else fault.rows))
+            at += length
+        tables = {**{name: getattr(self._last, name) for name in SHARED}, "slices": slices}
+        subject = _Covered(Trace(self._last.time, tables), covered)
+        found = assess(subject, rule, local)
+        return [
+            replace(finding, evidence=Evidence(fault.table, fault.rows))
+            for finding, fault in zip(found, joined, strict=True)
+        ]
+
+
+class _Hit(NamedTuple):
+    """A fault in a batch, and the slices that are its evidence."""
+
+    fault: Violation
+    slices: Table
+
+
+def _lane(hits: Sequence[_Hit]) -> int:
+    track = hits[0].fault.track_id
+    return -1 if track is None else track
+
+
+class _Covered(CheckContext):
+    """A few slices of a trace, of which it is known how much time all of them cover."""
+
+    def __init__(self, trace: Trace, covered: Ints) -> None:
+        super().__init__(trace)
+        self._all = covered
+
+    @cached_property
+    def covered(self) -> Ints:
+        """Time that the slices of each track cover, int64 [tracks]."""
+        return self._all
+
+
+def _joined(faults: Sequence[Violation]) -> Violation:
+    counts = [len(fault.rows) if fault.count is None else fault.count for fault in faults]
+    times = [fault.ts for fault in faults if fault.ts is not None]
+    offsets = [fault.offset for fault in faults if fault.offset is not None]
+    return replace(
+        faults[0],
+        rows=np.concatenate([fault.rows for fault in faults]),
+        count=sum(counts),
+        ts=min(times, default=None),
+        offset=min(offsets, default=None),
+    )
