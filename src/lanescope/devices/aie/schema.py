@@ -40,7 +40,7 @@ SEGMENTS = TableSpec(
         ColumnSpec(
             "has_start",
             "bool",
-            "whether the Start frame is in the file; if not, the segment begins with a restart after lost frames",
+            "whether the Start frame is in the file; if not, the first frame is a restart after lost frames",
         ),
         ColumnSpec("has_stop", "bool", "whether the Stop frame is in the file; if not, the tail may be lost"),
         ColumnSpec("ending", "text", "end reason: stop, restarted (a second Start), end_of_data, given_up"),
@@ -147,7 +147,7 @@ SEGMENT_STATS = (
         "data_loss",
         "frames that extend beyond their word: written by emulators only, not by hardware",
     ),
-    StatSpec("aie_misaligned_start", "data_loss", "Start frames that do not begin at a word boundary"),
+    StatSpec("aie_misaligned_start", "data_loss", "Start frames that are not aligned to a word"),
     StatSpec("aie_truncated_start", "data_loss", "Start frames without their second word"),
     StatSpec("aie_orphan_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
     _UNCONFIRMED_ROW,

@@ -23,7 +23,7 @@ PATH = TableSpec(
         ColumnSpec(
             "quality",
             "text",
-            "certain: the same in all hypotheses; loop: further iterations of a loop body after the "
+            "certain: identical in every hypothesis; loop: further iterations of a loop body after the "
             "first; ambiguous: one of several paths; possible: not excluded, after the last frame or in a "
             "contradictory section; unresolved: no path; assumption: a premise of the rows of this "
             "segment",
