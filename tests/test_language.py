@@ -49,8 +49,60 @@ BANNED = (
     "of ours", r"whose \w+ it is", r"\bturns? of",
 )  # fmt: skip
 #: Violations left by area: the longest matching prefix counts.
-PENDING: dict[str, int] = {}
-BANNED_PENDING: dict[str, int] = {}
+PENDING = {
+    "analysis/": 30,
+    "cli/": 79,
+    "devices/": 4,
+    "devices/aie/decoder": 7,
+    "devices/aie/dump": 2,
+    "devices/aie/family": 6,
+    "devices/ascend/dump": 2,
+    "devices/ascend/family": 10,
+    "devices/ascend/formats/device_dump": 4,
+    "devices/cuda/dump": 2,
+    "devices/cuda/family": 17,
+    "devices/cuda/formats/ls2": 16,
+    "devices/levelzero/dump": 4,
+    "devices/levelzero/family": 9,
+    "devices/levelzero/formats/": 2,
+    "devices/levelzero/simulate/simulator": 2,
+    "io/": 21,
+    "pipeline/": 5,
+    "view/": 2,
+    "wire/ctf": 8,
+}
+BANNED_PENDING = {
+    "docs/adr/": 6,
+    "docs/howto/": 13,
+    "docs/reference/": 1,
+    "docs/tutorials/": 11,
+    "native/bind/": 1,
+    "native/core/": 14,
+    "native/recorder/": 23,
+    "src/lanescope/analysis/": 9,
+    "src/lanescope/cli/": 16,
+    "src/lanescope/common/": 1,
+    "src/lanescope/devices/": 7,
+    "src/lanescope/devices/aie/": 35,
+    "src/lanescope/devices/ascend/": 45,
+    "src/lanescope/devices/cuda/": 54,
+    "src/lanescope/devices/levelzero/": 30,
+    "src/lanescope/io/": 14,
+    "src/lanescope/pipeline/": 5,
+    "src/lanescope/source/": 4,
+    "src/lanescope/trace/": 4,
+    "src/lanescope/view/": 8,
+    "src/lanescope/wire/": 8,
+    "tests/analysis/": 2,
+    "tests/cli/": 18,
+    "tests/conftest.py": 2,
+    "tests/devices/": 67,
+    "tests/exchange/": 4,
+    "tests/native/": 4,
+    "tests/session/": 5,
+    "tests/test_findings.py": 3,
+    "tests/view/": 2,
+}
 
 
 class Text(NamedTuple):
@@ -92,7 +144,8 @@ _CALLS = {
     "ColumnSpec": [("column", 2, "doc")],
     "TableSpec": [("table", 1, "doc")],
     "StatSpec": [("stat", 2, "doc")],
-    "Option": [("option", 3, "help")],
+    "Option": [("option", 2, "help")],
+    "add_argument": [("option", 9, "help")],
     "Rule": [("title", 1, "title"), ("description", 3, "description"), ("rule help", 4, "help")],
 }
 
@@ -141,12 +194,13 @@ def faults(text):
         found.append("ends without a period")
     if is_prose:
         found += [f"sentence of {len(one.split())} words" for one in _sentences(words) if len(one.split()) > 25]
-    if kind in ("hint", "rule help") and not words.startswith(("{}", "did you mean")):
-        if not VERBS.match(words):
-            found.append("does not start with a known verb")
+    if kind in ("hint", "rule help") and not words.startswith(("{}", "did you mean")) and not VERBS.match(words):
+        found.append("does not start with a known verb")
     if kind == "message" and "; " in words:
         found.append("hint within the message")
-    if kind == "column" and re.match(r"(it|its|what|how|when|why|which|who|whose|where)\b", words):
+    if kind == "option" and "; " in words:
+        found.append("several clauses")
+    if kind in ("column", "option") and re.match(r"(it|its|what|how|when|why|which|who|whose|where)\b", words):
         found.append("is not a noun phrase")
     if kind == "column" and "NULL" in words and "NULL" not in words.split("; ")[-1]:
         found.append("NULL case is not last")
