@@ -378,7 +378,7 @@ def test_kinds_by_words(name, expected):
 
 def test_given_kinds_come_first_and_must_exist():
     assert work_classes.classify("mbarrier", {"wait": "mbar*, *poll"}) == "wait"
-    with pytest.raises(UsageError, match="no kind of work"):
+    with pytest.raises(UsageError, match="unknown kind of work"):
         work_classes.check({"waits": "x"})
 
 

@@ -37,7 +37,7 @@ def test_kinds_of_work_can_be_given(call, kernel_file):
     )  # fmt: skip
     done = call("summary", "k.npy", "--by", "overlap", "--kind", "loads=x")
     assert done.status == 2
-    assert "unknown kind of work 'loads' (choose from load, compute, store, wait)" in done.err
+    assert "unknown kind of work 'loads' (choose from load, compute, store, wait, outer)" in done.err
 
 
 def test_summary_of_idle_adds_up(call, kernel_file):

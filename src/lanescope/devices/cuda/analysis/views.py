@@ -18,42 +18,41 @@ VIEWS = (
         "cuda_blocks",
         "units",
         ("block",),
-        "one block: resident from its first stamp to its last; work + stalled + unknown + empty = window",
+        "one block: resident from its first to its last timestamp; work + stalled + unknown + empty = window",
         {**_BLOCK, "groups": None, "mean_groups": None},
     ),
     View(
         "cuda_sms",
         "units",
         ("sm",),
-        "one multiprocessor; none where the layout does not say on which one a lane ran",
+        "one SM; empty if the layout does not record the SM of a lane",
         {"number": "sm", "groups": "blocks", "mean_groups": "mean_blocks"},
     ),
     View(
         "cuda_residency",
         "residence",
         ("block",),
-        "a stretch of time in which the number of resident blocks does not change",
+        "a period with a constant number of resident blocks",
         {"what": None, "active": "blocks"},
     ),
     View(
         "cuda_sm_residency",
         "residence_each",
         ("sm",),
-        "a stretch of time in which the number of blocks on one multiprocessor does not change; none where the layout "
-        "does not say on which one a lane ran",
+        "a period with a constant number of blocks on one SM; empty if the layout does not record the SM of a lane",
         {"number": "sm", "active": "blocks"},
     ),
     View(
         "cuda_idle",
         "idle_causes_each",
         ("block",),
-        "idle stretches of one lane alike: in one region that waits, or between the same two regions",
+        "similar idle periods of one lane: in one wait region, or between the same two regions",
     ),
     View(
         "cuda_region_stats",
         "regions",
         ("sm", "block"),
-        "all slices of one region: their lengths, and how evenly multiprocessors share them (blocks, where the layout "
-        "does not say the multiprocessor)",
+        "all slices of one region: durations and distribution over SMs, or over blocks if the layout does not record "
+        "the SM",
     ),
 )
