@@ -37,7 +37,7 @@ def test_kinds_of_work_can_be_given(call, kernel_file):
     )  # fmt: skip
     done = call("summary", "k.npy", "--by", "overlap", "--kind", "loads=x")
     assert done.status == 2
-    assert "'loads' is no kind of work; it is one of load, compute, store, wait" in done.err
+    assert "unknown kind of work 'loads' (choose from load, compute, store, wait, outer)" in done.err
 
 
 def test_summary_of_idle_adds_up(call, kernel_file):
@@ -67,7 +67,7 @@ def test_summary_of_regions_over_a_unit_of_choice(call, kernel_file):
 def test_a_unit_that_the_capture_does_not_know(call, kernel_file):
     done = call("summary", "k.npy", "--by", "sm")
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lanescope: the trace does not say which sm a lane belongs to; it knows block, ")
+    assert done.err.startswith("lanescope: this trace has no sm information (available: block, ")
     assert call("summary", "k.npy", "--by", "overlap", "--within", "nope").status == 2
 
 

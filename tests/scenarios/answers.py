@@ -237,9 +237,8 @@ def _chrome_slices(data: bytes) -> int:
 
 def _perfetto_slices(data: bytes) -> int:
     """Return the number of slices and gaps of a Perfetto trace, by the official bindings."""
-    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
-
     from exchange.track_events import packets
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
     return sum(packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN for packet in packets(data))
 

@@ -80,7 +80,7 @@ def units(time: LaneTime, role: str) -> Instances:
     matches = tree.tracks.values("role") == role
     if not matches.any():
         known = ", ".join(roles(trace))
-        raise UsageError(f"the trace does not say which {role} a lane belongs to", hint=f"it knows {known}")
+        raise UsageError(f"this trace has no {role} information (available: {known})")
     return _of_tracks(time, role, np.where(is_lane, _nearest(time, matches), -1))
 
 

@@ -168,7 +168,7 @@ def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Concurrent
     length = np.diff(at, append=at[-1:])
     # Every sum that anybody makes of these is a part of this one.
     if np.diff(at.astype(np.float64), append=at[-1:])[running != 0].sum() > _MOST:
-        raise UsageError("the times of all units together are too long to be added up", hint="cut the trace in time")
+        raise UsageError("cannot add up the times of all units: sum exceeds 63 bits", hint="use a shorter trace")
     used = np.flatnonzero((running != 0) & (length != 0))  # behind a unit's last end nothing runs
     unit, running, length = unit[used], running[used], length[used]
     masks, number = np.unique(running, return_inverse=True)

@@ -68,7 +68,7 @@ def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Tab
         load 1 10 10 0.17
     """
     if by not in GROUPS:
-        raise UsageError(f"slices are not summed by {by!r}", hint="choose one of " + ", ".join(GROUPS))
+        raise UsageError(f"unknown grouping {by!r} (choose from {', '.join(GROUPS)})")
     time = time or LaneTime(trace)
     slices = trace.slices
     group, texts = _groups(trace, time, by)

@@ -90,4 +90,4 @@ def check(given: Mapping[str, str]) -> None:
     """Raise ``UsageError`` if ``given`` names a kind that is none."""
     for kind in given:
         if kind not in CLASSES:
-            raise UsageError(f"{kind!r} is no kind of work", hint="it is one of " + ", ".join(CLASSES))
+            raise UsageError(f"unknown kind of work {kind!r} (choose from {', '.join(CLASSES)})")

@@ -16,29 +16,29 @@ from lanescope.trace.schema import FLOW_KINDS, QUALITIES
 #: A detail table with a column of every kind, and the stats that the traces count.
 DETAILS = TableSpec(
     "test_tasks",
-    "what the strategies know of a slice besides its times",
+    "details of a slice",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+        ColumnSpec("slice_id", "int64", "slice", references="slices"),
         ColumnSpec("task", "uint64", "a large identity", is_argument=True),
         ColumnSpec("core", "int32", "a small number, sometimes unknown", nullable=True, is_argument=True),
         ColumnSpec("load", "float64", "a fraction", is_argument=True, unit="1"),
-        ColumnSpec("is_last", "bool", "a truth", is_argument=True),
+        ColumnSpec("is_last", "bool", "a truth value", is_argument=True),
         ColumnSpec("kernel", "text", "a text of few values", nullable=True, is_argument=True),
         ColumnSpec("note", "utf8", "a free text, not for drawing"),
     ),
     key="slice_id",
 )
 STATS = (
-    StatSpec("test_hint", "info", "nothing to worry about"),
-    StatSpec("test_odd", "notice", "unusual"),
-    StatSpec("test_lost", "data_loss", "something is missing"),
-    StatSpec("test_wrong", "error", "something contradicts itself"),
-    StatSpec("test_end_unmatched", "notice", "an end without a begin"),
-    StatSpec("test_task_duplicate", "notice", "a task met twice"),
-    StatSpec("test_queue_degraded", "notice", "a queue of which not all is known"),
-    StatSpec("test_lane_config", "notice", "labels that are not settled"),
-    StatSpec("test_buffer_no_records", "notice", "buffers without a record"),
-    StatSpec("test_lane_may_be_lost", "notice", "lanes that may lack something"),
+    StatSpec("test_hint", "info", "harmless facts"),
+    StatSpec("test_odd", "notice", "unusual facts"),
+    StatSpec("test_lost", "data_loss", "missing data"),
+    StatSpec("test_wrong", "error", "contradictory data"),
+    StatSpec("test_end_unmatched", "notice", "ends without a start"),
+    StatSpec("test_task_duplicate", "notice", "duplicate tasks"),
+    StatSpec("test_queue_degraded", "notice", "incomplete queues"),
+    StatSpec("test_lane_config", "notice", "ambiguous labels"),
+    StatSpec("test_buffer_no_records", "notice", "buffers without records"),
+    StatSpec("test_lane_may_be_lost", "notice", "lanes with possible data loss"),
     StatSpec("test_lane_stale", "notice", "records of an earlier run"),
 )
 

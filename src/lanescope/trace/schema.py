@@ -86,29 +86,29 @@ class TableSpec:
 class Flag(enum.IntFlag):
     """What a reader must know about one slice or instant besides its times."""
 
-    UNFINISHED = 1 << 0  # the end was never recorded: dur is NULL, last_known_ts says how far it is known
-    TRUNCATED = 1 << 1  # cut by a gap or by the end of the capture; the true extent is longer
-    PARTIAL_OVERLAP = 1 << 2  # overlaps a neighbour of its lane without nesting
-    BELOW_RESOLUTION = 1 << 3  # shorter than two steps of its clock: the true length may be half or double
-    CLOCK_SUSPECT = 1 << 4  # its clock contradicts its anchors or its neighbours
-    WRAP_AMBIGUOUS = 1 << 5  # a wrapped counter leaves more than one place for it
-    INFERRED_START = 1 << 6  # the begin was not recorded
-    INFERRED_IDENTITY = 1 << 7  # who or what it is was concluded, not recorded
-    NEGATIVE_DURATION = 1 << 8  # the recorded end precedes the recorded begin; dur is NULL
-    AFTER_GAP = 1 << 9  # the first known thing after a gap of its lane
+    UNFINISHED = 1 << 0  # the end was not recorded: dur is NULL, last_known_ts is a lower bound of the end
+    TRUNCATED = 1 << 1  # truncated by a gap or by the end of the capture: the true duration is longer
+    PARTIAL_OVERLAP = 1 << 2  # partially overlaps another slice of its lane
+    BELOW_RESOLUTION = 1 << 3  # shorter than twice the clock resolution: the true duration may be half or double
+    CLOCK_SUSPECT = 1 << 4  # its clock contradicts its anchors or adjacent rows
+    WRAP_AMBIGUOUS = 1 << 5  # the number of counter wraps is not certain
+    INFERRED_START = 1 << 6  # the start was not recorded
+    INFERRED_IDENTITY = 1 << 7  # the identity was inferred, not recorded
+    NEGATIVE_DURATION = 1 << 8  # the recorded end precedes the recorded start; dur is NULL
+    AFTER_GAP = 1 << 9  # the first event after a gap of its lane
 
 
 FLAG_DOCS: dict[Flag, str] = {
-    Flag.UNFINISHED: "the end was never recorded; `dur` is NULL and `last_known_ts` says how far it is known",
-    Flag.TRUNCATED: "cut by a gap or by the end of the capture; the true extent is longer",
-    Flag.PARTIAL_OVERLAP: "overlaps a neighbour of its lane without nesting",
-    Flag.BELOW_RESOLUTION: "shorter than two steps of its clock",
-    Flag.CLOCK_SUSPECT: "its clock contradicts its anchors or its neighbours",
-    Flag.WRAP_AMBIGUOUS: "a wrapped counter leaves more than one place for it",
-    Flag.INFERRED_START: "the begin was not recorded",
-    Flag.INFERRED_IDENTITY: "who or what it is was concluded, not recorded",
-    Flag.NEGATIVE_DURATION: "the recorded end precedes the recorded begin; `dur` is NULL",
-    Flag.AFTER_GAP: "the first known thing after a gap of its lane",
+    Flag.UNFINISHED: "end not recorded: `dur` is NULL, `last_known_ts` is a lower bound of the end",
+    Flag.TRUNCATED: "truncated by a gap or by the end of the capture: the true duration is longer",
+    Flag.PARTIAL_OVERLAP: "partial overlap with another slice of its lane",
+    Flag.BELOW_RESOLUTION: "duration below twice the clock resolution",
+    Flag.CLOCK_SUSPECT: "clock that contradicts its anchors or adjacent rows",
+    Flag.WRAP_AMBIGUOUS: "uncertain number of counter wraps",
+    Flag.INFERRED_START: "start not recorded",
+    Flag.INFERRED_IDENTITY: "identity inferred, not recorded",
+    Flag.NEGATIVE_DURATION: "recorded end before the recorded start: `dur` is NULL",
+    Flag.AFTER_GAP: "first event after a gap of its lane",
 }
 
 #: ``quality`` of a row: the weakest of its begin, its end and its identity.
@@ -120,12 +120,12 @@ NESTINGS = ("disjoint", "nested", "free")
 FLOW_KINDS = ("dependency", "dispatch", "signal")
 SCOPES = ("input", "producer")
 
-_ID = ColumnSpec("id", "int64", "dense, in decode order, meaningful inside one trace")
-_QUALITY = ColumnSpec("quality", "text", "weakest of begin, end and identity: exact, estimated, inferred")
+_ID = ColumnSpec("id", "int64", "row number, dense, in decode order, valid within one trace")
+_QUALITY = ColumnSpec("quality", "text", "weakest quality of start, end and identity: exact, estimated, inferred")
 _FLAGS = ColumnSpec("flags", "uint32", "bits of Flag")
-_TRACK = ColumnSpec("track_id", "int64", "the lane it lies on", references="tracks")
-_TS = ColumnSpec("ts", "int64", "begin, in the trace's time unit since its epoch", unit="ns", is_time=True)
-_TICKS = ColumnSpec("ts_ticks", "int64", "begin on the device counter, unwrapped", nullable=True, unit="ticks")
+_TRACK = ColumnSpec("track_id", "int64", "lane of the row", references="tracks")
+_TS = ColumnSpec("ts", "int64", "start, in the trace's time unit since its epoch", unit="ns", is_time=True)
+_TICKS = ColumnSpec("ts_ticks", "int64", "start on the device counter, unwrapped", nullable=True, unit="ticks")
 
 INPUTS = TableSpec(
     "inputs",
@@ -133,29 +133,35 @@ INPUTS = TableSpec(
     (
         _ID,
         ColumnSpec("capture", "utf8", "name of the run that the file belongs to"),
-        ColumnSpec("part", "utf8", "what the file is to the capture: `main`, or the family's word for a neighbour"),
-        ColumnSpec("path", "utf8", "the path as it was given"),
-        ColumnSpec("size", "int64", "bytes of content, after decompression", unit="bytes"),
+        ColumnSpec("part", "utf8", "role of the file in the capture: `main`, or the family's name for a sidecar file"),
+        ColumnSpec("path", "utf8", "path as specified"),
+        ColumnSpec("size", "int64", "content size after decompression", unit="bytes"),
         ColumnSpec("sha256", "utf8", "SHA-256 of the content, hexadecimal"),
-        ColumnSpec("family", "text", "device family that decoded it"),
-        ColumnSpec("format", "text", "the family's name for the format"),
-        ColumnSpec("options", "utf8", "decode options, JSON"),
+        ColumnSpec("family", "text", "device family that decoded the file"),
+        ColumnSpec("format", "text", "format name within the family"),
+        ColumnSpec("options", "utf8", "decode options as JSON"),
     ),
 )
 TRACKS = TableSpec(
     "tracks",
-    "one row of the timeline's tree: a group, a lane or a counter",
+    "one row of the track tree: a group, a lane or a counter",
     (
         _ID,
-        ColumnSpec("parent_id", "int64", "the group it stands in", nullable=True, references="tracks"),
-        ColumnSpec("input_id", "int64", "the input it comes from", nullable=True, references="inputs"),
-        ColumnSpec("kind", "text", "group, lane, counter"),
-        ColumnSpec("role", "text", "what it stands for: device, tile, core, sm, block, queue, host_thread, ..."),
+        ColumnSpec("parent_id", "int64", "parent group; NULL for a root track", nullable=True, references="tracks"),
+        ColumnSpec(
+            "input_id", "int64", "input that the track comes from; NULL for several", nullable=True, references="inputs"
+        ),
+        ColumnSpec("kind", "text", "track kind: group, lane, counter"),
+        ColumnSpec(
+            "role",
+            "text",
+            "kind of hardware or software object: device, tile, core, sm, block, queue, host_thread, ...",
+        ),
         ColumnSpec("name", "utf8", "name among its siblings"),
-        ColumnSpec("sort_key", "int64", "order among its siblings, smallest first"),
-        ColumnSpec("nesting", "text", "how slices of the lane may share time: disjoint, nested, free"),
-        ColumnSpec("clock_id", "int64", "the clock of its ticks", nullable=True, references="clocks"),
-        ColumnSpec("unit", "text", "unit of a counter's values, empty else"),
+        ColumnSpec("sort_key", "int64", "order among its siblings, ascending"),
+        ColumnSpec("nesting", "text", "permitted overlap of the slices of a lane: disjoint, nested, free"),
+        ColumnSpec("clock_id", "int64", "clock of its ticks; NULL without a clock", nullable=True, references="clocks"),
+        ColumnSpec("unit", "text", "unit of the values of a counter; empty for other tracks"),
     ),
 )
 SLICES = TableSpec(
@@ -165,17 +171,17 @@ SLICES = TableSpec(
         _ID,
         _TRACK,
         _TS,
-        ColumnSpec("dur", "int64", "length; NULL while the end is unknown", nullable=True, unit="ns"),
+        ColumnSpec("dur", "int64", "duration; NULL if the end is unknown", nullable=True, unit="ns"),
         _TICKS,
-        ColumnSpec("dur_ticks", "int64", "length on the device counter", nullable=True, unit="ticks"),
-        ColumnSpec("name", "text", "what ran"),
-        ColumnSpec("category", "text", "the family's class of event"),
+        ColumnSpec("dur_ticks", "int64", "duration on the device counter", nullable=True, unit="ticks"),
+        ColumnSpec("name", "text", "name of the work"),
+        ColumnSpec("category", "text", "event class within the family"),
         _QUALITY,
         _FLAGS,
         ColumnSpec(
             "last_known_ts",
             "int64",
-            "open slices: last time it is known to have run",
+            "unfinished slices: last time at which the slice is known to have been active",
             nullable=True,
             unit="ns",
             is_time=True,
@@ -190,8 +196,8 @@ INSTANTS = TableSpec(
         _TRACK,
         _TS,
         _TICKS,
-        ColumnSpec("name", "text", "what happened"),
-        ColumnSpec("category", "text", "the family's class of event"),
+        ColumnSpec("name", "text", "name of the event"),
+        ColumnSpec("category", "text", "event class within the family"),
         _QUALITY,
         _FLAGS,
     ),
@@ -199,14 +205,14 @@ INSTANTS = TableSpec(
 COUNTERS = TableSpec(
     "counters",
     "a sampled value, held until the next sample of its track",
-    (_ID, _TRACK, _TS, ColumnSpec("value", "float64", "the sample, in the track's unit")),
+    (_ID, _TRACK, _TS, ColumnSpec("value", "float64", "sample, in the unit of the track")),
 )
 FLOWS = TableSpec(
     "flows",
-    "a directed edge from a cause to its effect",
+    "a directed flow from a cause to its effect",
     (
         _ID,
-        ColumnSpec("kind", "text", "dependency, dispatch, signal"),
+        ColumnSpec("kind", "text", "flow kind: dependency, dispatch, signal"),
         ColumnSpec("src_track_id", "int64", "lane of the cause", references="tracks"),
         ColumnSpec("src_ts", "int64", "time of the cause", unit="ns", is_time=True),
         ColumnSpec("dst_track_id", "int64", "lane of the effect", references="tracks"),
@@ -217,27 +223,29 @@ FLOWS = TableSpec(
 )
 GAPS = TableSpec(
     "gaps",
-    "time in which the state of a lane is unknown",
+    "a period in which the state of a lane is unknown",
     (
         _ID,
         _TRACK,
         _TS,
-        ColumnSpec("dur", "int64", "length; NULL when the lane never resumed", nullable=True, unit="ns"),
-        ColumnSpec("cause", "text", "why: overrun, bad_bytes, truncated, ..."),
-        ColumnSpec("lost_count", "int64", "records known to be lost", nullable=True),
-        ColumnSpec("input_id", "int64", "the input in which it was found", nullable=True, references="inputs"),
-        ColumnSpec("first_offset", "int64", "byte offset in that input", nullable=True, unit="bytes"),
+        ColumnSpec("dur", "int64", "duration; NULL if the lane did not resume", nullable=True, unit="ns"),
+        ColumnSpec("cause", "text", "reason: overrun, bad_bytes, truncated, ..."),
+        ColumnSpec("lost_count", "int64", "number of records known to be lost", nullable=True),
+        ColumnSpec("input_id", "int64", "input that contains the gap", nullable=True, references="inputs"),
+        ColumnSpec("first_offset", "int64", "byte offset of the gap in that input", nullable=True, unit="bytes"),
     ),
 )
 COVERAGE = TableSpec(
     "coverage",
-    "time for which a lane was recorded",
+    "a period in which a lane was recorded",
     (
         _ID,
         _TRACK,
         _TS,
-        ColumnSpec("dur", "int64", "length", unit="ns"),
-        ColumnSpec("min_recorded_dur", "int64", "shortest slice the producer records", nullable=True, unit="ns"),
+        ColumnSpec("dur", "int64", "duration", unit="ns"),
+        ColumnSpec(
+            "min_recorded_dur", "int64", "shortest duration that the producer records", nullable=True, unit="ns"
+        ),
     ),
 )
 CLOCKS = TableSpec(
@@ -246,54 +254,66 @@ CLOCKS = TableSpec(
     (
         _ID,
         ColumnSpec("name", "utf8", "name of the counter"),
-        ColumnSpec("device", "utf8", "whose counter it is"),
-        ColumnSpec("frequency_num", "int64", "frequency, numerator of an exact ratio", nullable=True, unit="Hz"),
-        ColumnSpec("frequency_den", "int64", "frequency, denominator", nullable=True),
-        ColumnSpec("counter_bits", "int64", "width of the counter as recorded", nullable=True),
+        ColumnSpec("device", "utf8", "device or host of the counter"),
         ColumnSpec(
-            "resolution_ticks", "int64", "measured resolution: stamps are multiples of it", nullable=True, unit="ticks"
+            "frequency_num",
+            "int64",
+            "frequency, numerator of an exact ratio; NULL if unknown",
+            nullable=True,
+            unit="Hz",
+        ),
+        ColumnSpec(
+            "frequency_den", "int64", "frequency, denominator of an exact ratio; NULL if unknown", nullable=True
+        ),
+        ColumnSpec("counter_bits", "int64", "recorded width of the counter in bits", nullable=True),
+        ColumnSpec(
+            "resolution_ticks",
+            "int64",
+            "measured resolution: timestamps are multiples of it",
+            nullable=True,
+            unit="ticks",
         ),
     ),
 )
 ANCHORS = TableSpec(
     "anchors",
-    "a counter reading whose trace time is known",
+    "a counter reading with a known trace time",
     (
         _ID,
-        ColumnSpec("clock_id", "int64", "the clock that was read", references="clocks"),
-        ColumnSpec("ticks", "int64", "its reading, unwrapped", unit="ticks"),
-        ColumnSpec("ts", "int64", "the trace time of that reading", unit="ns", is_time=True),
-        ColumnSpec("error_ns", "int64", "bound of the error of the pairing", nullable=True, unit="ns"),
+        ColumnSpec("clock_id", "int64", "clock of the reading", references="clocks"),
+        ColumnSpec("ticks", "int64", "counter reading, unwrapped", unit="ticks"),
+        ColumnSpec("ts", "int64", "trace time of the reading", unit="ns", is_time=True),
+        ColumnSpec("error_ns", "int64", "maximum error of the pairing", nullable=True, unit="ns"),
     ),
 )
 STATS = TableSpec(
     "stats",
-    "a fact noted while decoding, counted",
+    "a decode diagnostic with its count",
     (
         _ID,
-        ColumnSpec("name", "text", "declared name"),
-        ColumnSpec("severity", "text", "info, notice, data_loss, error"),
-        ColumnSpec("track_id", "int64", "lane it concerns", nullable=True, references="tracks"),
-        ColumnSpec("input_id", "int64", "input it concerns", nullable=True, references="inputs"),
-        ColumnSpec("count", "int64", "how often"),
-        ColumnSpec("first_offset", "int64", "byte offset of the first", nullable=True, unit="bytes"),
-        ColumnSpec("first_ts", "int64", "time of the first", nullable=True, unit="ns", is_time=True),
+        ColumnSpec("name", "text", "name of the stat"),
+        ColumnSpec("severity", "text", "severity: info, notice, data_loss, error"),
+        ColumnSpec("track_id", "int64", "lane concerned; NULL if none", nullable=True, references="tracks"),
+        ColumnSpec("input_id", "int64", "input concerned; NULL if none", nullable=True, references="inputs"),
+        ColumnSpec("count", "int64", "number of occurrences"),
+        ColumnSpec("first_offset", "int64", "byte offset of the first occurrence", nullable=True, unit="bytes"),
+        ColumnSpec("first_ts", "int64", "time of the first occurrence", nullable=True, unit="ns", is_time=True),
     ),
 )
 ACCOUNTING = TableSpec(
     "accounting",
-    "what became of every unit of an input: total = decoded + padding + lost",
+    "classification of all units of an input: total = decoded + padding + lost",
     (
         _ID,
-        ColumnSpec("input_id", "int64", "the input", references="inputs"),
-        ColumnSpec("layer", "int64", "0: bytes of the file; n + 1 divides what layer n decoded"),
-        ColumnSpec("scope", "text", "input: found in the file; producer: reported by the device, never in the file"),
-        ColumnSpec("unit", "text", "what is counted: byte, word, record, ..."),
-        ColumnSpec("unit_bytes", "int64", "bytes of the layer below that one unit takes", unit="bytes"),
-        ColumnSpec("total", "int64", "units in all"),
-        ColumnSpec("decoded", "int64", "units that were understood"),
-        ColumnSpec("padding", "int64", "units known to carry nothing"),
-        ColumnSpec("lost", "int64", "units that could not be understood"),
+        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ColumnSpec("layer", "int64", "0: bytes of the file; n + 1: units within the decoded units of layer n"),
+        ColumnSpec("scope", "text", "input: in the file; producer: dropped by the device, not in the file"),
+        ColumnSpec("unit", "text", "counted unit: byte, word, record, ..."),
+        ColumnSpec("unit_bytes", "int64", "size of one unit in bytes of the layer below", unit="bytes"),
+        ColumnSpec("total", "int64", "total number of units"),
+        ColumnSpec("decoded", "int64", "decoded units"),
+        ColumnSpec("padding", "int64", "units without content"),
+        ColumnSpec("lost", "int64", "units that could not be decoded"),
     ),
 )
 

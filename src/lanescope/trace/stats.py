@@ -46,6 +46,6 @@ class StatSpec:
 
 #: Stats that any family may count.
 CORE_STATS: tuple[StatSpec, ...] = (
-    StatSpec("unverified_encoding", "notice", "a format row that is published by others, never seen by us, was met"),
-    StatSpec("truncated", "data_loss", "the input ends inside a unit"),
+    StatSpec("unverified_encoding", "notice", "records with an encoding that is documented but unverified"),
+    StatSpec("truncated", "data_loss", "inputs that end inside a unit"),
 )

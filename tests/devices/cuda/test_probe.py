@@ -26,7 +26,7 @@ def test_golden_buffers_are_certain(path, skip):
     match = probe(path.read_bytes()[skip:])
     assert match.score >= CERTAIN
     assert match.format == "tirx-v1"
-    assert "words name the lane of their slot" in match.reason
+    assert "words match their lane" in match.reason
 
 
 @pytest.mark.parametrize("options", [{"tiles": 100}, {"blocks": 20_000, "tiles": 1}, {"blocks": 40, "stride": 500}])

@@ -275,7 +275,7 @@ Stream* new_stream() {
 
 void output_failed(const char* path, int error) {
     if (the_process().has_complained.exchange(true)) return;
-    std::fprintf(stderr, "lanescope: %s cannot be written: %s; the program goes on, its trace will lack events\n", path,
+    std::fprintf(stderr, "lanescope: warning: cannot write %s: %s; the program continues, events will be dropped\n", path,
                  strerror(error));
 }
 

@@ -99,7 +99,7 @@ RULES = (
         "LS001",
         "unbalanced byte accounting",
         "error",
-        "The decoded, padding and lost units do not add up to the units of the input, or a layer does not cover the "
+        "The decoded, padding and lost units do not add up to the units of the input. Or a layer does not cover the "
         "units decoded by the layer below it. Part of the input is unaccounted for.",
         "Do not use totals of this input. Report the decoder bug together with the input.",
         _sums,

@@ -176,8 +176,8 @@ RULES = (
         "LS102",
         "impossible duration",
         "error",
-        "A slice, gap or coverage row has a negative duration, ends beyond 63 bits, is longer than its lane was "
-        "recorded, or was last known before its start.",
+        "A slice, gap or coverage row has a negative duration, ends beyond 63 bits, or is longer than its lane was "
+        "recorded. Or the last known time of a slice precedes its start.",
         "Exclude these rows from totals. Report the producer or decoder bug together with the input.",
         _durations,
     ),

@@ -10,95 +10,104 @@ PROGRAM_FILES = ("listing", "elf")
 
 SEGMENTS = TableSpec(
     "aie_segments",
-    "one recording of one trace unit, from Start to Stop. Each counts its cycles from its own Start: units that start "
-    "on the same broadcast are a fixed few cycles apart at most",
+    "one segment of a trace unit, from Start to Stop. Cycles count from the Start of each "
+    "segment: units that start on the same broadcast differ by a few constant cycles",
     (
-        ColumnSpec("track_id", "int64", "group track of the tile and recording", references="tracks"),
-        ColumnSpec("module", "text", "core, mem, shim, memtile: by the packet type, as mlir-aie numbers them"),
+        ColumnSpec("track_id", "int64", "group track of the tile and segment", references="tracks"),
+        ColumnSpec("module", "text", "module by packet type, as mlir-aie numbers them: core, mem, shim, memtile"),
         ColumnSpec("col", "int32", "physical column, from the packet header"),
         ColumnSpec("row", "int32", "row, from the packet header"),
-        ColumnSpec("packet_type", "uint8", "type of its packets"),
-        ColumnSpec("packet_id", "uint8", "id of its packets"),
-        ColumnSpec("segment_index", "int64", "1 for the first segment of the unit in the file"),
-        ColumnSpec("mode", "uint8", "0 event-time, 1 event-PC, 2 execution; 3 is reserved and not decoded"),
+        ColumnSpec("packet_type", "uint8", "packet type"),
+        ColumnSpec("packet_id", "uint8", "packet ID"),
+        ColumnSpec("segment_index", "int64", "index of the segment among those of its unit in the file, from 1"),
+        ColumnSpec("mode", "uint8", "trace mode: 0 event-time, 1 event-PC, 2 execution, 3 reserved (not decoded)"),
         ColumnSpec(
             "start_timer",
             "int64",
-            "the unit's timer in its Start frame, before that resets it; NULL in modes 2 and 3",
+            "timer of the unit in the Start frame before it is reset; NULL in modes 2 and 3",
             nullable=True,
             unit="ticks",
         ),
         ColumnSpec(
             "start_pc",
             "int32",
-            "mode 2: the address that was being fetched at the start; at a stall, ahead of it",
+            "mode 2: fetch address at the start, which is ahead of a stalled instruction; NULL in other modes",
             nullable=True,
             unit="bytes",
         ),
-        ColumnSpec("start_offset", "int64", "byte offset of its Start frame", unit="bytes"),
-        ColumnSpec("has_start", "bool", "False: the first frame in the file is a restart, what was before is lost"),
-        ColumnSpec("has_stop", "bool", "False: the tail may be lost"),
-        ColumnSpec("end_reason", "text", "stop, restarted (a second Start), end_of_data, time_overflow"),
+        ColumnSpec("start_offset", "int64", "byte offset of the Start frame", unit="bytes"),
+        ColumnSpec(
+            "has_start",
+            "bool",
+            "whether the Start frame is in the file; if not, the first frame is a restart after lost frames",
+        ),
+        ColumnSpec("has_stop", "bool", "whether the Stop frame is in the file; if not, the tail may be lost"),
+        ColumnSpec("end_reason", "text", "end reason: stop, restarted (a second Start), end_of_data, time_overflow"),
         ColumnSpec(
             "dur_cycles",
             "int64",
-            "from Start to Stop, or to the last known cycle; NULL in the modes that tell no time",
+            "cycles from Start to Stop or to the last known cycle; NULL in modes without timestamps",
             nullable=True,
             unit="ticks",
         ),
         ColumnSpec(
-            "is_lossless", "bool", "nothing was lost in between; in mode 0 `dur_cycles` and all times are exact then"
+            "is_lossless", "bool", "whether no data is lost within the segment; in mode 0, all times are then exact"
         ),
-        ColumnSpec("packets", "int64", "packets"),
-        ColumnSpec("frames", "int64", "frames that were understood, Start and Stop included, padding not"),
-        ColumnSpec("restarts", "int64", "overruns of the unit's buffer that it reported"),
+        ColumnSpec("packets", "int64", "number of packets"),
+        ColumnSpec("frames", "int64", "number of decoded frames including Start and Stop, without padding"),
+        ColumnSpec("restarts", "int64", "number of reported buffer overruns of the unit"),
     ),
     key="track_id",
 )
 PC_EVENTS = TableSpec(
     "aie_pc_events",
-    "an event of a recording in mode 1: asserted in so many cycles with the program at one address. Its `ts` is the "
-    "least number of cycles since Start: all cycles with events, the quiet ones between them were not recorded",
+    "one event of a segment in mode 1, asserted in a number of cycles at one program address. Its "
+    "`ts` is a lower bound of the cycles since Start: cycles without events are not recorded",
     (
-        ColumnSpec("instant_id", "int64", "the instant, on the lane of its slot", references="instants"),
+        ColumnSpec("instant_id", "int64", "instant on the lane of its slot", references="instants"),
         ColumnSpec(
             "pc",
             "int32",
-            "address that was being fetched, up to four bundles ahead of the event",
+            "fetch address, up to four bundles ahead of the event",
             unit="bytes",
             is_argument=True,
         ),
-        ColumnSpec("cycles", "int64", "cycles in which it was asserted there", unit="ticks", is_argument=True),
-        ColumnSpec("mask", "uint8", "all events of those cycles, bit i for slot i"),
+        ColumnSpec(
+            "cycles", "int64", "cycles in which the event was asserted at this address", unit="ticks", is_argument=True
+        ),
+        ColumnSpec("mask", "uint8", "all events of these cycles, bit i for slot i"),
     ),
     key="instant_id",
 )
 PROGRAM_FLOW = TableSpec(
     "aie_program_flow",
-    "a decision of the program in a recording in mode 2, in order. Its `ts` counts decisions since Start: the least "
-    "number of cycles that have passed, since no time is recorded",
+    "one control flow decision of a segment in mode 2, in order. Its `ts` counts decisions since "
+    "Start, a lower bound of the elapsed cycles: timestamps are not recorded",
     (
-        ColumnSpec("instant_id", "int64", "the instant, on the lane `flow` of its tile", references="instants"),
+        ColumnSpec("instant_id", "int64", "instant on the lane `flow` of its tile", references="instants"),
         ColumnSpec(
             "kind",
             "text",
-            "start, restart (after lost frames), taken and not_taken (conditional branches), new_pc (where a return or "
-            "an indirect jump or call went), loop (a zero-overhead loop begins), stop",
+            "start, restart (after lost frames), taken and not_taken (conditional branches), new_pc "
+            "(target of a return or of an indirect jump or call), loop (start of a zero-overhead loop), "
+            "stop",
         ),
         ColumnSpec(
             "pc",
             "int32",
-            "start and restart: address that was being fetched; new_pc: the target",
+            "start and restart: fetch address; new_pc: target address; NULL for other kinds",
             nullable=True,
             unit="bytes",
             is_argument=True,
         ),
-        ColumnSpec("count", "int64", "how often in a row, by Repeat frames", is_argument=True),
-        ColumnSpec("trips", "int64", "loop: trips, modulo 2**28", nullable=True, is_argument=True),
+        ColumnSpec("count", "int64", "number of consecutive occurrences, from Repeat frames", is_argument=True),
+        ColumnSpec(
+            "trips", "int64", "loop: trip count modulo 2**28; NULL for other kinds", nullable=True, is_argument=True
+        ),
         ColumnSpec(
             "is_wrapped",
             "bool",
-            "loop: 2**28 trips or more, and nobody knows how many times 2**28",
+            "loop: whether the trip count is 2**28 or more, by an unknown multiple; NULL for other kinds",
             nullable=True,
             is_argument=True,
         ),
@@ -107,35 +116,33 @@ PROGRAM_FLOW = TableSpec(
 )
 LABELS = TableSpec(
     "aie_slots",
-    "what the slot of a lane watches, by the configuration",
+    "event of the slot of a lane, from the configuration",
     (
-        ColumnSpec("track_id", "int64", "the lane", references="tracks"),
-        ColumnSpec("slot", "uint8", "number of the slot, 0 to 7"),
-        ColumnSpec("event", "uint8", "number of the event; NULL without a configuration", nullable=True),
-        ColumnSpec("event_name", "text", "its name, empty without a configuration"),
+        ColumnSpec("track_id", "int64", "lane", references="tracks"),
+        ColumnSpec("slot", "uint8", "slot number, 0 to 7"),
+        ColumnSpec("event", "uint8", "event number; NULL without a configuration", nullable=True),
+        ColumnSpec("event_name", "text", "event name; empty without a configuration"),
         ColumnSpec(
             "kind",
             "text",
-            "level: asserted as long as it holds; pulse: one cycle each time, so count cycles (`sum(dur_ticks)`), not "
-            "slices; unknown",
+            "level: asserted while the condition holds; pulse: one cycle per occurrence, so count cycles "
+            "(`sum(dur_ticks)`), not slices; unknown",
         ),
-        ColumnSpec(
-            "port", "text", "PORT events: the port that is selected for them, such as `DMA:0 master`; else empty"
-        ),
+        ColumnSpec("port", "text", "selected port of a PORT event, e.g. `DMA:0 master`; empty for other events"),
     ),
     key="track_id",
 )
 INVOCATIONS = TableSpec(
     "aie_invocations",
-    "one call of a kernel: from a cycle with INSTR_EVENT_0 to the next one with INSTR_EVENT_1, on a core that watches "
-    "both",
+    "one kernel invocation: from a cycle with INSTR_EVENT_0 to the next cycle with INSTR_EVENT_1, "
+    "on a core that traces both",
     (
-        ColumnSpec("slice_id", "int64", "the slice on the lane `kernel` of its tile", references="slices"),
-        ColumnSpec("ordinal", "int64", "1 for the first of its recording"),
+        ColumnSpec("slice_id", "int64", "slice on the lane `kernel` of its tile", references="slices"),
+        ColumnSpec("ordinal", "int64", "index within its segment, from 1"),
         ColumnSpec(
             "cycles",
             "int64",
-            "its length; NULL if its end was not recorded, the slice then ends where its state is not known any more",
+            "duration; NULL if the end was not recorded: the slice then ends at the last known state",
             nullable=True,
             unit="ticks",
             is_argument=True,
@@ -143,45 +150,59 @@ INVOCATIONS = TableSpec(
         ColumnSpec(
             "vector_cycles",
             "int64",
-            "cycles of these in which a vector instruction was issued; NULL if INSTR_VECTOR is not watched",
+            "cycles with an issued vector instruction; NULL if INSTR_VECTOR is not traced",
             nullable=True,
             unit="ticks",
             is_argument=True,
         ),
-        ColumnSpec("vector_share", "float64", "share of these cycles", nullable=True, unit="1", is_argument=True),
-        ColumnSpec("is_complete", "bool", "its end was recorded"),
+        ColumnSpec(
+            "vector_share",
+            "float64",
+            "vector cycles as a fraction of the duration",
+            nullable=True,
+            unit="1",
+            is_argument=True,
+        ),
+        ColumnSpec("is_complete", "bool", "whether the end was recorded"),
     ),
     key="slice_id",
 )
 ALIGNMENT = TableSpec(
     "aie_alignment",
-    "how a recording lies to the first one of its run. Each is drawn from its own Start; what is between two Starts "
-    "on one broadcast is its way through the array, a few cycles that a trace alone does not tell",
+    "alignment of a segment with the first one of its run. Each segment is drawn from its own "
+    "Start. Two Starts on one broadcast differ by the propagation delay through the array, a few "
+    "cycles that a trace does not record",
     (
-        ColumnSpec("track_id", "int64", "group track of the recording", references="tracks"),
-        ColumnSpec("segment_index", "int64", "which segment of its unit it is; those of one number are compared"),
-        ColumnSpec("start_event", "text", "what started it, by the configuration; empty if that does not say"),
-        ColumnSpec("stop_event", "text", "what stopped it; the same"),
-        ColumnSpec("is_reference", "bool", "the others of its run with its start and stop are compared with it"),
+        ColumnSpec("track_id", "int64", "group track of the segment", references="tracks"),
+        ColumnSpec(
+            "segment_index", "int64", "index of the segment within its unit; segments with the same index are compared"
+        ),
+        ColumnSpec("start_event", "text", "event that started the segment, from the configuration; empty if unknown"),
+        ColumnSpec("stop_event", "text", "event that stopped the segment, from the configuration; empty if unknown"),
+        ColumnSpec(
+            "is_reference",
+            "bool",
+            "whether the segments of its run with the same start and stop are compared with this one",
+        ),
         ColumnSpec(
             "is_aligned",
             "bool",
-            "it has start, stop and timer reset in common with the reference, so their times compare; NULL if the "
-            "configuration does not say",
+            "whether start, stop and timer reset are those of the reference, so that times are "
+            "comparable; NULL without a configuration",
             nullable=True,
         ),
         ColumnSpec(
             "start_skew_cycles",
             "int64",
-            "its timer at Start minus that of the reference: the residual skew, if both were reset together before",
+            "timer at Start minus that of the reference: the residual skew if both timers were reset together",
             nullable=True,
             unit="ticks",
         ),
         ColumnSpec(
             "dur_skew_cycles",
             "int64",
-            "its cycles from Start to Stop minus those of the reference: 0 if both saw the same broadcasts; NULL if "
-            "one of them is not known exactly",
+            "cycles from Start to Stop minus those of the reference, 0 if both received the same "
+            "broadcasts; NULL if one of them is not exact",
             nullable=True,
             unit="ticks",
         ),
@@ -195,65 +216,69 @@ _UNCONFIRMED_ROW, _TRUNCATED = CORE_STATS
 
 #: Notes of the packet scanner, in its order.
 SCAN_STATS = (
-    StatSpec("aie_bad_header", "data_loss", "packets with a damaged header, skipped; who lost them is not sure"),
-    StatSpec("aie_resync", "data_loss", "places where the packets are out of step and were looked for word by word"),
+    StatSpec("aie_bad_header", "data_loss", "packets with an invalid header: skipped, their source is not certain"),
+    StatSpec("aie_resync", "data_loss", "places with misaligned packets: searched word by word"),
     StatSpec(
         "aie_unknown_mode_packet",
         "data_loss",
-        "packets of a source whose Start is not in the file: its mode is unknown",
+        "packets of a source without a Start in the file: the trace mode is unknown",
     ),
-    StatSpec("aie_too_many_sources", "data_loss", "packets of more sources than any device has"),
-    StatSpec("aie_zero_run", "info", "runs of 8 and more zero words between packets: parts of the buffer"),
+    StatSpec("aie_too_many_sources", "data_loss", "packets from more sources than a device has"),
+    StatSpec("aie_zero_run", "info", "runs of 8 or more zero words between packets: separate parts of the buffer"),
     StatSpec(
         "aie_resumed_after_zeros",
         "notice",
-        "sources that go on after such a run without a Start: packets may be missing",
+        "sources that continue without a Start after a run of zero words: packets may be missing",
     ),
     _TRUNCATED,
 )
 #: Notes of the timeline, in its order.
 SEGMENT_STATS = (
-    StatSpec("aie_unknown_code", "data_loss", "words that hold a code of no frame; the rest of the word is lost"),
-    StatSpec("aie_zero_word", "data_loss", "words of zeros, which the hardware never writes"),
+    StatSpec("aie_unknown_code", "data_loss", "words with an invalid frame code: the rest of the word is lost"),
+    StatSpec("aie_zero_word", "data_loss", "words of zeros, which the hardware does not write"),
     StatSpec(
         "aie_frame_straddles_word",
         "data_loss",
-        "frames that do not fit into their word; emulators write them, hardware never",
+        "frames that extend beyond their word: written by emulators only, not by hardware",
     ),
-    StatSpec("aie_misaligned_start", "data_loss", "Start frames in the middle of a word"),
-    StatSpec("aie_truncated_start", "data_loss", "Start frames whose second word is missing"),
+    StatSpec("aie_misaligned_start", "data_loss", "Start frames that are not aligned to a word"),
+    StatSpec("aie_truncated_start", "data_loss", "Start frames without their second word"),
     StatSpec("aie_orphan_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
     _UNCONFIRMED_ROW,
     StatSpec(
-        "aie_repeat_limit", "data_loss", "slices that Repeat frames after idle cycles stand for, too many to write"
+        "aie_repeat_limit", "data_loss", "slices from Repeat frames after idle cycles, above the limit: not written"
     ),
-    StatSpec("aie_data_after_stop", "data_loss", "words between Stop and the next Start that are no padding"),
-    StatSpec("aie_restart", "data_loss", "restarts: the unit's buffer ran over and frames are lost"),
+    StatSpec("aie_data_after_stop", "data_loss", "words between Stop and the next Start that are not padding"),
+    StatSpec("aie_restart", "data_loss", "restarts after a buffer overrun: frames are lost"),
     StatSpec(
-        "aie_restart_timer", "error", "restarts whose timer contradicts the time before; times after it are too small"
+        "aie_restart_timer", "error", "restarts whose timer contradicts the preceding time: later times are too small"
     ),
-    StatSpec("aie_restart_ambiguous", "notice", "restarts whose timer would also fit if Start did not reset it"),
-    StatSpec("aie_reserved_mode", "data_loss", "words of the reserved trace mode, whose format is unknown"),
-    StatSpec("aie_stop_mask", "notice", "Stop frames with a mask, whose meaning is unknown"),
-    StatSpec("aie_missing_start", "data_loss", "recordings of which the file has no Start, only a restart"),
-    StatSpec("aie_time_overflow", "error", "words after the time ran beyond what can be counted"),
-    StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set: perhaps a wider program counter"),
-    StatSpec("aie_repeat_target", "notice", "Repeat frames behind an address or a loop, whose meaning is not known"),
+    StatSpec(
+        "aie_restart_ambiguous", "notice", "restarts whose timer is also consistent with a Start that did not reset it"
+    ),
+    StatSpec("aie_reserved_mode", "data_loss", "words of the reserved trace mode: the format is unknown"),
+    StatSpec("aie_stop_mask", "notice", "Stop frames with a mask of unknown meaning"),
+    StatSpec("aie_missing_start", "data_loss", "segments without a Start in the file, only a restart"),
+    StatSpec("aie_time_overflow", "error", "words after an overflow of the cycle count: ignored"),
+    StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set"),
+    StatSpec("aie_repeat_target", "notice", "Repeat frames after an address or a loop: their meaning is unknown"),
 )
 #: What is concluded from recordings: kernel invocations, alignment of tiles.
 DERIVED_STATS = (
-    StatSpec("aie_unpaired_event", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that begin or end no invocation"),
-    StatSpec("aie_truncated_invocation", "notice", "invocations whose end was not recorded"),
+    StatSpec(
+        "aie_unpaired_event", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that neither start nor end an invocation"
+    ),
+    StatSpec("aie_truncated_invocation", "notice", "invocations without a recorded end"),
     StatSpec(
         "aie_start_skew",
         "info",
-        "cycles between the timers of tiles that started on one broadcast: how far their times may be off each other",
+        "cycles between the timers of tiles that started on one broadcast: bound of the time difference between tiles",
     ),
     StatSpec(
         "aie_broadcast_mismatch",
         "error",
-        "recordings that share start and stop with others of their run and still took another number of cycles: times "
-        "of different tiles do not compare",
+        "segments with the same start and stop as others of their run, but a different number of "
+        "cycles: times of different tiles are not comparable",
     ),
 )
 STATS = tuple(
@@ -262,29 +287,30 @@ STATS = tuple(
         *SCAN_STATS,
         *SEGMENT_STATS,
         StatSpec("aie_bad_line", "data_loss", "lines of a text file that are not one word of 8 hexadecimal digits"),
-        StatSpec("aie_missing_stop", "data_loss", "recordings without Stop: their tail may be lost"),
+        StatSpec("aie_missing_stop", "data_loss", "segments without Stop: the tail may be lost"),
         StatSpec(
-            "aie_overlapping_segment", "notice", "recordings that begin while another runs: a new run, or stale packets"
+            "aie_overlapping_segment",
+            "notice",
+            "segments that start while another segment is active: a new run, or stale packets",
         ),
-        StatSpec("aie_segment_limit", "data_loss", "Starts beyond the number of recordings that are kept apart"),
-        StatSpec("aie_unknown_tile", "notice", "recordings of a tile that the configuration does not know"),
+        StatSpec("aie_segment_limit", "data_loss", "Start frames above the limit of distinguished segments"),
+        StatSpec("aie_unknown_tile", "notice", "segments of a tile that is not in the configuration"),
         StatSpec(
             "aie_ambiguous_config",
             "notice",
-            "column shifts under which the configuration fits equally well, so labels may be those of other tiles: "
-            "--colshift gives the right one",
+            "column shifts that match the configuration equally well: labels may belong to other tiles; use --colshift",
         ),
         StatSpec(
             "aie_contradictory_config",
             "notice",
-            "recordings of a unit that designs or runtime sequences of the configuration set up differently: it has no "
-            "labels; --config or --mlir gives the configuration of one of them",
+            "segments of a unit with contradictory configurations: no labels; use --config or --mlir with "
+            "the configuration of one design",
         ),
         StatSpec(
             "aie_unread_config",
             "notice",
-            "statements of the configuration that concern the trace and are not read, such as combo and edge events: "
-            "labels lack what they mean; `lanescope aie-config` lists them",
+            "unsupported trace statements of the configuration, such as combo and edge events: labels are "
+            "incomplete; `lanescope aie-config` lists them",
         ),
         *DERIVED_STATS,
     )

@@ -10,90 +10,116 @@ from lanescope.trace.stats import StatSpec
 def _span(name: str, doc: str, *, is_argument: bool = False) -> tuple[ColumnSpec, ColumnSpec]:
     return (
         ColumnSpec(f"{name}_ns", "int64", doc, nullable=True, unit="ns", is_argument=is_argument),
-        ColumnSpec(f"{name}_ticks", "int64", f"the same on the device's counter: {doc}", nullable=True, unit="ticks"),
+        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=True, unit="ticks"),
     )
 
 
 def _total(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
     return (
         ColumnSpec(f"{name}_ns", "int64", doc, unit="ns"),
-        ColumnSpec(f"{name}_ticks", "int64", f"the same on the device's counter: {doc}", unit="ticks"),
+        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", unit="ticks"),
     )
 
 
 def _stamp(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
     return (
         ColumnSpec(f"{name}_ts", "int64", doc, nullable=True, unit="ns", is_time=True),
-        ColumnSpec(f"{name}_ticks", "int64", f"the same, as the device counts: {doc}", nullable=True, unit="ticks"),
+        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=True, unit="ticks"),
     )
 
 
-_TASK_ID = ColumnSpec("task_id", "uint64", "task id, 64 bits", is_argument=True)
-_TASK = ColumnSpec("task", "utf8", "task id as people write it: t5, r2t5")
+_TASK_ID = ColumnSpec("task_id", "uint64", "64-bit task ID", is_argument=True)
+_TASK = ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5")
 
 TASKS = TableSpec(
     "ascend_tasks",
-    "one dispatch of a task (a block, a half of a MIX task) on a core; its slice is the execution",
+    "one dispatch of a task (a block, or one half of a MIX task) on a core; its slice is the execution",
     (
-        ColumnSpec("slice_id", "int64", "the slice of the execution", references="slices"),
+        ColumnSpec("slice_id", "int64", "slice of the execution", references="slices"),
         _TASK_ID,
         _TASK,
-        ColumnSpec("label", "utf8", "name and task, as in matmul(r2t5)"),
-        ColumnSpec("function", "int64", "number of the function", nullable=True),
-        ColumnSpec("core", "int32", "index of the core"),
-        ColumnSpec("core_type", "text", "aic, aiv; empty: the capture does not say"),
-        ColumnSpec("run_epoch", "int64", "run of the file; v4 only", nullable=True),
-        ColumnSpec("rank", "int32", "rank of the process, from --rank or a folder rankN", nullable=True),
-        ColumnSpec("reg_task_id", "uint32", "the core's dispatch counter; NULL in v1", nullable=True),
-        ColumnSpec("block", "int32", "ordinal among the rows of its task on cores of this type, by start; concluded"),
-        ColumnSpec("blocks", "int64", "blocks that the task runs as, from the task graph", nullable=True),
-        *_stamp("dispatch", "just before the dispatch registers of its batch were written"),
-        *_stamp("receive", "the core took it; v3c: before a wait for its producers, v3: after it"),
-        *_stamp("finish", "the scheduler observed the end"),
-        *_stamp("ready", "the last of its producers had ended; only those with rows count"),
+        ColumnSpec("label", "utf8", "name and task, e.g. matmul(r2t5)"),
+        ColumnSpec("function", "int64", "function number; NULL if not recorded", nullable=True),
+        ColumnSpec("core", "int32", "core index"),
+        ColumnSpec("core_type", "text", "aic, aiv; empty if not recorded"),
+        ColumnSpec("run_epoch", "int64", "run within the file; NULL except in v4", nullable=True),
+        ColumnSpec(
+            "rank", "int32", "rank of the process, from --rank or a directory rankN; NULL if unknown", nullable=True
+        ),
+        ColumnSpec("reg_task_id", "uint32", "dispatch counter of the core; NULL in v1", nullable=True),
+        ColumnSpec("block", "int32", "inferred index among the rows of the task on cores of this type, by start"),
+        ColumnSpec(
+            "blocks",
+            "int64",
+            "number of blocks of the task, from the task graph; NULL without a task graph",
+            nullable=True,
+        ),
+        *_stamp("dispatch", "time before the dispatch registers of the batch were written"),
+        *_stamp("receive", "time of reception by the core, before (v3c) or after (v3) the wait for producers"),
+        *_stamp("finish", "time at which the scheduler observed the end"),
+        *_stamp("ready", "end of the last producer with rows"),
         ColumnSpec(
             "ready_quality",
             "text",
-            "exact: every producer that can hold it up has rows; estimated: barriers or lost producers may be later",
+            "exact: all relevant producers have rows; estimated: barriers or lost producers may be later",
             nullable=True,
         ),
-        *_span("duration", "execution: start to end", is_argument=True),
-        *_span("propagation", "dispatch to receive; negative ones stand as measured", is_argument=True),
-        *_span("local_setup", "receive to start, without the wait for producers", is_argument=True),
-        *_span("gate_wait", "receive to ready of a task that was staged early; an estimate"),
-        *_span("head", "dispatch to start"),
-        *_span("tail", "end to finish; negative ones stand as measured"),
-        ColumnSpec("effective_start_ts", "int64", "when it counts as begun for its producers", unit="ns", is_time=True),
+        *_span("duration", "time from start to end", is_argument=True),
+        *_span("propagation", "time from dispatch to receive, as measured if negative", is_argument=True),
+        *_span("local_setup", "time from receive to start without the wait for producers", is_argument=True),
+        *_span("gate_wait", "estimated time from receive to ready of a task that was staged early"),
+        *_span("head", "time from dispatch to start"),
+        *_span("tail", "time from end to finish, as measured if negative"),
+        ColumnSpec("effective_start_ts", "int64", "effective start for dependency checks", unit="ns", is_time=True),
         ColumnSpec(
-            "effective_start_source", "text", "receive, or start where the receive stamp is missing or no proof"
+            "effective_start_source",
+            "text",
+            "source of the effective start: receive, or start if the receive timestamp is missing or not reliable",
         ),
-        ColumnSpec("may_be_staged", "bool", "may have been staged before its producers ended; v3c only", nullable=True),
+        ColumnSpec(
+            "may_be_staged",
+            "bool",
+            "whether the task may have been staged before its producers ended; NULL except in v3c",
+            nullable=True,
+        ),
     ),
     key="slice_id",
 )
 PHASES = TableSpec(
     "ascend_phases",
-    "one piece of work of a scheduler thread; its kind is the slice's name",
+    "one work phase of a scheduler thread; the name of its slice is the kind",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+        ColumnSpec("slice_id", "int64", "slice of the phase", references="slices"),
         ColumnSpec("thread", "int32", "scheduler thread"),
-        ColumnSpec("role", "text", "outer, inner, marker; empty: unknown kind"),
-        ColumnSpec("loop_iter", "uint32", "iteration of the thread's loop", nullable=True),
+        ColumnSpec("role", "text", "outer, inner, marker; empty for an unknown kind"),
+        ColumnSpec("loop_iter", "uint32", "iteration of the thread's loop; NULL if not recorded", nullable=True),
         ColumnSpec(
             "tasks_processed",
             "uint32",
-            "what was counted; its meaning depends on the kind",
+            "counter with a kind-specific meaning; NULL if not recorded",
             nullable=True,
             is_argument=True,
         ),
-        ColumnSpec("pop_hit", "uint32", "pops that yielded a task since the last dispatch record", nullable=True),
-        ColumnSpec("pop_miss", "uint32", "pops that did not", nullable=True),
-        ColumnSpec("task_id", "uint64", "task id, markers only; v3 has its lower half alone", nullable=True),
+        ColumnSpec(
+            "pop_hit",
+            "uint32",
+            "pops that returned a task since the last dispatch record; NULL if not recorded",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "pop_miss",
+            "uint32",
+            "pops that returned no task since the last dispatch record; NULL if not recorded",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "task_id", "uint64", "task ID of a marker, in v3 the lower half only; NULL for other phases", nullable=True
+        ),
         *(
             ColumnSpec(
                 f"{where}_{when}_{queue.lower()}",
                 "int32",
-                f"tasks in the {'shared ready queue' if where == 'shared' else 'own ready buffer'}"
+                f"tasks in the {'shared ready queue' if where == 'shared' else 'local ready buffer'}"
                 f" for {queue} at the {when}",
                 nullable=True,
             )
@@ -108,9 +134,9 @@ SUBMITS = TableSpec(
     "ascend_submits",
     "one task submitted by an orchestrator",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
-        ColumnSpec("orchestrator", "int32", "which of the orchestrators"),
-        ColumnSpec("submit_idx", "uint32", "running number of the submit", nullable=True),
+        ColumnSpec("slice_id", "int64", "slice of the submission", references="slices"),
+        ColumnSpec("orchestrator", "int32", "index of the orchestrator"),
+        ColumnSpec("submit_idx", "uint32", "sequence number of the submission; NULL if not recorded", nullable=True),
         _TASK_ID,
         _TASK,
     ),
@@ -120,80 +146,94 @@ UPLOADS = TableSpec(
     "ascend_uploads",
     "one copy from host to device",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
-        ColumnSpec("bytes", "int64", "bytes copied", nullable=True, unit="bytes", is_argument=True),
+        ColumnSpec("slice_id", "int64", "slice of the copy", references="slices"),
+        ColumnSpec(
+            "bytes", "int64", "copied bytes; NULL if not recorded", nullable=True, unit="bytes", is_argument=True
+        ),
     ),
     key="slice_id",
 )
 FLIGHTS = TableSpec(
     "ascend_in_flight",
-    "one dispatch as its scheduler saw it, from the dispatch to the moment it saw the end",
+    "one dispatch as observed by its scheduler, from the dispatch to the observed end",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+        ColumnSpec("slice_id", "int64", "slice of the dispatch", references="slices"),
         _TASK_ID,
-        ColumnSpec("core", "int32", "index of the core"),
-        ColumnSpec("reg_task_id", "uint32", "the core's dispatch counter; NULL in v1", nullable=True),
+        ColumnSpec("core", "int32", "core index"),
+        ColumnSpec("reg_task_id", "uint32", "dispatch counter of the core; NULL in v1", nullable=True),
     ),
     key="slice_id",
 )
 BARE_TASKS = TableSpec(
     "ascend_coreless_tasks",
-    "a task that ran on no core: a barrier, a skipped task, an allocation",
+    "a task without execution on a core: a barrier, a skipped task, an allocation",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
-        ColumnSpec("task_id", "uint64", "task id; NULL: the marker does not tell", nullable=True, is_argument=True),
-        ColumnSpec("task", "utf8", "task id as people write it", nullable=True),
+        ColumnSpec("slice_id", "int64", "slice of the task", references="slices"),
+        ColumnSpec(
+            "task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True, is_argument=True
+        ),
+        ColumnSpec("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
     ),
     key="slice_id",
 )
 EDGES = TableSpec(
     "ascend_edges",
-    "a pair of tasks of which the second waits for the first, and how that was kept",
+    "one dependency between two tasks and whether it was observed",
     (
         ColumnSpec(
-            "flow_id", "int64", "the first of its flows; NULL: a task has no place", nullable=True, references="flows"
+            "flow_id",
+            "int64",
+            "first flow of the edge; NULL if a task is not on the timeline",
+            nullable=True,
+            references="flows",
         ),
         ColumnSpec("pred_task_id", "uint64", "producer"),
         ColumnSpec("succ_task_id", "uint64", "consumer"),
-        ColumnSpec("arrows", "int32", "how many flows it has"),
+        ColumnSpec("arrows", "int32", "number of flows of the edge"),
         ColumnSpec(
             "slack_ticks",
             "int64",
-            "from the last end of the producer to the first effective start of the consumer; NULL: one has no rows",
+            "time from the last end of the producer to the first effective start of the consumer; NULL if "
+            "one of them has no rows",
             nullable=True,
             unit="ticks",
         ),
-        ColumnSpec("is_violated", "bool", "the consumer began first; NULL: not judged", nullable=True),
-        ColumnSpec("follows_clock_step", "bool", "violated, but only by rows of a core whose clock stepped"),
-        ColumnSpec("violated_pairs", "int64", "pairs of executions, one of each task, that began too early"),
+        ColumnSpec(
+            "is_violated",
+            "bool",
+            "whether the consumer started before the producer ended; NULL if not checked",
+            nullable=True,
+        ),
+        ColumnSpec("follows_clock_step", "bool", "whether all violations come from rows of a core with a clock step"),
+        ColumnSpec("violated_pairs", "int64", "violating pairs of executions, one of each task"),
     ),
     key="flow_id",
 )
 _IDLE = {
-    "dependency": "a producer had not ended",
-    "submit": "producers had ended, the submit was not over",
-    "dispatch": "ready, and not dispatched",
-    "propagation": "dispatched, and not received",
-    "setup": "received, and not started",
-    "unknown": "nobody can tell: stamps are missing",
-    "trailing_idle": "nothing came any more",
+    "dependency": "idle time before the last producer ended",
+    "submit": "idle time before the submission ended",
+    "dispatch": "idle time from ready to dispatch",
+    "propagation": "idle time from dispatch to receive",
+    "setup": "idle time from receive to start",
+    "unknown": "idle time without a known cause: timestamps are missing",
+    "trailing_idle": "idle time after the last execution",
 }
 CORES = TableSpec(
     "ascend_cores",
-    "where the time of a core went: busy and the seven idle parts add up to the window",
+    "time of a core: busy and the seven idle parts add up to the window",
     (
-        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
-        ColumnSpec("core", "int32", "index of the core"),
-        ColumnSpec("core_type", "text", "aic, aiv; empty: the capture does not say"),
-        ColumnSpec("executions", "int64", "executions"),
-        *_total("window", "from the first start to the last end of all cores"),
-        *_total("busy", "something ran"),
+        ColumnSpec("track_id", "int64", "lane of the core", references="tracks"),
+        ColumnSpec("core", "int32", "core index"),
+        ColumnSpec("core_type", "text", "aic, aiv; empty if not recorded"),
+        ColumnSpec("executions", "int64", "number of executions"),
+        *_total("window", "time from the first start to the last end of all cores"),
+        *_total("busy", "time with an execution"),
         *(column for name, doc in _IDLE.items() for column in _total(name, doc)),
-        ColumnSpec("overlap_ticks", "int64", "what executions claim beyond busy: they share time", unit="ticks"),
+        ColumnSpec("overlap_ticks", "int64", "time of overlapping executions beyond busy", unit="ticks"),
         ColumnSpec(
             "lost_ticks",
             "int64",
-            "of the idle parts, time in which executions are known to be missing: perhaps it was busy",
+            "part of the idle time in which executions are known to be missing",
             unit="ticks",
         ),
     ),
@@ -201,197 +241,246 @@ CORES = TableSpec(
 )
 THREADS = TableSpec(
     "ascend_threads",
-    "where the time of a scheduler thread went, from its first record to its last",
+    "time of a scheduler thread from its first to its last record",
     (
-        ColumnSpec("track_id", "int64", "its lane", references="tracks"),
+        ColumnSpec("track_id", "int64", "lane of the thread", references="tracks"),
         ColumnSpec("thread", "int32", "scheduler thread"),
-        ColumnSpec("records", "int64", "phases recorded"),
-        *_total("window", "from its first record to the end of its last"),
-        *_total("busy", "phases ran, whatever their kind"),
-        *_total("idle", "between phases; a loop that does nothing records nothing"),
-        ColumnSpec("pauses", "int64", "pauses between phases"),
-        ColumnSpec("longest_pause_ns", "int64", "the longest of them", unit="ns"),
-        ColumnSpec("iterations", "int64", "iterations of its loop, by the highest number", nullable=True),
-        ColumnSpec("working_iterations", "int64", "iterations that recorded something", nullable=True),
+        ColumnSpec("records", "int64", "number of recorded phases"),
+        *_total("window", "time from the first record to the end of the last"),
+        *_total("busy", "time in phases of any kind"),
+        *_total("idle", "time between phases: iterations without work are not recorded"),
+        ColumnSpec("pauses", "int64", "number of pauses between phases"),
+        ColumnSpec("longest_pause_ns", "int64", "longest pause", unit="ns"),
         ColumnSpec(
-            "mean_iteration_ns", "int64", "window by iterations: an iteration on average", nullable=True, unit="ns"
+            "iterations",
+            "int64",
+            "iterations of the loop, from the highest number; NULL if not recorded",
+            nullable=True,
         ),
-        ColumnSpec("pop_hit", "int64", "pops of ready queues that yielded a task"),
-        ColumnSpec("pop_miss", "int64", "pops that did not"),
-        ColumnSpec("dispatched", "int64", "subtasks published by dispatch"),
-        ColumnSpec("completed", "int64", "finished subtasks seen by complete"),
+        ColumnSpec("working_iterations", "int64", "iterations with records; NULL if not recorded", nullable=True),
         ColumnSpec(
-            "resolved_at_least", "int64", "consumers visited; walks shorter than 1 us are not recorded by the device"
+            "mean_iteration_ns",
+            "int64",
+            "mean duration of an iteration: window divided by iterations; NULL without iterations",
+            nullable=True,
+            unit="ns",
+        ),
+        ColumnSpec("pop_hit", "int64", "pops of ready queues that returned a task"),
+        ColumnSpec("pop_miss", "int64", "pops of ready queues that returned no task"),
+        ColumnSpec("dispatched", "int64", "subtasks published by dispatch phases"),
+        ColumnSpec("completed", "int64", "finished subtasks observed by complete phases"),
+        ColumnSpec(
+            "resolved_at_least",
+            "int64",
+            "minimum number of visited consumers: the device does not record walks shorter than 1 us",
         ),
     ),
     key="track_id",
 )
 RUNS = TableSpec(
     "ascend_runs",
-    "one records file: what it is and what it was put together with",
+    "one records file with its properties and its sidecar files",
     (
-        ColumnSpec("input_id", "int64", "the input", references="inputs"),
-        ColumnSpec("format_version", "text", "v1a, v1b, v1c, v2, v3, v3c, v4"),
-        ColumnSpec("errata", "utf8", "what holds in this generation and not in all, by name"),
-        ColumnSpec("rank", "int32", "rank of the process, from --rank or a folder rankN", nullable=True),
-        ColumnSpec("device", "int32", "device of the rank, from a folder dN", nullable=True),
-        ColumnSpec("epochs", "int64", "runs in the file"),
-        ColumnSpec("level_key", "text", "key of the level in the file"),
-        ColumnSpec("level", "int32", "1 core timing, 2 and dispatch, 3 and scheduler phases, 4 and submits"),
-        ColumnSpec("orchestrator", "utf8", "name of the orchestrator, from the name map", nullable=True),
-        ColumnSpec("orchestrator_on_host", "bool", "submits were made by the host"),
-        ColumnSpec("clocks", "utf8", "host and device: aligned, or why not; NULL without host records", nullable=True),
-        ColumnSpec("base_ticks", "int64", "smallest stamp of the device", unit="ticks"),
-        ColumnSpec("tasks", "int64", "tasks that the capture knows"),
+        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ColumnSpec("format_version", "text", "format version: v1a, v1b, v1c, v2, v3, v3c, v4"),
+        ColumnSpec("errata", "utf8", "names of the special rules of this format version"),
         ColumnSpec(
-            "edges", "int64", "pairs of tasks that wait for one another; NULL without a task graph", nullable=True
+            "rank", "int32", "rank of the process, from --rank or a directory rankN; NULL if unknown", nullable=True
         ),
-        ColumnSpec("edges_repeated", "int64", "further reasons of the same pairs", nullable=True),
-        ColumnSpec("edges_to_self", "int64", "edges from a task to itself, ignored", nullable=True),
-        ColumnSpec("edges_retain_only", "int64", "edges that keep memory alive and order nothing", nullable=True),
+        ColumnSpec("device", "int32", "device of the rank, from a directory dN; NULL if unknown", nullable=True),
+        ColumnSpec("epochs", "int64", "number of runs in the file"),
+        ColumnSpec("level_key", "text", "key of the level in the file"),
+        ColumnSpec(
+            "level",
+            "int32",
+            "recording level: 1 core timing, 2 dispatch, 3 scheduler phases, 4 submissions; each includes "
+            "the lower ones",
+        ),
+        ColumnSpec(
+            "orchestrator",
+            "utf8",
+            "name of the orchestrator, from the name map; NULL without a name map",
+            nullable=True,
+        ),
+        ColumnSpec("orchestrator_on_host", "bool", "whether submissions are made by the host"),
+        ColumnSpec(
+            "clocks",
+            "utf8",
+            "alignment of host and device clocks, or why there is none; NULL without host records",
+            nullable=True,
+        ),
+        ColumnSpec("base_ticks", "int64", "smallest timestamp of the device", unit="ticks"),
+        ColumnSpec("tasks", "int64", "number of tasks in the capture"),
+        ColumnSpec("edges", "int64", "number of dependencies; NULL without a task graph", nullable=True),
+        ColumnSpec(
+            "edges_repeated",
+            "int64",
+            "additional reasons for the same dependencies; NULL without a task graph",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "edges_to_self", "int64", "ignored edges from a task to itself; NULL without a task graph", nullable=True
+        ),
+        ColumnSpec(
+            "edges_retain_only",
+            "int64",
+            "edges that extend memory lifetime only; NULL without a task graph",
+            nullable=True,
+        ),
         ColumnSpec(
             "dependency_reference",
             "text",
-            "instant at which edges were judged: receive, start, both; empty without executions",
+            "reference time of dependency checks: receive, start, both; empty without executions",
         ),
-        ColumnSpec("violated_edges", "int64", "edges whose consumer began before its producer ended", nullable=True),
-        ColumnSpec("violated_tasks", "int64", "consumers of such edges", nullable=True),
-        ColumnSpec("violated_pairs", "int64", "pairs of their executions", nullable=True),
+        ColumnSpec(
+            "violated_edges",
+            "int64",
+            "edges whose consumer started before its producer ended; NULL without a task graph",
+            nullable=True,
+        ),
+        ColumnSpec("violated_tasks", "int64", "consumers of violated edges; NULL without a task graph", nullable=True),
+        ColumnSpec(
+            "violated_pairs", "int64", "violating pairs of executions; NULL without a task graph", nullable=True
+        ),
         ColumnSpec(
             "violated_edges_by_clock",
             "int64",
-            "of the edges, those that follow from a stepped clock",
+            "violated edges caused by a clock step; NULL without a task graph",
             nullable=True,
         ),
-        ColumnSpec("violated_tasks_by_clock", "int64", "of the consumers, those of such edges alone", nullable=True),
-        ColumnSpec("clock_steps", "int64", "steps of the clocks of single cores"),
+        ColumnSpec(
+            "violated_tasks_by_clock",
+            "int64",
+            "consumers whose violated edges are all caused by a clock step; NULL without a task graph",
+            nullable=True,
+        ),
+        ColumnSpec("clock_steps", "int64", "clock steps of single cores"),
     ),
     key="input_id",
 )
 STREAMS = TableSpec(
     "ascend_record_streams",
-    "what the producer of a stream of records tells about it, against what arrived: v4 and raw dumps",
+    "records that a producer reports for a stream, and the records that arrived: v4 and raw dumps",
     (
-        ColumnSpec("input_id", "int64", "the input", references="inputs"),
+        ColumnSpec("input_id", "int64", "input", references="inputs"),
         ColumnSpec("stream", "text", "aicore_task, aicpu_task, sched_phase, orch_phase"),
-        ColumnSpec("index", "int32", "core or thread"),
-        ColumnSpec("producer", "text", "processor that wrote it; empty: not told"),
-        ColumnSpec("platform", "text", "chip; empty: not told"),
-        ColumnSpec("attempted", "int64", "attempts to write a record", nullable=True),
-        ColumnSpec("dropped", "int64", "attempts that the producer knows to have failed", nullable=True),
+        ColumnSpec("index", "int32", "core or thread index"),
+        ColumnSpec("producer", "text", "processor that wrote the stream; empty if not recorded"),
+        ColumnSpec("platform", "text", "chip; empty if not recorded"),
+        ColumnSpec("attempted", "int64", "attempts to write a record; NULL if not counted", nullable=True),
+        ColumnSpec("dropped", "int64", "dropped records, counted by the producer; NULL if not counted", nullable=True),
         ColumnSpec("collected", "int64", "records that arrived"),
         ColumnSpec(
-            "unaccounted", "int64", "attempted - dropped - collected; negative: more than were written", nullable=True
+            "unaccounted",
+            "int64",
+            "attempted - dropped - collected; negative if more records arrived than were written; NULL if not counted",
+            nullable=True,
         ),
-        ColumnSpec("is_truncated", "bool", "the producer stopped early", nullable=True),
+        ColumnSpec("is_truncated", "bool", "whether the producer stopped early; NULL if not recorded", nullable=True),
     ),
     key="input_id",
 )
 TABLES = (TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, BARE_TASKS, EDGES, CORES, THREADS, RUNS, STREAMS)
 
 STATS = (
+    StatSpec("ascend_invalid_row", "data_loss", "list elements with an invalid shape: their bytes are lost"),
+    StatSpec("ascend_bad_section", "data_loss", "known keys whose value is not a list: their bytes are lost"),
+    StatSpec("ascend_unknown_section", "notice", "unknown top-level keys: their bytes are lost"),
+    StatSpec("ascend_mixed_rows", "notice", "rows without a receive timestamp among rows with one"),
+    StatSpec("ascend_unknown_kind", "notice", "scheduler phases of an unknown kind: kept"),
     StatSpec(
-        "ascend_invalid_row", "data_loss", "an element of a list is not of the list's shape; its bytes count as lost"
-    ),
-    StatSpec("ascend_bad_section", "data_loss", "a list of the format is no list; its bytes count as lost"),
-    StatSpec("ascend_unknown_section", "notice", "a key at the top is not of the format; its bytes count as lost"),
-    StatSpec("ascend_mixed_rows", "notice", "rows without a receive stamp stand among rows with one"),
-    StatSpec("ascend_unknown_kind", "notice", "a scheduler phase has a kind that is not in the format; it is kept"),
-    StatSpec(
-        "ascend_missing_start", "data_loss", "a record has no begin: it was reserved and never written; it has no place"
+        "ascend_missing_start", "data_loss", "records without a start, reserved and never written: not on the timeline"
     ),
     StatSpec(
         "ascend_timestamp_out_of_range",
         "error",
-        "a stamp is too far from the smallest one to have a time; the record is left out",
+        "records with a timestamp too far from the smallest one: excluded",
     ),
-    StatSpec("ascend_bad_delta", "error", "receive to start is longer than the start is old; receive is unknown"),
+    StatSpec(
+        "ascend_bad_delta",
+        "error",
+        "intervals from receive to start that are longer than the start timestamp: receive is unknown",
+    ),
     StatSpec(
         "ascend_aicore_unmatched",
         "data_loss",
-        "an execution without its dispatch record: dispatch and finish are unknown",
+        "executions without a dispatch record: dispatch and finish are unknown",
     ),
     StatSpec(
-        "ascend_aicpu_unmatched", "data_loss", "a dispatch without its execution record: the core's record was lost"
+        "ascend_aicpu_unmatched", "data_loss", "dispatches without an execution record: the record of the core is lost"
     ),
     StatSpec(
         "ascend_missing_dispatch",
         "data_loss",
-        "dispatches that neither stream has, by the cores' counters; at least so many",
+        "minimum number of dispatches missing in both streams, from the counters of the cores",
     ),
-    StatSpec("ascend_row_duplicate", "notice", "a row stands in the file more than once; it counts once"),
-    StatSpec("ascend_key_duplicate", "error", "rows that differ share core and counter: none of them is joined"),
-    StatSpec("ascend_gate_wait", "info", "a wait for producers was taken out of the setup: an estimate"),
-    StatSpec(
-        "ascend_edge_unmatched", "info", "a dependency of a task that stands nowhere on the timeline is not drawn"
-    ),
+    StatSpec("ascend_row_duplicate", "notice", "repeated rows: counted once"),
+    StatSpec("ascend_key_duplicate", "error", "different rows with the same core and counter: not joined"),
+    StatSpec("ascend_gate_wait", "info", "waits for producers that were subtracted from the setup: estimated"),
+    StatSpec("ascend_edge_unmatched", "info", "dependencies of tasks that are not on the timeline: not drawn"),
     StatSpec(
         "ascend_graph_cycle",
         "error",
-        "tasks that wait for each other in a ring: no order keeps all their dependencies; is it the graph of this run?",
+        "tasks in a dependency cycle: the task graph may belong to another run",
     ),
-    StatSpec(
-        "ascend_flows_merged", "notice", "an edge joins too many pairs of blocks: it is drawn as one arrow after all"
-    ),
+    StatSpec("ascend_flows_merged", "notice", "edges with too many pairs of blocks: drawn as one flow"),
     StatSpec(
         "ascend_timestamp_order",
         "error",
-        "dispatch, receive, start, end, finish of an execution contradict this order by more than 1 us",
+        "executions whose dispatch, receive, start, end and finish are out of order by more than 1 us",
     ),
     StatSpec(
         "ascend_core_overcommitted",
         "error",
-        "a task was dispatched to a core that held two already: counters and stamps do not belong together",
+        "dispatches to a core with two active tasks: counters and timestamps are inconsistent",
     ),
-    StatSpec("ascend_dispatch_unmatched", "notice", "a dispatch while no phase of its thread ran: phases are missing"),
-    StatSpec("ascend_finish_unmatched", "notice", "an end seen while no phase of its thread ran: phases are missing"),
-    StatSpec("ascend_submit_duplicate", "notice", "a task was submitted more than once; the first submit holds"),
+    StatSpec(
+        "ascend_dispatch_unmatched", "notice", "dispatches outside all phases of their thread: phases are missing"
+    ),
+    StatSpec(
+        "ascend_finish_unmatched", "notice", "observed ends outside all phases of their thread: phases are missing"
+    ),
+    StatSpec("ascend_submit_duplicate", "notice", "repeated submissions of a task: the first one is used"),
     StatSpec(
         "ascend_overhead_unavailable",
         "notice",
-        "without a task graph nobody knows what was ready: no overhead counters",
+        "captures without a task graph: no scheduling overhead counters",
     ),
     StatSpec(
         "ascend_clock_step",
         "notice",
-        "the clock of one core stepped: its rows are received before their dispatch, or end after they were seen to",
+        "rows with a clock step of their core: received before dispatch, or ended after the observed end",
     ),
-    StatSpec("ascend_task_ambiguous", "notice", "a marker names only half of its task id, and not one task fits"),
-    StatSpec(
-        "ascend_ambiguous_name_map", "notice", "several name maps lie beside the capture: none is used, say --names"
-    ),
-    StatSpec("ascend_unreadable_sidecar", "error", "a file beside the capture cannot be read; it counts as lost"),
+    StatSpec("ascend_task_ambiguous", "notice", "markers with half of a task ID that matches several tasks or none"),
+    StatSpec("ascend_ambiguous_name_map", "notice", "several name maps next to the capture: none is used; use --names"),
+    StatSpec("ascend_unreadable_sidecar", "error", "unreadable sidecar files: counted as lost"),
     StatSpec(
         "ascend_host_clock_unaligned",
         "notice",
-        "host and device clocks are not joined: only the order of the two parts is known",
+        "host and device clocks without alignment: only the order of the two parts is known",
     ),
-    StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are no buffer with its entry; they are lost"),
-    StatSpec(
-        "ascend_generation_assumed", "notice", "a raw dump does not say which generation wrote it: v3c is assumed"
-    ),
-    StatSpec("ascend_metric_unmatched", "notice", "what a phase counted names no record of its stream; it is not used"),
-    StatSpec(
-        "ascend_unknown_runtime", "notice", "the capture does not name its runtime: task ids may be of another layout"
-    ),
+    StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are not a valid buffer: lost"),
+    StatSpec("ascend_generation_assumed", "notice", "raw dumps without a format version: v3c is assumed"),
+    StatSpec("ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored"),
+    StatSpec("ascend_unknown_runtime", "notice", "captures without a runtime name: the layout of task IDs is assumed"),
     StatSpec(
         "ascend_edges_omitted",
         "data_loss",
-        "a capture of many runs would have more dependencies than its size allows: those of the last runs are left out",
+        "dependencies above the limit for the size of the capture: those of the last runs are omitted",
     ),
-    StatSpec("ascend_dropped", "data_loss", "the producer dropped records, by its own count"),
+    StatSpec("ascend_dropped", "data_loss", "dropped records, counted by the producer"),
     StatSpec(
         "ascend_unaccounted_records",
         "data_loss",
-        "records that the producer wrote, did not drop, and that did not arrive",
+        "records that were written, not dropped, and did not arrive",
     ),
-    StatSpec("ascend_extra_records", "error", "more records arrived than the producer tried to write"),
-    StatSpec("ascend_host_dropped", "data_loss", "the host's recorder dropped records of submits"),
+    StatSpec("ascend_extra_records", "error", "records that arrived beyond the number of write attempts"),
+    StatSpec("ascend_host_dropped", "data_loss", "submission records dropped by the recorder on the host"),
 )
 
 
 def raw(layout: Layout) -> TableSpec:
-    """Return the declaration of the raw table of a list: one row an element, one column a number."""
+    """Return the declaration of the raw table of a list: one row per element, one column per number."""
     columns = [
         ColumnSpec("offset", "int64", "byte offset in the file", unit="bytes"),
         ColumnSpec("group", "int32", "index of the inner list"),
@@ -405,7 +494,7 @@ def raw(layout: Layout) -> TableSpec:
 
 
 def column_names(cell: JsonField) -> list[str]:
-    """Return the raw columns of a cell: one, or one for each number of a list."""
+    """Return the raw columns of a field: one, or one per number of a list."""
     if cell.kind == "span":
         return [f"{cell.name}_begin", f"{cell.name}_end"]
     return [cell.name] if cell.count == 1 else [f"{cell.name}_{i}" for i in range(cell.count)]

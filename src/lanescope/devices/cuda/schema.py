@@ -6,46 +6,57 @@ from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import StatSpec
 
 _LAUNCH = ColumnSpec(
-    "launch", "uint32", "0; counts up where records follow a finalize of their lane, or are those of an earlier launch"
+    "launch",
+    "uint32",
+    "launch number within the buffer, from 0: increases after a finalize, and for records of an earlier launch",
 )
 _BLOCK = ColumnSpec("block", "int64", "linear index of the block in the grid")
-_GROUP = ColumnSpec("group", "int64", "group of threads in the block")
+_GROUP = ColumnSpec("group", "int64", "thread group in the block")
 _EVENT = ColumnSpec("event_id", "int64", "event number of the record")
-_SM = ColumnSpec(
-    "sm", "int64", "multiprocessor that the lane ran on; NULL where the layout does not say", nullable=True
+_SM = ColumnSpec("sm", "int64", "SM of the lane; NULL if the layout does not record it", nullable=True)
+_PAYLOAD = ColumnSpec(
+    "payload",
+    "uint64",
+    "value that the kernel stored with the record; NULL without a payload",
+    nullable=True,
+    is_argument=True,
 )
-_PAYLOAD = ColumnSpec("payload", "uint64", "what the kernel stored with the record", nullable=True, is_argument=True)
 
 REGIONS = TableSpec(
     "cuda_regions",
-    "where a slice comes from: the begin and end records of a region",
+    "source of a slice: the start and end records of a region",
     (
-        ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+        ColumnSpec("slice_id", "int64", "slice of the region", references="slices"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
         _SM,
         _EVENT,
-        ColumnSpec("token", "int64", "small number of the begin record; NULL where it has none", nullable=True),
+        ColumnSpec("token", "int64", "token of the start record; NULL without a token", nullable=True),
         _PAYLOAD,
-        ColumnSpec("end_payload", "uint64", "the same of the end record", nullable=True),
+        ColumnSpec(
+            "end_payload",
+            "uint64",
+            "value that the kernel stored with the end record; NULL without a payload",
+            nullable=True,
+        ),
         ColumnSpec(
             "resolution_ns",
             "int64",
-            "the true length differs from `dur` by less than this; NULL: not known",
+            "maximum difference between `dur` and the true duration; NULL if unknown",
             nullable=True,
             unit="ns",
         ),
-        ColumnSpec("begin_slot", "int64", "slot of the begin record"),
-        ColumnSpec("end_slot", "int64", "slot of the end record; NULL of an open region", nullable=True),
+        ColumnSpec("begin_slot", "int64", "slot of the start record"),
+        ColumnSpec("end_slot", "int64", "slot of the end record; NULL for an unfinished region", nullable=True),
     ),
     key="slice_id",
 )
 MARKS = TableSpec(
     "cuda_instants",
-    "where an instant comes from",
+    "source of an instant: its record",
     (
-        ColumnSpec("instant_id", "int64", "the instant", references="instants"),
+        ColumnSpec("instant_id", "int64", "instant of the record", references="instants"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
@@ -58,93 +69,111 @@ MARKS = TableSpec(
 )
 LANES = TableSpec(
     "cuda_lanes",
-    "one writer thread: what its lane holds and how it ended",
+    "one lane of a probe buffer: content and final state",
     (
-        ColumnSpec("track_id", "int64", "its lane in the trace", references="tracks"),
+        ColumnSpec("track_id", "int64", "lane in the trace", references="tracks"),
         _BLOCK,
         _GROUP,
         _SM,
-        ColumnSpec("warp", "int64", "warp of the writer; NULL where the layout does not say", nullable=True),
-        ColumnSpec("cluster_rank", "int64", "rank of its block in the cluster; NULL likewise", nullable=True),
-        ColumnSpec("grid_id", "uint64", "the driver's number of the launch; NULL likewise", nullable=True),
-        ColumnSpec("records", "int64", "records that were read"),
-        ColumnSpec("capacity", "int64", "records that have room; NULL while the stride is unknown", nullable=True),
-        ColumnSpec("attempted", "int64", "records that the kernel tried to store; NULL: not counted", nullable=True),
+        ColumnSpec("warp", "int64", "warp of the writer; NULL if the layout does not record it", nullable=True),
+        ColumnSpec(
+            "cluster_rank",
+            "int64",
+            "rank of the block in its cluster; NULL if the layout does not record it",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "grid_id", "uint64", "launch number of the driver; NULL if the layout does not record it", nullable=True
+        ),
+        ColumnSpec("records", "int64", "number of decoded records"),
+        ColumnSpec("capacity", "int64", "maximum number of records; NULL if the stride is unknown", nullable=True),
+        ColumnSpec(
+            "attempted", "int64", "records that the kernel attempted to store; NULL if not counted", nullable=True
+        ),
         ColumnSpec(
             "dropped",
             "int64",
-            "records that were dropped because the lane was full, exact; NULL: not counted",
+            "exact number of records dropped because the lane was full; NULL if not counted",
             nullable=True,
         ),
-        ColumnSpec("first_ts", "int64", "its first stamp; NULL without any", nullable=True, unit="ns", is_time=True),
-        ColumnSpec("last_ts", "int64", "its last stamp; NULL without any", nullable=True, unit="ns", is_time=True),
+        ColumnSpec(
+            "first_ts", "int64", "first timestamp; NULL without records", nullable=True, unit="ns", is_time=True
+        ),
+        ColumnSpec("last_ts", "int64", "last timestamp; NULL without records", nullable=True, unit="ns", is_time=True),
         ColumnSpec(
             "finalize_ts",
             "int64",
-            "when it was finalized; NULL if it never was",
+            "time of the finalize record; NULL without one",
             nullable=True,
             unit="ns",
             is_time=True,
         ),
-        ColumnSpec("launches", "int64", "launches that the lane's records belong to"),
-        ColumnSpec("missing_slots", "int64", "positions between records that hold no readable record"),
-        ColumnSpec("unreadable", "int64", "those of them that hold a word of another lane"),
-        ColumnSpec("unmatched_ends", "int64", "ends that no begin precedes"),
-        ColumnSpec("unfinished_regions", "int64", "begins that no end follows"),
-        ColumnSpec("clock_reversals", "int64", "steps back of the clock"),
-        ColumnSpec("wraps", "int64", "times the 32-bit stamp ran through zero"),
-        ColumnSpec("is_full", "bool", "every position is used and the last record is no finalize: more may be lost"),
+        ColumnSpec("launches", "int64", "number of launches in the lane"),
+        ColumnSpec("missing_slots", "int64", "slots before the last record without a readable record"),
+        ColumnSpec("unreadable", "int64", "missing slots that contain a word of another lane"),
+        ColumnSpec("unmatched_ends", "int64", "ends without a start"),
+        ColumnSpec("unfinished_regions", "int64", "starts without an end"),
+        ColumnSpec("clock_reversals", "int64", "decreases of the timestamp"),
+        ColumnSpec("wraps", "int64", "wraps of the 32-bit timestamp"),
+        ColumnSpec(
+            "is_full",
+            "bool",
+            "whether all slots are used and the last record is not a finalize: records may have been dropped",
+        ),
     ),
     key="track_id",
 )
 BUFFERS = TableSpec(
     "cuda_buffers",
-    "one probe buffer: its geometry, how that was found, and its clock",
+    "one probe buffer: geometry, source of the geometry, and clock",
     (
-        ColumnSpec("input_id", "int64", "the input", references="inputs"),
-        ColumnSpec("num_blocks", "int64", "blocks, from the header"),
-        ColumnSpec("num_groups", "int64", "groups per block, from the header"),
-        ColumnSpec("slots", "int64", "words of the buffer, the header among them"),
-        ColumnSpec("stride", "int64", "slots between two records of a lane; NULL: unknown", nullable=True),
-        ColumnSpec("stride_source", "text", "given, tight, inferred, unknown"),
-        ColumnSpec("t0_ticks", "int64", "unwrapped stamp of ts = 0, the earliest of the buffer", unit="ns"),
+        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ColumnSpec("num_blocks", "int64", "number of blocks from the header"),
+        ColumnSpec("num_groups", "int64", "groups per block from the header"),
+        ColumnSpec("slots", "int64", "number of words of the buffer, including the header"),
+        ColumnSpec("stride", "int64", "slots between two records of a lane; NULL if unknown", nullable=True),
+        ColumnSpec("stride_source", "text", "source of the stride: given, tight, inferred, unknown"),
+        ColumnSpec("t0_ticks", "int64", "unwrapped timestamp of ts = 0, the earliest of the buffer", unit="ns"),
         ColumnSpec(
-            "overflow_policy", "text", "what becomes of records without room: drop, ring; NULL: not said", nullable=True
+            "overflow_policy", "text", "behavior when a lane is full: drop, ring; NULL if not recorded", nullable=True
         ),
-        ColumnSpec("launch_id", "uint64", "the host's number of the launch; NULL where none is stored", nullable=True),
-        ColumnSpec("ordinal", "int64", "the host's number of the GPU; NULL likewise", nullable=True),
+        ColumnSpec("launch_id", "uint64", "launch number of the host; NULL if not recorded", nullable=True),
+        ColumnSpec("ordinal", "int64", "GPU number of the host; NULL if not recorded", nullable=True),
         ColumnSpec(
             "unallocated_lanes",
             "int64",
-            "lanes that found no room in the buffer, whose records are in none; NULL: not counted",
+            "lanes without space in the buffer, whose records are missing; NULL if not counted",
             nullable=True,
         ),
         ColumnSpec(
             "required_blocks",
             "int64",
-            "blocks of the grid, where it is known to have more than num_blocks",
+            "blocks of the grid if more than num_blocks; NULL if unknown or not more",
             nullable=True,
         ),
         ColumnSpec(
             "required_groups",
             "int64",
-            "groups of a block, where there are known to be more than num_groups",
+            "groups per block if more than num_groups; NULL if unknown or not more",
             nullable=True,
         ),
         ColumnSpec(
-            "suggested_slots", "int64", "a buffer of so many slots would have half as much room again", nullable=True
+            "suggested_slots",
+            "int64",
+            "suggested buffer size with 50% reserve; NULL if the buffer is large enough",
+            nullable=True,
         ),
     ),
     key="input_id",
 )
 LINKS = TableSpec(
     "cuda_flows",
-    "where a flow comes from: its two records",
+    "source of a flow: its two records",
     (
-        ColumnSpec("flow_id", "int64", "the flow", references="flows"),
+        ColumnSpec("flow_id", "int64", "flow between the records", references="flows"),
         _BLOCK,
         _EVENT,
-        ColumnSpec("token", "int64", "number that both records carry"),
+        ColumnSpec("token", "int64", "token of both records"),
         ColumnSpec("src_slot", "int64", "slot of the record of the cause"),
         ColumnSpec("dst_slot", "int64", "slot of the record of the effect"),
     ),
@@ -152,26 +181,28 @@ LINKS = TableSpec(
 )
 OVERHEAD = TableSpec(
     "cuda_overhead",
-    "what a kernel's probes cost, where a session measured it: with them and with them compiled out",
+    "overhead of the probes of a kernel, measured by a session with probes and with probes compiled out",
     (
-        ColumnSpec("input_id", "int64", "the launch whose stamps were judged", references="inputs"),
-        ColumnSpec("kernel", "text", "what the kernel is called"),
-        ColumnSpec("runs", "int64", "how often each of the two was run"),
-        ColumnSpec("instrumented_ns", "float64", "how long it took with its probes, the median", unit="ns"),
-        ColumnSpec("baseline_ns", "float64", "how long it took without, the median", unit="ns"),
-        ColumnSpec("instrumented_min_ns", "float64", "the shortest with probes", unit="ns"),
-        ColumnSpec("baseline_min_ns", "float64", "the shortest without", unit="ns"),
-        ColumnSpec("slowdown", "float64", "instrumented_ns / baseline_ns; NULL where that is none", nullable=True),
+        ColumnSpec("input_id", "int64", "measured launch", references="inputs"),
+        ColumnSpec("kernel", "text", "kernel name"),
+        ColumnSpec("runs", "int64", "number of runs of each variant"),
+        ColumnSpec("instrumented_ns", "float64", "median duration with probes", unit="ns"),
+        ColumnSpec("baseline_ns", "float64", "median duration without probes", unit="ns"),
+        ColumnSpec("instrumented_min_ns", "float64", "minimum duration with probes", unit="ns"),
+        ColumnSpec("baseline_min_ns", "float64", "minimum duration without probes", unit="ns"),
+        ColumnSpec("slowdown", "float64", "instrumented_ns / baseline_ns; NULL if undefined", nullable=True),
         ColumnSpec(
             "min_delta_ticks",
             "int64",
-            "smallest distance of two stamps of one lane",
+            "minimum difference of two timestamps of a lane; NULL if unknown",
             nullable=True,
             unit="ticks",
         ),
-        ColumnSpec("resolution_ticks", "int64", "step of the stamps' clock", nullable=True, unit="ticks"),
-        ColumnSpec("clock", "text", "clock of the stamps: globaltimer (ns), clock64 (cycles)"),
-        ColumnSpec("is_simulated", "bool", "there was no GPU: the times mean nothing for one"),
+        ColumnSpec(
+            "resolution_ticks", "int64", "resolution of the clock; NULL if unknown", nullable=True, unit="ticks"
+        ),
+        ColumnSpec("clock", "text", "clock of the timestamps: globaltimer (ns), clock64 (cycles)"),
+        ColumnSpec("is_simulated", "bool", "whether the run was simulated: the times are not those of a GPU"),
     ),
     key="input_id",
 )
@@ -179,124 +210,125 @@ TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
 
 
 STATS = (
-    StatSpec("cuda_stride_inferred", "info", "the stride is larger than the number of lanes and was found by search"),
+    StatSpec("cuda_stride_inferred", "info", "strides larger than the number of lanes: found by search"),
     StatSpec(
         "cuda_stride_unknown",
         "error",
-        "words that fit no stride: lanes were taken from the tags, and holes and losses cannot be seen",
+        "words that match no stride: lanes are taken from the tags, holes and losses are not detected",
     ),
+    StatSpec("cuda_hole", "data_loss", "empty slots before a used slot of the same lane: their records are missing"),
     StatSpec(
-        "cuda_hole", "data_loss", "empty slots in front of a used one of the same lane; their records are missing"
+        "cuda_corrupt_record", "data_loss", "words with the number of another lane than that of their slot: skipped"
     ),
-    StatSpec("cuda_corrupt_record", "data_loss", "words that name another lane than that of their slot; left out"),
     StatSpec(
         "cuda_lane_full",
         "data_loss",
-        "lanes whose last slot is used and that lack what must follow: the ends of open regions, or their finalize",
+        "full lanes without the expected last records: ends of unfinished regions, or the finalize",
     ),
     StatSpec(
         "cuda_lane_may_be_lost",
         "notice",
-        "lanes that are filled to their last slot and lack nothing: they may have dropped more, which nobody counted; "
-        "a larger buffer would tell",
+        "full lanes without missing records: dropped records are not counted; use a larger buffer",
     ),
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
-        "records dropped behind full lanes, at least: each region that is open there lacks its end",
+        "minimum number of records dropped after full lanes: one end for each unfinished region",
     ),
-    StatSpec("cuda_unfinished_region", "notice", "regions that were begun and never ended"),
-    StatSpec("cuda_end_unmatched", "notice", "ends that no begin precedes; kept as instants"),
-    StatSpec("cuda_partial_overlap", "info", "regions that overlap another of their lane without nesting"),
-    StatSpec("cuda_unfinalized_lane", "notice", "lanes without finalize, where others have one: trapped, hung or left"),
+    StatSpec("cuda_unfinished_region", "notice", "regions without an end"),
+    StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants"),
+    StatSpec("cuda_partial_overlap", "info", "regions that partially overlap another region of their lane"),
+    StatSpec(
+        "cuda_unfinalized_lane", "notice", "lanes without finalize while other lanes have one: trapped, hung or exited"
+    ),
     StatSpec(
         "cuda_no_records",
         "notice",
-        "lanes that the header promises, in a buffer without any record: its kernel ran without probes, or recorded "
-        "nothing yet when the buffer was copied; check that probes are compiled in, and copy it after the kernel's end",
+        "lanes of a buffer without any record: check that probes are compiled in and that the buffer "
+        "was copied after the kernel finished",
     ),
-    StatSpec("cuda_empty_lane", "info", "lanes of the header's grid that hold no record"),
+    StatSpec("cuda_empty_lane", "info", "lanes of the grid without records"),
     StatSpec(
         "cuda_after_finalize",
         "notice",
-        "records behind a finalize of their lane: a kernel that went on, or stale data of an earlier longer launch",
+        "records after a finalize of their lane: a kernel that continued, or stale data of a longer launch",
     ),
     StatSpec(
         "cuda_stale",
         "notice",
-        "records of an earlier launch, in a buffer that was not cleared before this; left out unless `stale` is keep",
+        "records of an earlier launch in a buffer that was not cleared: excluded unless `stale` is keep",
     ),
     StatSpec(
         "cuda_ignored_after_finalize",
         "data_loss",
-        "records behind a finalize, left out because the caller asked for it",
+        "records after a finalize: excluded by option",
     ),
-    StatSpec("cuda_clock_reversal", "error", "stamps earlier than the one before in their lane"),
+    StatSpec("cuda_clock_reversal", "error", "timestamps smaller than the preceding one of their lane"),
     StatSpec(
         "cuda_multiple_writers",
         "error",
-        "lanes with several steps back or stray ends, in over 1 % of their pairs: perhaps more than one leader thread",
+        "lanes with clock reversals or unmatched ends in over 1% of their pairs: probably several writer threads",
     ),
-    StatSpec("cuda_negative_duration", "error", "regions whose end is stamped before their begin"),
-    StatSpec("cuda_wrap", "info", "times a lane's 32-bit stamp ran through zero and was unwrapped"),
+    StatSpec("cuda_negative_duration", "error", "regions with an end timestamp before the start timestamp"),
+    StatSpec("cuda_wrap", "info", "wraps of the 32-bit timestamp of a lane: unwrapped"),
     StatSpec(
         "cuda_wrap_ambiguous",
         "error",
-        "places where the 32-bit stamps leave open which turn of the counter they belong to",
+        "records whose number of 32-bit wraps is not certain",
     ),
-    StatSpec("cuda_launch_exceeds_wrap", "error", "the launch was at least as long as one turn of the counter: 4.29 s"),
+    StatSpec(
+        "cuda_launch_exceeds_wrap", "error", "launches at least as long as one wrap period of the counter, 4.29 s"
+    ),
     StatSpec(
         "cuda_launch_duration_mismatch",
         "error",
-        "the extent of the stamps and the launch's duration differ by over 2 s",
+        "launches whose duration differs by over 2 s from the time span of the timestamps",
     ),
-    StatSpec("cuda_below_resolution", "info", "regions shorter than two steps of the clock"),
-    StatSpec("cuda_unknown_event", "notice", "event numbers that the given names do not cover"),
-    StatSpec(
-        "cuda_unreadable_names", "notice", "the neighbouring file of event names is not readable as such; not used"
-    ),
-    StatSpec("cuda_trailing_bytes", "data_loss", "bytes behind the array, or less than a word at the end"),
-    StatSpec("cuda_dropped", "data_loss", "records that had no room, as the probe itself counted them"),
+    StatSpec("cuda_below_resolution", "info", "regions shorter than twice the clock resolution"),
+    StatSpec("cuda_unknown_event", "notice", "event numbers without a name in the specified names"),
+    StatSpec("cuda_unreadable_names", "notice", "unreadable sidecar files of event names: ignored"),
+    StatSpec("cuda_trailing_bytes", "data_loss", "bytes after the array, or an incomplete word at the end"),
+    StatSpec("cuda_dropped", "data_loss", "dropped records, counted by the probe"),
     StatSpec(
         "cuda_unallocated_lane",
         "data_loss",
-        "lanes of blocks or groups that the buffer has no room for, as the probes counted them: none of their records "
-        "is there, and how many there were nobody knows",
+        "lanes without space in the buffer, counted by the probes: all of their records are lost, "
+        "their number is unknown",
     ),
-    StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are not at its end"),
-    StatSpec("cuda_stale_words", "notice", "words that an earlier launch left behind the records of a lane; left out"),
+    StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are missing at its end"),
+    StatSpec("cuda_stale_words", "notice", "words of an earlier launch after the records of a lane: excluded"),
     StatSpec(
         "cuda_uncounted",
         "data_loss",
-        "words behind the records that their lane counts, and no older than the lane: its count may be damaged",
+        "words after the counted records of their lane, and not older than the lane: the count may be damaged",
     ),
-    StatSpec("cuda_torn_counter", "info", "values of counters that a ring has overwritten but for these"),
-    StatSpec("cuda_bad_lane_header", "error", "lanes whose state is none; read like lanes that were never finalized"),
+    StatSpec("cuda_torn_counter", "info", "counter values that a ring has partially overwritten"),
+    StatSpec("cuda_bad_lane_header", "error", "lanes with an invalid state: decoded as lanes without finalize"),
+    StatSpec("cuda_bad_block", "data_loss", "block areas without their marker, or with contradictory sizes"),
     StatSpec(
-        "cuda_bad_block", "data_loss", "areas of a block without their mark, or whose sizes contradict themselves"
+        "cuda_ambiguous_async_end",
+        "notice",
+        "asynchronous regions with a token that was in use twice: ends may be swapped",
     ),
-    StatSpec(
-        "cuda_ambiguous_async_end", "notice", "asynchronous regions whose token was in use twice: ends may be swapped"
-    ),
-    StatSpec("cuda_flow_unmatched", "notice", "effects without a cause before them"),
-    StatSpec("cuda_flow_unused", "info", "causes without any effect"),
+    StatSpec("cuda_flow_unmatched", "notice", "effects without a preceding cause"),
+    StatSpec("cuda_flow_unused", "info", "causes without an effect"),
     StatSpec(
         "cuda_instants_unreliable",
         "notice",
-        "instants of a probe that overwrites each instant by the next record: only the last of a lane is left",
+        "instants of a probe that overwrites each instant by the next record: only the last one of a lane is recorded",
     ),
-    StatSpec("cuda_multiple_sms", "notice", "lanes whose records name several multiprocessors; theirs is not known"),
-    StatSpec("cuda_sm_unknown", "info", "lanes whose multiprocessor is spoilt by a block number beyond 4095"),
+    StatSpec("cuda_multiple_sms", "notice", "lanes with records of several SMs: their SM is unknown"),
+    StatSpec("cuda_sm_unknown", "info", "lanes whose SM is overwritten by a block number above 4095"),
     StatSpec(
         "cuda_wrap_assumed",
         "notice",
-        "wraps that were undone with no proof that each silence was shorter than a turn: give launch_ns",
+        "unwrapped timestamps with the assumption of at most one wrap between records: use --launch-ns",
     ),
     StatSpec("cuda_clock_mismatch", "error", "lanes whose counter and timer contradict those of their SM"),
-    StatSpec("cuda_rate_estimated", "notice", "the rate of the counters was concluded from bounds; say clock_mhz"),
+    StatSpec("cuda_rate_estimated", "notice", "clock rates estimated from bounds: use --clock-mhz"),
     StatSpec(
         "cuda_unaligned_sms",
         "error",
-        "the counters of the multiprocessors start anywhere and nothing relates them: compare no times across SMs",
+        "SM counters without a common start: times are not comparable across SMs",
     ),
 )

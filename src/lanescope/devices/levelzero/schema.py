@@ -6,90 +6,133 @@ from lanescope.trace import ColumnSpec, StatSpec, TableSpec
 
 CALL_DETAILS = TableSpec(
     "levelzero_calls",
-    "what is known of an API call besides its times",
+    "details of an API call",
     (
-        ColumnSpec("slice_id", "int64", "the slice of the call", references="slices"),
-        ColumnSpec("exit_seq", "int64", "position of its return in the stream", nullable=True),
-        ColumnSpec("result", "text", "what it returned", nullable=True, is_argument=True),
-        ColumnSpec("error", "bool", "whether that is neither success nor not-ready"),
-        ColumnSpec("bytes", "uint64", "memory touched, no operation", nullable=True, unit="bytes", is_argument=True),
+        ColumnSpec("slice_id", "int64", "slice of the call", references="slices"),
+        ColumnSpec("exit_seq", "int64", "position of the return in the stream; NULL without a return", nullable=True),
+        ColumnSpec("result", "text", "return value; NULL without a return", nullable=True, is_argument=True),
+        ColumnSpec("error", "bool", "whether the result is neither success nor not-ready"),
+        ColumnSpec(
+            "bytes",
+            "uint64",
+            "memory accessed without a device operation; NULL for other calls",
+            nullable=True,
+            unit="bytes",
+            is_argument=True,
+        ),
     ),
     key="slice_id",
 )
 OPERATIONS = TableSpec(
     "levelzero_operations",
-    "what is known of a device operation besides its times",
+    "details of a device operation",
     (
-        ColumnSpec("slice_id", "int64", "the slice of the operation", references="slices"),
-        ColumnSpec("kind", "text", "kernel, copy, fill, barrier, other"),
-        ColumnSpec("function", "text", "function that appended it", is_argument=True),
-        ColumnSpec("op_id", "uint64", "number of the operation", nullable=True, is_argument=True),
-        ColumnSpec("execution_index", "int64", "which run of the appended operation, 1 the first", is_argument=True),
-        ColumnSpec("thread_track_id", "int64", "lane of the thread that appended it", references="tracks"),
-        ColumnSpec("readback_track_id", "int64", "lane of the thread that saw its end", references="tracks"),
-        ColumnSpec("append_slice_id", "int64", "slice of the Append call", nullable=True, references="slices"),
+        ColumnSpec("slice_id", "int64", "slice of the operation", references="slices"),
+        ColumnSpec("kind", "text", "operation kind: kernel, copy, fill, barrier, other"),
+        ColumnSpec("function", "text", "function that appended the operation", is_argument=True),
         ColumnSpec(
-            "submit_slice_id",
+            "op_id", "uint64", "operation number; NULL if the recorder has none", nullable=True, is_argument=True
+        ),
+        ColumnSpec(
+            "execution_index", "int64", "index of the execution of the appended operation, from 1", is_argument=True
+        ),
+        ColumnSpec("thread_track_id", "int64", "lane of the thread that appended the operation", references="tracks"),
+        ColumnSpec("readback_track_id", "int64", "lane of the thread that read the result", references="tracks"),
+        ColumnSpec(
+            "append_slice_id",
             "int64",
-            "slice of the call that gave it to the device",
+            "slice of the Append call; NULL if not recorded",
             nullable=True,
             references="slices",
         ),
-        ColumnSpec("append_ts", "int64", "begin of the Append call", unit="ns", is_time=True),
-        ColumnSpec("submit_ts", "int64", "begin of the call that gave it to the device", unit="ns", is_time=True),
-        ColumnSpec("readback_ts", "int64", "when its timestamps were read", unit="ns", is_time=True),
-        ColumnSpec("readback_seq", "int64", "position of that record in the stream"),
-        ColumnSpec("command_list", "uint64", "handle or number of its command list"),
-        ColumnSpec("ordinal", "int64", "queue group it ran on", nullable=True, is_argument=True),
-        ColumnSpec("queue_index", "int64", "queue within the group", nullable=True, is_argument=True),
-        ColumnSpec("simd", "int64", "largest sub-group of the kernel", nullable=True, is_argument=True),
+        ColumnSpec(
+            "submit_slice_id",
+            "int64",
+            "slice of the submitting call; NULL if not recorded",
+            nullable=True,
+            references="slices",
+        ),
+        ColumnSpec("append_ts", "int64", "start of the Append call", unit="ns", is_time=True),
+        ColumnSpec("submit_ts", "int64", "start of the submitting call", unit="ns", is_time=True),
+        ColumnSpec("readback_ts", "int64", "time at which the timestamps were read", unit="ns", is_time=True),
+        ColumnSpec("readback_seq", "int64", "position of the readback record in the stream"),
+        ColumnSpec("command_list", "uint64", "handle or number of the command list"),
+        ColumnSpec(
+            "ordinal", "int64", "queue group of the operation; NULL if unknown", nullable=True, is_argument=True
+        ),
+        ColumnSpec("queue_index", "int64", "queue within the group; NULL if unknown", nullable=True, is_argument=True),
+        ColumnSpec(
+            "simd", "int64", "largest sub-group of the kernel; NULL if unknown", nullable=True, is_argument=True
+        ),
         ColumnSpec("groups_x", "int64", "thread groups in x", nullable=True, is_argument=True),
         ColumnSpec("groups_y", "int64", "thread groups in y", nullable=True, is_argument=True),
         ColumnSpec("groups_z", "int64", "thread groups in z", nullable=True, is_argument=True),
         ColumnSpec("group_x", "int64", "group size in x", nullable=True, is_argument=True),
         ColumnSpec("group_y", "int64", "group size in y", nullable=True, is_argument=True),
         ColumnSpec("group_z", "int64", "group size in z", nullable=True, is_argument=True),
-        ColumnSpec("bytes", "uint64", "size of a copy or fill", nullable=True, unit="bytes", is_argument=True),
+        ColumnSpec(
+            "bytes",
+            "uint64",
+            "size of a copy or fill; NULL for other operations",
+            nullable=True,
+            unit="bytes",
+            is_argument=True,
+        ),
         ColumnSpec(
             "dst_memory",
             "text",
-            "kind of memory written: shared, device, host, system",
+            "destination memory kind: shared, device, host, system; NULL if unknown",
             nullable=True,
             is_argument=True,
         ),
-        ColumnSpec("src_memory", "text", "kind of memory read", nullable=True, is_argument=True),
-        ColumnSpec("query_status", "text", "result of asking for its end"),
-        ColumnSpec("error", "bool", "whether it, or the reading of its timestamps, failed"),
-        ColumnSpec("global_start", "uint64", "device clock at the begin, raw", unit="ticks"),
-        ColumnSpec("global_end", "uint64", "device clock at the end, raw", unit="ticks"),
-        ColumnSpec("context_start", "uint64", "context clock at the begin, raw", unit="ticks"),
-        ColumnSpec("context_end", "uint64", "context clock at the end, raw", unit="ticks"),
+        ColumnSpec(
+            "src_memory",
+            "text",
+            "source memory kind: shared, device, host, system; NULL if unknown",
+            nullable=True,
+            is_argument=True,
+        ),
+        ColumnSpec("query_status", "text", "result of the completion query"),
+        ColumnSpec("error", "bool", "whether the operation or the readback of its timestamps failed"),
+        ColumnSpec("global_start", "uint64", "raw device clock at the start", unit="ticks"),
+        ColumnSpec("global_end", "uint64", "raw device clock at the end", unit="ticks"),
+        ColumnSpec("context_start", "uint64", "raw context clock at the start", unit="ticks"),
+        ColumnSpec("context_end", "uint64", "raw context clock at the end", unit="ticks"),
     ),
     key="slice_id",
 )
 THREAD_DETAILS = TableSpec(
     "levelzero_threads",
-    "whose lane it is",
+    "details of the lane of a thread",
     (
-        ColumnSpec("track_id", "int64", "the lane of the thread", references="tracks"),
-        ColumnSpec("host", "utf8", "name of the host"),
-        ColumnSpec("pid", "int64", "number of the process"),
-        ColumnSpec("tid", "int64", "number of the thread"),
+        ColumnSpec("track_id", "int64", "lane of the thread", references="tracks"),
+        ColumnSpec("host", "utf8", "host name"),
+        ColumnSpec("pid", "int64", "process ID"),
+        ColumnSpec("tid", "int64", "thread ID"),
     ),
     key="track_id",
 )
 QUEUE_DETAILS = TableSpec(
     "levelzero_queues",
-    "whose queue it is",
+    "details of the lane of a queue",
     (
-        ColumnSpec("track_id", "int64", "the lane of the queue", references="tracks"),
-        ColumnSpec("device_uuid", "utf8", "UUID of the root device, hexadecimal; empty when unknown"),
-        ColumnSpec("subdevice_uuid", "utf8", "UUID of the sub-device; empty when there is none or it is unknown"),
-        ColumnSpec("subdevice", "int64", "number of the sub-device", nullable=True),
-        ColumnSpec("host", "utf8", "name of the host"),
-        ColumnSpec("pid", "int64", "number of the process"),
-        ColumnSpec("handle", "uint64", "handle of the queue, or handle or number of the list", nullable=True),
-        ColumnSpec("immediate", "bool", "whether it is the queue of an immediate list", nullable=True),
+        ColumnSpec("track_id", "int64", "lane of the queue", references="tracks"),
+        ColumnSpec("device_uuid", "utf8", "UUID of the root device, hexadecimal; empty if unknown"),
+        ColumnSpec(
+            "subdevice_uuid", "utf8", "UUID of the sub-device, hexadecimal; empty if unknown or without a sub-device"
+        ),
+        ColumnSpec("subdevice", "int64", "sub-device number; NULL without a sub-device", nullable=True),
+        ColumnSpec("host", "utf8", "host name"),
+        ColumnSpec("pid", "int64", "process ID"),
+        ColumnSpec(
+            "handle",
+            "uint64",
+            "handle of the queue, or handle or number of the command list; NULL if unknown",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "immediate", "bool", "whether the queue belongs to an immediate list; NULL if unknown", nullable=True
+        ),
     ),
     key="track_id",
 )
@@ -98,83 +141,87 @@ DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEU
 # --- stats --------------------------------------------------------------------------------------------------------
 
 STATS: tuple[StatSpec, ...] = (
-    StatSpec("levelzero_invalid_line", "data_loss", "a line is no record; what it said is lost"),
+    StatSpec("levelzero_invalid_line", "data_loss", "lines that are not a record: lost"),
+    StatSpec("levelzero_invalid_field", "data_loss", "lines with a missing or invalid field: lost"),
+    StatSpec("levelzero_invalid_event", "data_loss", "bytes of a recording that are not events: lost"),
     StatSpec(
-        "levelzero_invalid_field", "data_loss", "a field of a line is missing or cannot be read; the line is lost"
+        "levelzero_discarded",
+        "data_loss",
+        "events that the recorder could not store, usually because the disk was full",
     ),
-    StatSpec("levelzero_invalid_event", "data_loss", "bytes of a recording are no events; what they said is lost"),
-    StatSpec("levelzero_discarded", "data_loss", "the recorder had no room for an event, most often on a full disk"),
     StatSpec(
         "levelzero_abnormal_exit",
         "data_loss",
-        "a process ended without its recorder: it was killed, or left by _exit. At most the event that a thread was "
-        "writing is missing",
+        "processes that ended without their recorder, by a signal or _exit: at most one event per thread is missing",
     ),
     StatSpec(
         "levelzero_recorder_contention",
         "info",
-        "a thread of the program had to wait for another one in the recorder, so often; its times hold the waits",
+        "waits of a program thread for another thread in the recorder: included in its times",
     ),
-    StatSpec("levelzero_unrelated_record", "info", "a record that says nothing about host calls or device operations"),
     StatSpec(
-        "levelzero_thapi_time", "notice", "fractions of a second were divided by 10^6, as THAPI's own tests mean them"
+        "levelzero_unrelated_record", "info", "records that are neither host calls nor device operations: ignored"
     ),
-    StatSpec("levelzero_missing_date", "info", "the text has times of the day only; the day is not known"),
     StatSpec(
-        "levelzero_time_backwards", "notice", "a record is older than the one before it; the order of the file counts"
+        "levelzero_thapi_time",
+        "notice",
+        "timestamps whose fraction of a second was divided by 10^6, the convention of THAPI's own tests",
     ),
-    StatSpec("levelzero_exit_unmatched", "notice", "a function returned that was never entered; it stands in no slice"),
+    StatSpec("levelzero_missing_date", "info", "text logs with the time of day only: the date is unknown"),
     StatSpec(
-        "levelzero_unfinished_call", "info", "a call did not return before the trace ended, or its return is missing"
+        "levelzero_time_backwards", "notice", "records older than the preceding record: the order of the file is used"
     ),
-    StatSpec("levelzero_result_unmatched", "data_loss", "a result of no known operation; it stands in no slice"),
-    StatSpec("levelzero_operation_unmatched", "data_loss", "an operation was given to the device and has no result"),
-    StatSpec("levelzero_result_duplicate", "error", "a second result for one run of an operation; the first was kept"),
-    StatSpec("levelzero_append_duplicate", "error", "two operations of a process have one number; the first was kept"),
+    StatSpec("levelzero_exit_unmatched", "notice", "returns without a call: not on the timeline"),
+    StatSpec("levelzero_unfinished_call", "info", "calls without a return before the end of the trace"),
+    StatSpec("levelzero_result_unmatched", "data_loss", "results of an unknown operation: not on the timeline"),
+    StatSpec("levelzero_operation_unmatched", "data_loss", "submitted operations without a result"),
+    StatSpec(
+        "levelzero_result_duplicate",
+        "error",
+        "repeated results for one execution of an operation: the first one is used",
+    ),
+    StatSpec(
+        "levelzero_append_duplicate", "error", "operations of one process with the same number: the first one is used"
+    ),
     StatSpec(
         "levelzero_interleaved_duplicate",
         "notice",
-        "an event was used again while results of earlier uses were missing, so whose result this is cannot be known: "
-        "the slice is marked inferred",
+        "results of a reused event while earlier results are missing: the slice is marked as inferred",
     ),
-    StatSpec("levelzero_untimed", "info", "an operation was not timed; it stands in no slice of a device"),
-    StatSpec("levelzero_never_executed", "info", "an operation was appended to a list that was never executed"),
-    StatSpec("levelzero_push_ignored", "info", "timing was announced outside any Append; its results are ignored"),
-    StatSpec("levelzero_result_not_ready", "info", "a result that says not-ready; it carries no timestamps"),
-    StatSpec(
-        "levelzero_result_error", "error", "an operation or the reading of its timestamps failed; its time is unknown"
-    ),
+    StatSpec("levelzero_untimed", "info", "operations without timestamps: not on the timeline of the device"),
+    StatSpec("levelzero_never_executed", "info", "operations appended to a command list that was not executed"),
+    StatSpec("levelzero_push_ignored", "info", "timing announcements outside an Append: their results are ignored"),
+    StatSpec("levelzero_result_not_ready", "info", "results with status not-ready: without timestamps"),
+    StatSpec("levelzero_result_error", "error", "failed operations or failed readbacks: the time is unknown"),
     StatSpec(
         "levelzero_result_abandoned",
         "data_loss",
-        "the recorder gave up a result: the device, or a call that asks it, failed",
+        "results abandoned by the recorder after a failure of the device or of a query",
     ),
     StatSpec(
         "levelzero_unsynchronized",
         "data_loss",
-        "a context or the process ended before the program had seen the end of an operation; when it ran is not known",
+        "operations whose end the program did not wait for before the context or process ended: the time is unknown",
     ),
     StatSpec(
         "levelzero_degraded",
         "notice",
-        "an operation of a command list is not timed, or its ticks came in another way than usual: the recorder's lane "
-        "says which list, and why",
+        "operations of a command list without timestamps or with an alternative timestamp source: the "
+        "lane of the recorder gives the list and the reason",
     ),
     StatSpec(
         "levelzero_unknown_device",
         "notice",
-        "nothing is known of the device of an operation: it stands at its submission, a tick drawn as 1 ns",
+        "operations of an unknown device: drawn at their submission, one tick as 1 ns",
     ),
     StatSpec(
-        "levelzero_unanchored_clock", "notice", "no reading of both clocks: an operation stands at its submission"
+        "levelzero_unanchored_clock", "notice", "operations without a reading of both clocks: drawn at their submission"
     ),
     StatSpec(
         "levelzero_rounded_clock_rate",
         "notice",
-        "the clock's rate is known in whole ns per tick only: an estimated time",
+        "clock rates in whole ns per tick: times are estimated",
     ),
-    StatSpec(
-        "levelzero_inconsistent_clock_pair", "notice", "a reading of both clocks contradicts others; it was not used"
-    ),
-    StatSpec("levelzero_unnamed_kernel", "notice", "the name of a kernel is not known"),
+    StatSpec("levelzero_inconsistent_clock_pair", "notice", "readings of both clocks that contradict others: ignored"),
+    StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name"),
 )

@@ -31,13 +31,15 @@ void Degradations::write() const {
 
 void report_failure(State& all, Reason reason, const char* what, Result code) {
     if (all.options.abort) {
-        std::fprintf(stderr, "lanescope: %s: 0x%x (%s)\n", what, code, reason_names[static_cast<size_t>(reason)]);
+        std::fprintf(stderr, "lanescope: error: %s failed with 0x%x (%s)\n", what, code, reason_names[static_cast<size_t>(reason)]);
         std::fflush(stderr);
         std::abort();
     }
     if (all.has_reported[static_cast<size_t>(reason)]) return;
     all.has_reported[static_cast<size_t>(reason)] = true;
-    std::fprintf(stderr, "lanescope: %s: 0x%x; the program goes on, operations of that command list are no longer timed\n",
+    std::fprintf(stderr,
+                 "lanescope: warning: %s failed with 0x%x; the program continues, operations of this command list will"
+                 " have no timestamps\n",
                  what, code);
 }
 

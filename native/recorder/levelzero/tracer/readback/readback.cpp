@@ -234,7 +234,7 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
         const u64 now = host_ns();
         if (complaint == 0) complaint = now + 10'000 * ms;
         if (now >= complaint) {
-            std::fprintf(stderr, "lanescope: waiting for a command list that was given to the device again while it ran\n");
+            std::fprintf(stderr, "lanescope: warning: waiting for a command list that was submitted again while it ran\n");
             complaint = ~u64{0};
         }
         if (now >= next_question) {

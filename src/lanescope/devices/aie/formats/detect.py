@@ -74,8 +74,8 @@ def probe(head: Head) -> Match:
             bad += 1
         at += _PACKET_WORDS
     if not sound or bad > sound:
-        return Match(0, "", "no trace packets")
-    reason = f"{sound} of {sound + bad} packets are sound, {started} sources begin with Start"
+        return Match(0, "", "no trace packets found")
+    reason = f"{sound} of {sound + bad} packets valid, {started} sources with a Start"
     if not bad and sound >= _CERTAIN_PACKETS:
         return Match(95, form, reason)
     share = sound / (sound + bad)

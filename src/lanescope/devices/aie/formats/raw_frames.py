@@ -22,23 +22,44 @@ if TYPE_CHECKING:
 #: The raw records of a dump.
 FRAME_TABLE = TableSpec(
     "aie.frame",
-    "one frame, or a piece of payload that is none, as it lies in the file",
+    "one frame, or one piece of payload that is not a frame, undecoded",
     (
-        ColumnSpec("offset", "int64", "byte offset of the word in which it begins", unit="bytes"),
-        ColumnSpec("bit", "uint8", "bits of that word before it, from the most significant one"),
-        ColumnSpec("bits", "uint8", "its size"),
-        ColumnSpec("header", "uint32", "header word of its packet"),
-        ColumnSpec("name", "text", "frame, or why it is none"),
-        ColumnSpec("raw", "uint64", "its bits, prefix included"),
-        ColumnSpec("mask", "uint8", "events asserted, bit i for slot i", nullable=True),
-        ColumnSpec("cycles", "int64", "idle cycles before", nullable=True, unit="ticks"),
-        ColumnSpec("repeats", "int64", "how many times more", nullable=True),
-        ColumnSpec("mode", "uint8", "Start: the trace mode", nullable=True),
-        ColumnSpec("is_restart", "bool", "Start: goes on after lost frames", nullable=True),
-        ColumnSpec("timer", "int64", "Start: the module's timer", nullable=True, unit="ticks"),
-        ColumnSpec("pc", "int32", "address of an event, a target, or Start in mode 2", nullable=True, unit="bytes"),
-        ColumnSpec("trips", "int64", "loop: trips, modulo 2**28", nullable=True),
-        ColumnSpec("is_wrapped", "bool", "loop: there were 2**28 trips or more", nullable=True),
+        ColumnSpec("offset", "int64", "byte offset of the word with the start of the frame", unit="bytes"),
+        ColumnSpec("bit", "uint8", "bits of that word before the frame, from the most significant one"),
+        ColumnSpec("bits", "uint8", "size of the frame in bits"),
+        ColumnSpec("header", "uint32", "header word of the packet"),
+        ColumnSpec("name", "text", "frame name, or the reason why the bits are not a frame"),
+        ColumnSpec("raw", "uint64", "bits of the frame including its prefix"),
+        ColumnSpec("mask", "uint8", "asserted events, bit i for slot i; NULL for frames without events", nullable=True),
+        ColumnSpec(
+            "cycles",
+            "int64",
+            "idle cycles before the frame; NULL for frames without timing",
+            nullable=True,
+            unit="ticks",
+        ),
+        ColumnSpec("repeats", "int64", "number of additional repetitions; NULL for other frames", nullable=True),
+        ColumnSpec("mode", "uint8", "trace mode of a Start; NULL for other frames", nullable=True),
+        ColumnSpec(
+            "is_restart", "bool", "whether a Start continues after lost frames; NULL for other frames", nullable=True
+        ),
+        ColumnSpec(
+            "timer", "int64", "timer of the module in a Start; NULL for other frames", nullable=True, unit="ticks"
+        ),
+        ColumnSpec(
+            "pc",
+            "int32",
+            "address of an event, a target, or a Start in mode 2; NULL for other frames",
+            nullable=True,
+            unit="bytes",
+        ),
+        ColumnSpec("trips", "int64", "trip count of a loop modulo 2**28; NULL for other frames", nullable=True),
+        ColumnSpec(
+            "is_wrapped",
+            "bool",
+            "whether the trip count of a loop is 2**28 or more; NULL for other frames",
+            nullable=True,
+        ),
     ),
 )
 

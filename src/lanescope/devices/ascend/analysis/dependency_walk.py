@@ -21,15 +21,17 @@ FAN = TableSpec(
     "ascend_fan",
     "a task that another one waits for, or that waits for it, over one or more edges",
     (
-        ColumnSpec("id", "int64", "dense: producers first, then by depth"),
-        ColumnSpec("direction", "utf8", "in: the task waits for it; out: it waits for the task"),
-        ColumnSpec("depth", "int64", "edges between them, at least"),
-        ColumnSpec("task_id", "uint64", "task id"),
-        ColumnSpec("task", "utf8", "task id as people write it"),
-        ColumnSpec("label", "utf8", "name and task; NULL: it has no execution", nullable=True),
-        ColumnSpec("via", "utf8", "the task one edge nearer by which it was found first"),
-        ColumnSpec("violated", "bool", "that edge was violated; NULL: not judged", nullable=True),
-        ColumnSpec("slack_ticks", "int64", "cycles that edge had to spare", nullable=True, unit="ticks"),
+        ColumnSpec("id", "int64", "row number, dense, producers first, then by depth"),
+        ColumnSpec("direction", "utf8", "in: a producer of the task; out: a consumer of the task"),
+        ColumnSpec("depth", "int64", "minimum number of edges to the task"),
+        ColumnSpec("task_id", "uint64", "64-bit task ID"),
+        ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5"),
+        ColumnSpec("label", "utf8", "name and task; NULL without an execution", nullable=True),
+        ColumnSpec("via", "utf8", "adjacent task on the first path found"),
+        ColumnSpec("violated", "bool", "whether the edge to that task is violated; NULL if not checked", nullable=True),
+        ColumnSpec(
+            "slack_ticks", "int64", "slack of the edge to that task; NULL if not checked", nullable=True, unit="ticks"
+        ),
     ),
 )
 

@@ -35,40 +35,48 @@ def summarize(by: str, trace: Trace) -> Table:
 
 def _spread(unit: str) -> tuple[ColumnSpec, ...]:
     return (
-        ColumnSpec("total", "int64", "sum of the lengths", unit=unit),
-        ColumnSpec("min", "int64", "the shortest", nullable=True, unit=unit),
-        ColumnSpec("median", "int64", "no shorter than half of them", nullable=True, unit=unit),
-        ColumnSpec("p99", "int64", "no shorter than 99 of 100", nullable=True, unit=unit),
-        ColumnSpec("max", "int64", "the longest", nullable=True, unit=unit),
+        ColumnSpec("total", "int64", "total duration", unit=unit),
+        ColumnSpec("min", "int64", "minimum duration; NULL without records", nullable=True, unit=unit),
+        ColumnSpec("median", "int64", "median duration; NULL without records", nullable=True, unit=unit),
+        ColumnSpec("p99", "int64", "99th percentile of the duration; NULL without records", nullable=True, unit=unit),
+        ColumnSpec("max", "int64", "maximum duration; NULL without records", nullable=True, unit=unit),
     )
 
 
 _PHASE_COLUMNS = (
-    ColumnSpec("role", "utf8", "outer, inner (inside an outer one), marker, idle; empty: unknown kind"),
-    ColumnSpec("count", "int64", "records; of idle: pauses"),
-    ColumnSpec("tasks", "int64", "sum of tasks_processed, whose meaning depends on the kind", nullable=True),
+    ColumnSpec("role", "utf8", "outer, inner (inside an outer one), marker, idle; empty for an unknown kind"),
+    ColumnSpec("count", "int64", "number of records; number of pauses for idle"),
+    ColumnSpec(
+        "tasks", "int64", "total of tasks_processed, with a kind-specific meaning; NULL if not recorded", nullable=True
+    ),
     *_spread("ns"),
     ColumnSpec(
-        "share", "float64", "of the windows of the threads; outer ones and idle make 1", nullable=True, unit="1"
+        "share",
+        "float64",
+        "fraction of the windows of the threads, with a total of 1 for outer kinds and idle; NULL without a window",
+        nullable=True,
+        unit="1",
     ),
-    ColumnSpec("at_least", "bool", "the device leaves out walks shorter than 1 us: the sums are lower bounds"),
+    ColumnSpec(
+        "at_least", "bool", "whether the sums are lower bounds: the device does not record walks shorter than 1 us"
+    ),
 )
 PHASES = TableSpec(
     "ascend_phase_summary",
-    "phases of one kind, of all scheduler threads",
+    "phases of one kind on all scheduler threads",
     (
-        ColumnSpec("id", "int64", "dense, the largest total first"),
-        ColumnSpec("group", "utf8", "the kind"),
+        ColumnSpec("id", "int64", "row number, dense, by descending total"),
+        ColumnSpec("group", "utf8", "phase kind"),
         *_PHASE_COLUMNS,
     ),
 )
 THREAD_PHASES = TableSpec(
     "ascend_thread_phase_summary",
-    "phases of one kind of one scheduler thread",
+    "phases of one kind on one scheduler thread",
     (
-        ColumnSpec("id", "int64", "dense, by thread, then the largest total first"),
-        ColumnSpec("group", "utf8", "the thread"),
-        ColumnSpec("kind", "utf8", "the kind"),
+        ColumnSpec("id", "int64", "row number, dense, by thread, then by descending total"),
+        ColumnSpec("group", "utf8", "scheduler thread"),
+        ColumnSpec("kind", "utf8", "phase kind"),
         *_PHASE_COLUMNS,
     ),
 )
@@ -141,26 +149,28 @@ def _pauses(threads: Table, *, by_thread: bool) -> list[dict[str, Any]]:
 
 SCHEDULERS = TableSpec(
     "ascend_scheduler_summary",
-    "where the time of one scheduler thread went",
+    "time of one scheduler thread",
     (
-        ColumnSpec("id", "int64", "dense, by thread"),
-        ColumnSpec("group", "utf8", "the thread"),
-        ColumnSpec("records", "int64", "phases recorded"),
-        ColumnSpec("iterations", "int64", "iterations of its loop", nullable=True),
-        ColumnSpec("working", "int64", "iterations that recorded something", nullable=True),
-        ColumnSpec("loop", "int64", "an iteration on average", nullable=True, unit="ns"),
-        ColumnSpec("window", "int64", "from its first record to the end of its last", unit="ns"),
-        ColumnSpec("busy", "int64", "phases ran", unit="ns"),
-        ColumnSpec("idle", "int64", "between phases", unit="ns"),
-        ColumnSpec("share", "float64", "busy, of the window", nullable=True, unit="1"),
-        ColumnSpec("pauses", "int64", "pauses between phases"),
-        ColumnSpec("longest_pause", "int64", "the longest of them", unit="ns"),
-        ColumnSpec("pop_hit", "int64", "pops of ready queues that yielded a task"),
-        ColumnSpec("pop_miss", "int64", "pops that did not"),
-        ColumnSpec("hit_rate", "float64", "hits of all pops", nullable=True, unit="1"),
-        ColumnSpec("dispatched", "int64", "subtasks published"),
-        ColumnSpec("completed", "int64", "finished subtasks seen"),
-        ColumnSpec("resolved_at_least", "int64", "consumers visited, in walks of 1 us and more"),
+        ColumnSpec("id", "int64", "row number, dense, by thread"),
+        ColumnSpec("group", "utf8", "scheduler thread"),
+        ColumnSpec("records", "int64", "number of recorded phases"),
+        ColumnSpec("iterations", "int64", "iterations of the loop; NULL if not recorded", nullable=True),
+        ColumnSpec("working", "int64", "iterations with records; NULL if not recorded", nullable=True),
+        ColumnSpec("loop", "int64", "mean duration of an iteration; NULL without iterations", nullable=True, unit="ns"),
+        ColumnSpec("window", "int64", "time from the first record to the end of the last", unit="ns"),
+        ColumnSpec("busy", "int64", "time in phases", unit="ns"),
+        ColumnSpec("idle", "int64", "time between phases", unit="ns"),
+        ColumnSpec(
+            "share", "float64", "busy time as a fraction of the window; NULL without a window", nullable=True, unit="1"
+        ),
+        ColumnSpec("pauses", "int64", "number of pauses between phases"),
+        ColumnSpec("longest_pause", "int64", "longest pause", unit="ns"),
+        ColumnSpec("pop_hit", "int64", "pops of ready queues that returned a task"),
+        ColumnSpec("pop_miss", "int64", "pops of ready queues that returned no task"),
+        ColumnSpec("hit_rate", "float64", "hits as a fraction of all pops; NULL without pops", nullable=True, unit="1"),
+        ColumnSpec("dispatched", "int64", "published subtasks"),
+        ColumnSpec("completed", "int64", "finished subtasks that were observed"),
+        ColumnSpec("resolved_at_least", "int64", "visited consumers in walks of 1 us or more"),
     ),
 )
 
@@ -197,14 +207,16 @@ def schedulers(trace: Trace) -> Table:
 _PARTS = ("busy", "dependency", "submit", "dispatch", "propagation", "setup", "unknown", "trailing_idle")
 CORES = TableSpec(
     "ascend_core_summary",
-    "where the time of one core, or of all of a type, went: busy and the idle parts add up to the window",
+    "time of one core, or of all cores of a type: busy and the idle parts add up to the window",
     (
-        ColumnSpec("id", "int64", "dense, types first, then cores"),
-        ColumnSpec("group", "utf8", "type or core"),
-        ColumnSpec("executions", "int64", "executions"),
-        ColumnSpec("window", "int64", "from the first start to the last end of all cores", unit="ns"),
+        ColumnSpec("id", "int64", "row number, dense, types first, then cores"),
+        ColumnSpec("group", "utf8", "core type or core"),
+        ColumnSpec("executions", "int64", "number of executions"),
+        ColumnSpec("window", "int64", "time from the first start to the last end of all cores", unit="ns"),
         *(ColumnSpec(name, "int64", f"see `ascend_cores.{name}_ns`", unit="ns") for name in _PARTS),
-        ColumnSpec("share", "float64", "busy, of the window", nullable=True, unit="1"),
+        ColumnSpec(
+            "share", "float64", "busy time as a fraction of the window; NULL without a window", nullable=True, unit="1"
+        ),
     ),
 )
 
@@ -235,18 +247,36 @@ FUNCTIONS = TableSpec(
     "ascend_function_summary",
     "executions of one function",
     (
-        ColumnSpec("id", "int64", "dense, the largest total first"),
-        ColumnSpec("group", "utf8", "name of the function"),
-        ColumnSpec("count", "int64", "executions"),
-        ColumnSpec("total", "int64", "sum of their durations", unit="ns"),
-        ColumnSpec("duration", "float64", "execution, on average", nullable=True, unit="ns"),
-        ColumnSpec("latency", "float64", "dispatch to finish, on average", nullable=True, unit="ns"),
-        ColumnSpec("exec_share", "float64", "durations, of the latencies", nullable=True, unit="1"),
-        ColumnSpec("head", "float64", "dispatch to start, on average", nullable=True, unit="ns"),
-        ColumnSpec("propagation", "float64", "dispatch to receive, on average", nullable=True, unit="ns"),
-        ColumnSpec("local_setup", "float64", "receive to start without waiting, on average", nullable=True, unit="ns"),
-        ColumnSpec("gate_wait", "float64", "waiting for producers on the core, on average", nullable=True, unit="ns"),
-        ColumnSpec("tail", "float64", "end to finish, on average", nullable=True, unit="ns"),
+        ColumnSpec("id", "int64", "row number, dense, by descending total"),
+        ColumnSpec("group", "utf8", "function name"),
+        ColumnSpec("count", "int64", "number of executions"),
+        ColumnSpec("total", "int64", "total duration", unit="ns"),
+        ColumnSpec("duration", "float64", "mean duration; NULL if unknown", nullable=True, unit="ns"),
+        ColumnSpec(
+            "latency", "float64", "mean time from dispatch to finish; NULL if unknown", nullable=True, unit="ns"
+        ),
+        ColumnSpec(
+            "exec_share",
+            "float64",
+            "durations as a fraction of the latencies; NULL if unknown",
+            nullable=True,
+            unit="1",
+        ),
+        ColumnSpec("head", "float64", "mean time from dispatch to start; NULL if unknown", nullable=True, unit="ns"),
+        ColumnSpec(
+            "propagation", "float64", "mean time from dispatch to receive; NULL if unknown", nullable=True, unit="ns"
+        ),
+        ColumnSpec(
+            "local_setup",
+            "float64",
+            "mean time from receive to start without waits; NULL if unknown",
+            nullable=True,
+            unit="ns",
+        ),
+        ColumnSpec(
+            "gate_wait", "float64", "mean wait for producers on the core; NULL if unknown", nullable=True, unit="ns"
+        ),
+        ColumnSpec("tail", "float64", "mean time from end to finish; NULL if unknown", nullable=True, unit="ns"),
     ),
 )
 
@@ -283,14 +313,26 @@ SETUPS = TableSpec(
     "ascend_setup_summary",
     "local setups of one function",
     (
-        ColumnSpec("id", "int64", "dense, the largest total first"),
-        ColumnSpec("group", "utf8", "name of the function"),
-        ColumnSpec("count", "int64", "executions whose setup is known"),
+        ColumnSpec("id", "int64", "row number, dense, by descending total"),
+        ColumnSpec("group", "utf8", "function name"),
+        ColumnSpec("count", "int64", "executions with a known setup"),
         *_spread("ns"),
-        ColumnSpec("longest", "utf8", "the execution with the longest", nullable=True),
-        ColumnSpec("of_head", "float64", "setups, of the times from dispatch to start", nullable=True, unit="1"),
-        ColumnSpec("of_core", "float64", "setups, of setups and executions", nullable=True, unit="1"),
-        ColumnSpec("share", "float64", "of all setups", nullable=True, unit="1"),
+        ColumnSpec("longest", "utf8", "execution with the longest setup; NULL without one", nullable=True),
+        ColumnSpec(
+            "of_head",
+            "float64",
+            "setups as a fraction of the times from dispatch to start; NULL if unknown",
+            nullable=True,
+            unit="1",
+        ),
+        ColumnSpec(
+            "of_core",
+            "float64",
+            "setups as a fraction of setups and executions; NULL if unknown",
+            nullable=True,
+            unit="1",
+        ),
+        ColumnSpec("share", "float64", "fraction of all setups; NULL if unknown", nullable=True, unit="1"),
     ),
 )
 

@@ -18,42 +18,41 @@ VIEWS = (
         "cuda_blocks",
         "utilization",
         ("block",),
-        "one block: resident from its first stamp to its last; busy + stalled + unknown + vacant = window",
+        "one block: resident from its first to its last timestamp; busy + stalled + unknown + vacant = window",
         {**_BLOCK, "groups": None, "mean_resident": None},
     ),
     Derived(
         "cuda_sms",
         "utilization",
         ("sm",),
-        "one SM; none where the layout does not say on which one a lane ran",
+        "one SM; empty if the layout does not record the SM of a lane",
         {"instance_id": "sm", "groups": "blocks", "mean_resident": "mean_blocks"},
     ),
     Derived(
         "cuda_residency",
         "residency",
         ("block",),
-        "a stretch of time in which the number of resident blocks does not change",
+        "a period with a constant number of resident blocks",
         {"counted": None, "active": "blocks"},
     ),
     Derived(
         "cuda_sm_residency",
         "residency_each",
         ("sm",),
-        "a stretch of time in which the number of blocks on one SM does not change; none where the layout "
-        "does not say on which one a lane ran",
+        "a period with a constant number of blocks on one SM; empty if the layout does not record the SM of a lane",
         {"instance_id": "sm", "active": "blocks"},
     ),
     Derived(
         "cuda_idle",
         "idle_causes_each",
         ("block",),
-        "idle stretches of one lane alike: in one region that waits, or between the same two regions",
+        "similar idle periods of one lane: in one wait region, or between the same two regions",
     ),
     Derived(
         "cuda_region_stats",
         "region_stats",
         ("sm", "block"),
-        "all slices of one region: their lengths, and how evenly SMs share them (blocks, where the layout "
-        "does not say the SM)",
+        "all slices of one region: durations and distribution over SMs, or over blocks if the layout does not record "
+        "the SM",
     ),
 )

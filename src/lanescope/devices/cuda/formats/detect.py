@@ -45,7 +45,7 @@ def probe(head: Head) -> Match:
         return Match(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Match(0, "", error.message)
     slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
-        return Match(0, "", f"{geometry.lanes} lanes do not fit in {slots} slots")
+        return Match(0, "", f"too few slots: {slots} for {geometry.lanes} lanes")
     words = content.words(8)
     if len(words) <= geometry.lanes:
         # The head ends inside the first row: nothing can tell the stride there, and nothing needs it.
@@ -55,7 +55,7 @@ def probe(head: Head) -> Match:
 
 def _ls2(content: WordSource) -> Match:
     found = Ls2Header.read(content.words(8))
-    return Match(100, LS2, f"the header of an LS2 buffer of {found.num_blocks} blocks of {found.num_groups} groups")
+    return Match(100, LS2, f"LS2 header: {found.num_blocks} blocks x {found.num_groups} groups")
 
 
 def _proton(content: WordSource) -> Match:
@@ -63,22 +63,22 @@ def _proton(content: WordSource) -> Match:
     found = ProtonHeader.read(words)
     marks = words[found.payload :: found.scratch]
     good = int(np.count_nonzero(marks == layout.PROTON_PREAMBLE))
-    reason = f"a header of Proton for {found.blocks} blocks, {good} of the {len(marks)} within reach bear their mark"
+    reason = f"Proton header: {found.blocks} blocks, {good} of {len(marks)} block markers match"
     return Match(CERTAIN if good == len(marks) else 60, PROTON, reason)
 
 
 def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
-    says = "lane"
+    tag = "lane"
     if name == FLASHINFER_V2:
-        words, says = Rewritten(words).whole(), "block"
+        words, tag = Rewritten(words).whole(), "block"
     else:
         name = TIRX_V1
     geometry, found = find_stride(words, header(words))
-    grid = f"{geometry.num_blocks} blocks of {geometry.num_groups} groups"
+    grid = f"header: {geometry.num_blocks} blocks x {geometry.num_groups} groups"
     if not found.used:
-        return Match(60 if is_npy else 40, name, f"a header of {grid} and no record")
+        return Match(60 if is_npy else 40, name, f"{grid}, no records")
     placed = found.used - found.misplaced
-    reason = f"a header of {grid}, {placed} of {found.used} words name the {says} of their slot"
+    reason = f"{grid}, {placed:,} of {found.used:,} words match their {tag}"
     if not geometry.stride or placed < _MOST * found.used:
         return Match(45 if is_npy else 30, name, reason)
     buffer = TirxBuffer(store_of(words), geometry, found)

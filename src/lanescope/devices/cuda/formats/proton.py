@@ -22,15 +22,15 @@ from lanescope.trace.schema import ColumnSpec, TableSpec
 
 PROTON_ENTRIES = TableSpec(
     "cuda_proton_entries",
-    "an entry of a warp's ring, oldest first",
+    "one entry of the ring of a warp, oldest first",
     (
-        ColumnSpec("slot", "int64", "where it stands, in 32-bit words"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("lane", "uint32", "the ring that it stands in"),
-        ColumnSpec("time", "uint64", "43 bits of the counter; of a metric its value", unit="ticks"),
-        ColumnSpec("scope", "uint32", "number of the scope"),
-        ColumnSpec("is_end", "bool", "whether it is marked as an end"),
-        ColumnSpec("type", "text", "scope, async, mark, metric, unknown"),
+        ColumnSpec("slot", "int64", "position of the entry in 32-bit words"),
+        ColumnSpec("offset", "int64", "byte offset in the file", unit="bytes"),
+        ColumnSpec("lane", "uint32", "ring of the entry"),
+        ColumnSpec("time", "uint64", "43 bits of the counter; value of a metric", unit="ticks"),
+        ColumnSpec("scope", "uint32", "scope number"),
+        ColumnSpec("is_end", "bool", "whether the entry is an end"),
+        ColumnSpec("type", "text", "entry type: scope, async, mark, metric, unknown"),
         ColumnSpec("value_type", "uint32", "type of a metric's value"),
     ),
 )

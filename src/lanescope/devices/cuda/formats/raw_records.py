@@ -15,15 +15,15 @@ from lanescope.trace.schema import ColumnSpec, TableSpec
 
 RECORDS = TableSpec(
     "cuda_records",
-    "a word of the buffer that is not zero, as it stands there",
+    "one non-zero word of the buffer, undecoded",
     (
-        ColumnSpec("slot", "int64", "where it stands; 0 is the header"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
-        ColumnSpec("word", "uint64", "the word"),
-        ColumnSpec("time", "uint32", "stamp as stored", unit="ns"),
-        ColumnSpec("lane", "uint32", "lane that it names"),
-        ColumnSpec("event_id", "uint32", "event that it names"),
-        ColumnSpec("kind", "text", "begin, end, instant, finalize"),
+        ColumnSpec("slot", "int64", "slot of the word; 0 is the header"),
+        ColumnSpec("offset", "int64", "byte offset in the file", unit="bytes"),
+        ColumnSpec("word", "uint64", "raw word"),
+        ColumnSpec("time", "uint32", "timestamp as stored", unit="ns"),
+        ColumnSpec("lane", "uint32", "lane number in the word"),
+        ColumnSpec("event_id", "uint32", "event number in the word"),
+        ColumnSpec("kind", "text", "record kind: `begin`, `end`, `instant`, `finalize`"),
         ColumnSpec("is_read", "bool", "whether it is a record of the lane of its slot"),
     ),
 )

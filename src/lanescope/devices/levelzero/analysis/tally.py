@@ -33,20 +33,22 @@ _WHERE = (
 )
 TALLY = TableSpec(
     "levelzero_tally",
-    "host calls, operations of devices or memory traffic of one name",
+    "host calls, device operations or memory traffic with the same name",
     (
-        ColumnSpec("id", "int64", "dense: by section, then the largest total first"),
-        ColumnSpec("section", "utf8", "host, device, traffic"),
+        ColumnSpec("id", "int64", "row number, dense, by section, then by descending total"),
+        ColumnSpec("section", "utf8", "section: host, device, traffic"),
         *_WHERE,
-        ColumnSpec("name", "utf8", "function, kernel, or copy with the kinds of memory"),
-        ColumnSpec("count", "int64", "how often, errors included"),
-        ColumnSpec("errors", "int64", "how many of them failed"),
-        ColumnSpec("open", "int64", "how many have no known length; no other column but count counts them"),
-        ColumnSpec("total", "int64", "sum of the lengths, ns; of the sizes, bytes, in section traffic"),
-        ColumnSpec("average", "float64", "total over those that it sums", nullable=True),
-        ColumnSpec("min", "int64", "the least", nullable=True),
-        ColumnSpec("max", "int64", "the most", nullable=True),
-        ColumnSpec("share", "float64", "of the section's total", nullable=True, unit="1"),
+        ColumnSpec("name", "utf8", "function, kernel, or copy with its memory kinds"),
+        ColumnSpec("count", "int64", "number of calls, operations or copies, including failed ones"),
+        ColumnSpec("errors", "int64", "number of failed calls or operations"),
+        ColumnSpec("open", "int64", "number without a known duration; excluded from all other columns except count"),
+        ColumnSpec("total", "int64", "total duration in ns; total size in bytes for section traffic"),
+        ColumnSpec("average", "float64", "mean value; NULL without values", nullable=True),
+        ColumnSpec("min", "int64", "minimum value; NULL without values", nullable=True),
+        ColumnSpec("max", "int64", "maximum value; NULL without values", nullable=True),
+        ColumnSpec(
+            "share", "float64", "fraction of the total of the section; NULL if the total is 0", nullable=True, unit="1"
+        ),
     ),
 )
 OVERLAP = TableSpec(

@@ -193,14 +193,14 @@ RECORDS: tuple[TextRecord, ...] = (
     TextRecord(f"{OURS}:lost", "a run will have no result", ("op_id", "run", "reason"), _OWN, "documented"),
     TextRecord(
         f"{OURS}:degraded",
-        "the recorder gave something up",
+        "a degradation of the recording",
         ("scope", "id", "reason", "code", "count"),
         _OWN,
         "documented",
     ),
     TextRecord(
         f"{OURS}:clock_pair",
-        "a reading of both clocks, and how far the two may lie apart",
+        "a reading of both clocks with its maximum error",
         ("device", "host_ns", "device_ticks", "error_ns"),
         _OWN,
         "documented",
