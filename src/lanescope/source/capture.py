@@ -34,8 +34,12 @@ class Capture:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.folder = Path(path) if os.path.isdir(path) else None  # noqa: PTH112 (asked for every input)
-        self.main = Source(path if self.folder is None else _main_of(self.folder))
-        self.parts: dict[str, Source] = {"main": self.main}
+        self._begin(Source(path if self.folder is None else _main_of(self.folder)))
+
+    def _begin(self, main: Source) -> None:
+        """Begin with the main file, no sidecars so far."""
+        self.main = main
+        self.parts: dict[str, Source] = {"main": main}
         self.ambiguous: set[str] = set()
         self.unreadable: dict[str, Path] = {}
 
