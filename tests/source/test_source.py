@@ -319,3 +319,50 @@ def test_a_name_that_is_no_text_is_kept(tmp_path):
     (tmp_path / name).write_bytes(b"x")
     with Capture(tmp_path / name) as capture:
         assert capture.main.name == name
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The main file of a run, with sidecars next to it."""
+    for name in ("run.bin", "run.map", "a.names", "b.names", "given.txt"):
+        (tmp_path / name).write_text(name)
+    return tmp_path / "run.bin"
+
+
+def opened(source):
+    return None if source is None else source.name
+
+
+def test_a_sidecar_is_the_file_of_the_first_pattern_that_any_matches(run):
+    with Capture(run) as capture:
+        assert opened(capture.sidecar("map", None, ("*.json", "run.map", "*.names"))) == "run.map"
+        assert opened(capture.sidecar("other", None, ("*.json",))) is None
+        assert capture.parts["map"].name == "run.map"
+        assert "other" not in capture.parts
+        assert not capture.ambiguous
+
+
+def test_several_sidecars_are_ambiguous_and_not_used(run):
+    with Capture(run) as capture:
+        assert capture.sidecar("names", None, ("*.names", "run.map")) is None
+        assert capture.ambiguous == {"names"}
+        assert list(capture.parts) == ["main"]
+
+
+def test_a_sidecar_that_is_named_counts_and_none_switches_it_off(run):
+    with Capture(run) as capture:
+        assert opened(capture.sidecar("names", run.with_name("given.txt"), ("*.names",))) == "given.txt"
+        assert capture.sidecar("map", "none", ("run.map",)) is None
+        assert list(capture.parts) == ["main", "names"]
+        with pytest.raises(InputError, match=r"missing\.txt"):
+            capture.sidecar("names", run.with_name("missing.txt"), ("*.names",))
+
+
+def test_a_sidecar_that_cannot_be_opened_is_remembered(run, monkeypatch):
+    def refuse(self, part, path):
+        raise InputError(f"{path} cannot be read")
+
+    with Capture(run) as capture:
+        monkeypatch.setattr(Capture, "use", refuse)
+        assert capture.sidecar("map", None, ("run.map",)) is None
+        assert capture.unreadable == {"map": run.with_name("run.map")}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from lanescope.errors import InputError
 from lanescope.source.file import Source
 
 #: Files that stand for a folder that is one capture, in the order in which they are looked for: the description of a
 #: CTF trace, in the folder itself or, where several processes wrote one each, in those inside.
 _OF_FOLDERS = ("metadata", "*/metadata")
+
+#: The value of an option that switches a sidecar off.
+NO_SIDECAR = "none"
 
 
 class Capture:
@@ -23,12 +28,20 @@ class Capture:
         main: the main file.
         folder: the folder that was named, None when a file was.
         parts: every file used, by what it is to the capture (``main``, ``deps``, ``names``, ...).
+        ambiguous: roles of sidecars of which several were found.
+        unreadable: sidecars that were found and could not be opened, by role.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.folder = Path(path) if os.path.isdir(path) else None  # noqa: PTH112 (asked for every input)
-        self.main = Source(path if self.folder is None else _main_of(self.folder))
-        self.parts: dict[str, Source] = {"main": self.main}
+        self._begin(Source(path if self.folder is None else _main_of(self.folder)))
+
+    def _begin(self, main: Source) -> None:
+        """Begin with the main file, no sidecars so far."""
+        self.main = main
+        self.parts: dict[str, Source] = {"main": main}
+        self.ambiguous: set[str] = set()
+        self.unreadable: dict[str, Path] = {}
 
     @property
     def name(self) -> str:
@@ -54,6 +67,36 @@ class Capture:
             self.parts[part].close()
         self.parts[part] = source
         return source
+
+    def sidecar(self, role: str, given: str | os.PathLike[str] | None, patterns: Sequence[str] = ()) -> Source | None:
+        """Open a file that belongs to the capture: the one that is named, or one next to the main file.
+
+        Of the patterns the first that any file matches counts. Several files that match it are ambiguous: none of them
+        is used, and the role is added to ``ambiguous``. A file that was found but cannot be opened is added to
+        ``unreadable``.
+
+        Args:
+            role: what it is to the capture.
+            given: its path, ``none`` for no such file, or None (or empty) to look for it.
+            patterns: globs of names next to the main file, as ``find`` takes them.
+
+        Raises:
+            InputError: the file that was named cannot be opened.
+        """
+        if given == NO_SIDECAR:
+            return None
+        if given:
+            return self.use(role, given)
+        found = next((paths for pattern in patterns if (paths := self.find(pattern))), [])
+        if len(found) > 1:
+            self.ambiguous.add(role)
+        if len(found) != 1:
+            return None
+        try:
+            return self.use(role, found[0])
+        except InputError:
+            self.unreadable[role] = found[0]
+            return None
 
     def close(self) -> None:
         """Close all its files."""

@@ -67,8 +67,7 @@ class MemoryCapture(Capture):
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
         self.folder = None
-        self.main = MemorySource(data, name)
-        self.parts = {"main": self.main}
+        self._begin(MemorySource(data, name))
 
     def find(self, pattern: str) -> list[Path]:
         """Return no neighbours."""

@@ -27,15 +27,17 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
     if path is not None and mlir_path is not None:
         raise UsageError("a configuration and an MLIR text are given", hint="say --config or --mlir")
     given = mlir_path if path is None else path
+    source = None
     if given is None:
-        beside = [p for end in ("config.json", "mlir") for p in capture.find(glob.escape(f"{capture.name}.{end}"))]
-        if not beside:
+        name = glob.escape(capture.name)
+        source = capture.sidecar("config", None, (f"{name}.config.json", f"{name}.mlir"))
+        if source is None and "config" not in capture.unreadable:
             return Config(), None
-        found = beside[0]
+        found = capture.unreadable["config"] if source is None else Path(source.path)
     else:
         found = Path(given)
     known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
-    return known, capture.use("config", found)
+    return known, source or capture.use("config", found)
 
 
 def load(path: Path) -> Config:

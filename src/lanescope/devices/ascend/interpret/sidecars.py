@@ -14,9 +14,6 @@ from lanescope.errors import InputError
 if TYPE_CHECKING:
     from lanescope.source import Capture, Source
 
-#: The value of an option that says "do not look for this neighbour".
-NONE = "none"
-
 
 class Sidecars:
     """What was found beside the records.
@@ -62,20 +59,19 @@ class Sidecars:
     def _use(
         self, capture: Capture, part: str, given: str | None, pattern: str, reader: Callable[[Source], None]
     ) -> None:
-        if given == NONE:
+        source = capture.sidecar(part, given, (pattern,))
+        self.is_ambiguous |= part in capture.ambiguous
+        if part in capture.unreadable:
+            self.broken.add(part)
+        if source is None:
             return
-        found = [given] if given else [str(path) for path in capture.find(pattern)]
-        if len(found) > 1:
-            self.is_ambiguous = True
-            return
-        for path in found:
-            try:
-                self.sources[part] = capture.use(part, path)
-                reader(self.sources[part])
-            except InputError:
-                if given:
-                    raise
-                self.broken.add(part)
+        self.sources[part] = source
+        try:
+            reader(source)
+        except InputError:
+            if given:
+                raise
+            self.broken.add(part)
 
     def _read_deps(self, source: Source) -> None:
         self.deps = read_deps(load(source), source.path)

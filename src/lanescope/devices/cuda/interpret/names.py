@@ -89,7 +89,8 @@ def given(capture: Capture, events: Any, groups: Any) -> UserNames:
         found = _beside(capture)
     elif isinstance(events, str) and is_file(events):
         try:
-            found = _from_file(capture.use(PART, events))
+            source = capture.sidecar(PART, events)
+            found = UserNames() if source is None else _from_file(source)
         except ValueError as error:
             raise InputError(
                 f"{events} holds no event names: {error}", hint="write a JSON list, or one name per line"
@@ -109,11 +110,11 @@ def _checked(option: str, value: Any) -> Names:
 
 
 def _beside(capture: Capture) -> UserNames:
-    found = capture.find(glob.escape(capture.name) + NEIGHBOUR)
-    if not found:
-        return UserNames()
+    source = capture.sidecar(PART, None, (glob.escape(capture.name) + NEIGHBOUR,))
+    if source is None:
+        return UserNames(usable=PART not in capture.unreadable)
     try:
-        return _from_file(capture.use(PART, found[0]))
+        return _from_file(source)
     except (ValueError, InputError):
         return UserNames(usable=False)
 
