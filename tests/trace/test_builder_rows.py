@@ -95,8 +95,9 @@ def test_bytes_that_are_not_decoded_are_lost(builder):
     ]
 
 
-def test_more_bytes_than_there_are_do_not_add_up(builder):
-    builder.add_bytes(decoded=97)
+@pytest.mark.parametrize("counted", [{"decoded": 97}, {"decoded": 90, "lost": 5}, {"decoded": 90, "lost": 7}])
+def test_bytes_that_do_not_add_up_are_refused(builder, counted):
+    builder.add_bytes(**counted)
     builder.add_bytes(decoded=10, input_id=1)
     with pytest.raises(InternalError, match="accounting of input 0"):
         builder.finish()

@@ -61,6 +61,10 @@ class StatTally:
         else:
             before.count += count
 
+    def add_times(self, name: str, ts: Int64) -> None:
+        """Count a stat at each of some times, int64 [n], the first one first."""
+        self.add(name, len(ts), ts=int(ts[0]) if len(ts) else None)
+
     def add_rows(
         self,
         name: str,

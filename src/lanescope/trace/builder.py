@@ -338,14 +338,21 @@ class TraceBuilder:
             }
         )
 
-    def add_bytes(self, *, decoded: int, padding: int = 0, input_id: int = 0) -> int:
-        """Say what became of the bytes of an input; those that were not decoded and are no padding are lost.
+    def add_bytes(self, *, decoded: int, padding: int = 0, lost: int | None = None, input_id: int = 0) -> int:
+        """Say what became of the bytes of an input.
+
+        Args:
+            decoded: bytes that were decoded.
+            padding: bytes without content.
+            lost: bytes that could not be decoded, where they were counted: ``finish`` checks that all add up; None: all
+                others.
+            input_id: the input.
 
         Returns:
             How many are lost.
         """
         size: int = self._shared["inputs"][input_id][_SIZE]
-        lost = size - decoded - padding
+        lost = size - decoded - padding if lost is None else lost
         self.add_accounting(
             input_id=input_id,
             layer=0,

@@ -88,31 +88,20 @@ class _Drawing:
         """Append gaps, stats and accounting; ``lanes`` are the tracks of threads."""
         self._lanes = lanes
         for process in self._recording.processes:
-            self._account(f"{process.part}/metadata", process.source.size, process.source.size, 0, 0)
+            described = self._inputs[f"{process.part}/metadata"]
+            self._builder.add_bytes(decoded=process.source.size, input_id=described)
             waits = process.statistics.get("lock_waits", 0)
             if waits:
-                described = self._inputs[f"{process.part}/metadata"]
                 self._builder.add_stat("levelzero_recorder_contention", waits, input_id=described)
         for stream in self._recording.streams:
             found = stream.events
-            self._account(stream.part, stream.source.size, found.decoded, found.padding, found.lost)
+            input_id = self._inputs[stream.part]
+            self._builder.add_bytes(decoded=found.decoded, padding=found.padding, lost=found.lost, input_id=input_id)
             self._losses(stream)
             self._discarded(stream)
             if stream.is_open and not self._recording.processes[stream.process].ended:
                 self._cut_short(stream)
         self._pauses()
-
-    def _account(self, part: str, total: int, decoded: int, padding: int, lost: int) -> None:
-        self._builder.add_accounting(
-            input_id=self._inputs[part],
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=total,
-            decoded=decoded,
-            padding=padding,
-            lost=lost,
-        )
 
     def _gap(
         self, stream: ctf_reader.Stream, begin: int, end: int | None, thread: int, cause: str, **more: Any
@@ -176,17 +165,10 @@ class _Drawing:
                 stream, int(stream.ts[at]), until, int(stream.thread[at]), "discarded", lost_count=int(steps[row])
             )
         if len(count) and count[-1]:
-            total, lost, input_id = len(found.classes) + int(count[-1]), int(count[-1]), self._inputs[stream.part]
+            lost, input_id = int(count[-1]), self._inputs[stream.part]
             self._builder.add_stat("levelzero_discarded", lost, input_id=input_id)
-            self._builder.add_accounting(
-                input_id=input_id,
-                layer=0,
-                scope="producer",
-                unit="event",
-                unit_bytes=1,
-                total=total,
-                decoded=total - lost,
-                lost=lost,
+            self._builder.add_dropped(
+                unit="event", unit_bytes=1, recorded=len(found.classes), dropped=lost, input_id=input_id
             )
 
     def _cut_short(self, stream: ctf_reader.Stream) -> None:

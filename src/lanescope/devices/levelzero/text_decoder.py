@@ -90,16 +90,8 @@ class LevelZeroDecoder:
             builder.add_stat("levelzero_thapi_time", input_id=input_id)
         if self._day is None:
             builder.add_stat("levelzero_missing_date", input_id=input_id)
-        builder.add_accounting(
-            input_id=input_id,
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=report.size,
-            decoded=report.size - report.padding - report.lost,
-            padding=report.padding,
-            lost=report.lost,
-        )
+        decoded = report.size - report.padding - report.lost
+        builder.add_bytes(decoded=decoded, padding=report.padding, input_id=input_id)
         if report.bad_runs:
             track = builder.track("unreadable lines", kind="lane", role="input", input_id=input_id)
             runs = report.bad_runs

@@ -89,8 +89,8 @@ def account(canvas: TimelineBuilder) -> None:
     if records.accounts is None:
         _account_file(canvas, "main", records.size, records.as_read.values(), unknown + behind)
     else:
-        decoded, padding, _ = records.accounts
-        builder.add_bytes(decoded=decoded, padding=padding, input_id=canvas.main)
+        decoded, padding, lost = records.accounts
+        builder.add_bytes(decoded=decoded, padding=padding, lost=lost, input_id=canvas.main)
     deps = told.parts.deps
     if deps is not None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)

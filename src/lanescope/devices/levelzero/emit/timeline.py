@@ -45,8 +45,7 @@ class Timeline:
         self.hosts = Hosts(self.builder, self.found, zero=self.zero, input_id=self.input_id)
         queues = Queues(self.builder, self.found, zero=self.zero, input_id=self.input_id)
         self.lanes: Lanes = queues.lanes()
-        for stat, (count, first) in self.found.operations.notes.items():
-            self.builder.add_stat(stat, count, first_ts=None if first is None else first - self.zero)
+        self.found.operations.notes.emit(self.builder, None, zero=self.zero)
         if len(self.found.operations.append):
             self._operations()
             self._flows()
@@ -299,15 +298,9 @@ class Timeline:
             )
             builder.add_stat("levelzero_degraded", int(degradations.values("count").sum()), first_ts=int(ts[0]))
         if len(losses):
-            builder.add_accounting(
-                input_id=self.input_id,
-                layer=0,
-                scope="producer",
-                unit="result",
-                unit_bytes=1,
-                total=len(events["results"]) + len(losses),
-                decoded=len(events["results"]),
-                lost=len(losses),
+            recorded = len(events["results"])
+            builder.add_dropped(
+                unit="result", unit_bytes=1, recorded=recorded, dropped=len(losses), input_id=self.input_id
             )
 
     def _coverage(self, is_complete: Mask) -> None:

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group, join, pick
+from lanescope.common.stat_tally import StatTally
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.allocations import kinds_of
 from lanescope.devices.levelzero.interpret.call_matching import NEVER, Calls, is_error
+from lanescope.devices.levelzero.schema import STATS
 from lanescope.trace import Table
 
 #: How an operation is timed that is not.
@@ -33,7 +35,7 @@ class Operations:
         run: int64, which run of the appended operation, 1 the first.
         submit: int64, row of ``runs`` that gave it to the device, -1: its Append did.
         inferred: bool, whether another operation may own the result.
-        notes: what was noticed: name of the stat -> how often, and where first (ns).
+        notes: what was noticed, with the time of the first (ns).
     """
 
     append: Int64
@@ -41,7 +43,7 @@ class Operations:
     run: Int64
     submit: Int64
     inferred: Mask
-    notes: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    notes: StatTally = field(default_factory=lambda: StatTally(STATS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,19 +65,6 @@ class Appends:
     kernel: Int64
     dst: npt.NDArray[np.uint8]
     src: npt.NDArray[np.uint8]
-
-
-class WarningCounts:
-    """Facts, counted, with the time of the first."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, tuple[int, int | None]] = {}
-
-    def add(self, name: str, ts: Int64) -> None:
-        """Count a fact for each of the times ``ts``."""
-        if len(ts):
-            count, first = self.found.get(name, (0, None))
-            self.found[name] = (count + len(ts), int(ts[0]) if first is None else first)
 
 
 # --- appends ------------------------------------------------------------------------------------------------------
@@ -228,17 +217,17 @@ def attribute(events: Events, calls: Calls, appends: Appends) -> Operations:
     Complexity:
         A fixed number of sorts of the records; no record is looked at on its own.
     """
-    notes = WarningCounts()
+    notes = StatTally(STATS)
     results = events["results"]
     ts = results.values("ts")
     not_ready = is_text(results, "status", layout.NOT_READY)
-    notes.add("levelzero_result_not_ready", ts[not_ready])
+    notes.add_times("levelzero_result_not_ready", ts[not_ready])
     numbered = results.valid("op_id") & ~not_ready
     by_number = _by_number(events, appends, np.flatnonzero(numbered), notes)
     by_event = _by_ring(events, calls, appends, np.flatnonzero(~results.valid("op_id") & ~not_ready), notes)
     parts = [part for part in (by_number, by_event) if len(part.append)]
     found = parts[0] if len(parts) == 1 else _together(by_number, by_event)
-    return Operations(found.append, found.result, found.run, found.submit, found.inferred, notes.found)
+    return Operations(found.append, found.result, found.run, found.submit, found.inferred, notes)
 
 
 def _together(one: Operations, other: Operations) -> Operations:
@@ -251,7 +240,7 @@ def _together(one: Operations, other: Operations) -> Operations:
     return Operations(both("append"), both("result"), both("run"), both("submit"), both("inferred"))
 
 
-def _by_number(events: Events, appends: Appends, rows: Int64, notes: WarningCounts) -> Operations:
+def _by_number(events: Events, appends: Appends, rows: Int64, notes: StatTally) -> Operations:
     """Attribute the results at ``rows`` by the numbers of their operations."""
     results, table = events["results"], events["appends"]
     process = events.process("results")[rows]
@@ -260,16 +249,16 @@ def _by_number(events: Events, appends: Appends, rows: Int64, notes: WarningCoun
     append_process = events.process("appends")[numbered]
     op = table.values("op_id")[numbered]
     twice = _repeats([append_process, op])
-    notes.add("levelzero_append_duplicate", table.values("ts")[numbered[twice]])
+    notes.add_times("levelzero_append_duplicate", table.values("ts")[numbered[twice]])
     numbered, append_process, op = numbered[~twice], append_process[~twice], op[~twice]
     # Records of several threads may be out of order, so the join is by number alone.
     joined = join([process, results.values("op_id")[rows]], rows, [append_process, op], np.full(len(op), -1))
     place = joined.last_before()
     known = place >= 0
-    notes.add("levelzero_result_unmatched", results.values("ts")[rows[~known]])
+    notes.add_times("levelzero_result_unmatched", results.values("ts")[rows[~known]])
     append, rows, run = numbered[place[known]], rows[known], run[known]
     again = _repeats([append, run])
-    notes.add("levelzero_result_duplicate", results.values("ts")[rows[again]])
+    notes.add_times("levelzero_result_duplicate", results.values("ts")[rows[again]])
     append, rows, run = append[~again], rows[~again], run[~again]
     submit = _submissions(events, append, run, results.values("seq")[rows])
     _note_missing(events, appends, numbered, append, notes)
@@ -302,7 +291,7 @@ def _submissions(events: Events, append: Int64, run: Int64, before: Int64) -> In
     return joined.last_before()
 
 
-def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int64, notes: WarningCounts) -> None:
+def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int64, notes: StatTally) -> None:
     """Note runs that were given to the device, were neither reported nor given up, and so are missing."""
     table, runs, losses = events["appends"], events["runs"], events["losses"]
     timed = numbered[~is_text(table, "how", UNTIMED)[numbered]]
@@ -315,7 +304,7 @@ def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int
         runs.values("seq")[loud],
     )
     expected = _expected(events, appends.listed[timed], of_list.high - of_list.low)
-    notes.add("levelzero_never_executed", table.values("ts")[timed[expected == 0]])
+    notes.add_times("levelzero_never_executed", table.values("ts")[timed[expected == 0]])
     seen = np.bincount(append, minlength=len(table))[timed]
     lost = join(
         [process[timed], table.values("op_id")[timed]],
@@ -324,7 +313,7 @@ def _note_missing(events: Events, appends: Appends, numbered: Int64, append: Int
         losses.values("seq"),
     )
     missing = np.maximum(expected - seen - (lost.high - lost.low), 0)
-    notes.add("levelzero_operation_unmatched", np.repeat(table.values("ts")[timed], missing))
+    notes.add_times("levelzero_operation_unmatched", np.repeat(table.values("ts")[timed], missing))
 
 
 def _expected(events: Events, listed: Int64, executed: Int64) -> Int64:
@@ -346,7 +335,7 @@ def _expected(events: Events, listed: Int64, executed: Int64) -> Int64:
 _PUSH, _RESULT, _END = 0, 1, 2
 
 
-def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes: WarningCounts) -> Operations:
+def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes: StatTally) -> Operations:
     """Attribute the results at ``rows`` by the rings of their events.
 
     The uses of an event since the last time that one followed a result are its ring; results walk round it. A use after
@@ -356,7 +345,7 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     owner = _owners(events, calls, appends)
     _note_untimed(events, calls, appends, owner, notes)
     ignored = owner < 0
-    notes.add("levelzero_push_ignored", pushes.values("ts")[ignored])
+    notes.add_times("levelzero_push_ignored", pushes.values("ts")[ignored])
     push = np.flatnonzero(~ignored)
     push_process, result_process = events.process("pushes"), events.process("results")
     keys = [
@@ -391,7 +380,7 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     found = rows[uses.order[at] - len(push)]
     order = np.argsort(found)
     use, found, run, inferred = use[order], found[order], (turn // size + 1)[order], doubtful[of_ring][order]
-    notes.add("levelzero_interleaved_duplicate", results.values("ts")[found[inferred]])
+    notes.add_times("levelzero_interleaved_duplicate", results.values("ts")[found[inferred]])
 
     executions = _Executions(events, push_process, pushes.values("seq"), pick(table.values("list"), owner))
     of_push = np.empty(len(pushes), np.int64)
@@ -451,7 +440,7 @@ def _interleaved(first_of_life: Mask, pushed: Int64, walked: Int64) -> Mask:
     return (inherits & (walked > 0)) | cut_short
 
 
-def _note_strays(events: Events, stray: Int64, ignored: Int64, notes: WarningCounts) -> None:
+def _note_strays(events: Events, stray: Int64, ignored: Int64, notes: StatTally) -> None:
     """Note results that belong to no use, unless timing was announced for them outside any Append."""
     results, pushes = events["results"], events["pushes"]
     announced = join(
@@ -460,7 +449,7 @@ def _note_strays(events: Events, stray: Int64, ignored: Int64, notes: WarningCou
         [events.process("pushes")[ignored], pushes.values("event")[ignored]],
         pushes.values("seq")[ignored],
     ).last_before()
-    notes.add("levelzero_result_unmatched", results.values("ts")[stray[announced < 0]])
+    notes.add_times("levelzero_result_unmatched", results.values("ts")[stray[announced < 0]])
 
 
 class _Executions:
@@ -522,17 +511,17 @@ def _note_unwalked(
     owner: Int64,
     executions: _Executions,
     seen: Int64,
-    notes: WarningCounts,
+    notes: StatTally,
 ) -> None:
     """Note uses that got fewer results than their lists were executed."""
     pushes = events["pushes"]
     expected = _expected(events, appends.listed[owner[push]], executions.count()[push])
-    notes.add("levelzero_never_executed", pushes.values("ts")[push[expected == 0]])
+    notes.add_times("levelzero_never_executed", pushes.values("ts")[push[expected == 0]])
     missing = np.maximum(expected - seen[push], 0)
-    notes.add("levelzero_operation_unmatched", np.repeat(pushes.values("ts")[push], missing))
+    notes.add_times("levelzero_operation_unmatched", np.repeat(pushes.values("ts")[push], missing))
 
 
-def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, notes: WarningCounts) -> None:
+def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, notes: StatTally) -> None:
     """Note Appends that succeeded and for which no timing was announced."""
     table = events["appends"]
     timed = table.valid("op_id") & ~is_text(table, "how", UNTIMED)
@@ -544,4 +533,4 @@ def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, 
     failed = is_error(results.dictionary.texts if results.dictionary else [])
     timed[ended] |= failed[results.values[exits[ended]]]
     timed |= is_text(table, "kind", layout.SIGNAL)
-    notes.add("levelzero_untimed", table.values("ts")[~timed])
+    notes.add_times("levelzero_untimed", table.values("ts")[~timed])

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, join
+from lanescope.common.stat_tally import StatTally
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
-from lanescope.devices.levelzero.interpret.attribution import Appends, Operations, WarningCounts
+from lanescope.devices.levelzero.interpret.attribution import Appends, Operations
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock
 from lanescope.trace import Flag
 
@@ -107,8 +108,7 @@ def place(
     """
     results, runs = events["results"], events["runs"]
     found, count = operations.result, len(operations.result)
-    notes = WarningCounts()
-    notes.found = operations.notes
+    notes = operations.notes
     submit = appends.begin[operations.append]
     executed = np.flatnonzero(operations.submit >= 0)
     submit[executed] = runs.values("ts")[operations.submit[executed]]
@@ -143,18 +143,18 @@ def place(
             _place_unclocked(times, rows, start, end)
             described = number >= 0 and bool(events["devices"].valid("ticks_per_second_num")[devices.row[number]])
             stat = "levelzero_unanchored_clock" if described else "levelzero_unknown_device"
-            notes.add(stat, submit[rows] + base)
+            notes.add_times(stat, submit[rows] + base)
             continue
         placed = clock.place(start[rows], end[rows], submit[rows], harvest[rows], tolerance)
         times.begin[rows], times.end[rows], times.has_length[rows] = placed.begin, placed.end, placed.has_length
         times.ticks[rows], times.length[rows], times.has_ticks[rows] = placed.ticks, placed.length, True
         times.flags[rows] |= placed.flags
         times.quality[rows] = np.maximum(times.quality[rows], placed.estimated * np.uint8(ESTIMATED))
-        notes.add("levelzero_rounded_clock_rate", submit[rows[placed.estimated]] + base)
+        notes.add_times("levelzero_rounded_clock_rate", submit[rows[placed.estimated]] + base)
     failed = np.flatnonzero(error)
     times.flags[failed] |= np.uint32(Flag.UNFINISHED)
     times.quality[failed] = INFERRED
-    notes.add("levelzero_result_error", results.values("ts")[found[failed]])
+    notes.add_times("levelzero_result_error", results.values("ts")[found[failed]])
     return times
 
 
@@ -175,7 +175,7 @@ def _device_of(events: Events, appends: Appends, operations: Operations, devices
     return np.where(listed >= 0, at[listed], -1)
 
 
-def _clocks(events: Events, devices: Devices, notes: WarningCounts, base: int) -> dict[int, Clock]:
+def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> dict[int, Clock]:
     """Make the clock of each device whose frequency is known and whose clock, or that of its root, was read."""
     table, pairs = events["devices"], events["clock_pairs"]
     row = devices.row
@@ -211,7 +211,7 @@ def _clocks(events: Events, devices: Devices, notes: WarningCounts, base: int) -
             ticks=pairs.values("device_ticks")[mine],
             errors=pairs.values("error_ns")[mine] if pairs.valid("error_ns")[mine].all() else None,
         )
-        notes.add("levelzero_inconsistent_clock_pair", host[mine[: clock.pairs.suspect]] + base)
+        notes.add_times("levelzero_inconsistent_clock_pair", host[mine[: clock.pairs.suspect]] + base)
         found[device] = clock
     return found
 
