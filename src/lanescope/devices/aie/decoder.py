@@ -218,9 +218,7 @@ class AieDecoder:
             family="aie",
             format=f"aie-{part}",
         )
-        self._builder.add_accounting(
-            input_id=of_part, layer=0, unit="byte", unit_bytes=1, total=source.size, decoded=source.size
-        )
+        self._builder.add_bytes(decoded=source.size, input_id=of_part)
 
     def _tick_limit(self) -> int:
         """Return a tick whose nanoseconds fit 63 bits with room to spare."""
