@@ -129,11 +129,15 @@ def add_input(
         parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures; - is standard input")
     else:
         parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
-    parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
+    _add_family(parser)
     add_option_pairs(parser)
     if is_strict:
         parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
     add_options(parser, [(family, family.options) for family in families])
+
+
+def _add_family(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
 
 
 def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, Sequence[Option]]]) -> None:
@@ -232,6 +236,7 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
     if command.has_output:
         parser.add_argument("--force", action="store_true", help="replace what is there")
     if command.takes_capture:
+        _add_family(parser)
         parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
         add_option_pairs(parser)
         _add_flags(parser, [(family, family.options)])

@@ -204,7 +204,7 @@ class Context:
 
         given = {**parse_options(self._args), **options}
         with progress(path) as shown:
-            trace = Trace.concat(session.read(path, None, given, progress=shown))
+            trace = Trace.concat(session.read(path, self._args.family, given, progress=shown))
         refuse_unreadable(trace, path)
         self._opened.append(trace)
         return trace

@@ -61,7 +61,7 @@ FAMILY = Family(
         Option(
             "tolerance_ms",
             milliseconds,
-            "how far host and device clocks may be off (default 10)",
+            "how far host and device clocks may be off",
             default=10.0,
             metavar="MS",
         ),
