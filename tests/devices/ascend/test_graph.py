@@ -351,5 +351,5 @@ def test_a_graph_that_goes_in_rings_is_told(tmp_path, capsys):
     assert cli.main(["info", str(path)]) == 0
     said = capsys.readouterr()
     assert "ascend_graph_cycle 3" in said.err
-    assert "wait for each other in a ring" in said.out
+    assert "tasks in a dependency cycle" in said.out
     assert cli.main(["ascend-deps", str(path), "t1", "--depth", "9"]) == 0
