@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Rule, Simulation, Simulator, Summary, registry
 from lanescope.families.declaration import replace
 from lanescope.families.family import Derived
@@ -89,6 +90,17 @@ def toy(**changes):
 
 def test_a_sound_toy_passes():
     check_family(toy())
+
+
+def test_what_a_family_does_not_declare_is_refused_in_its_name():
+    with pytest.raises(UsageError, match="toy has no simulator"):
+        toy(simulator=None).simulate({}, 1)
+    with pytest.raises(UsageError, match="toy has no summary by 'odd'"):
+        toy().summarise("odd", None)
+    with pytest.raises(UsageError, match="format toy have no stage 'packet'"):
+        toy().formats[0].lines("packet", None, {})
+    assert toy(simulator=None).sim_options == ()
+    check_family(toy(simulator=None))
 
 
 def format_of(**changes):
