@@ -17,7 +17,7 @@ second pass too, but one that keeps no more than the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -31,10 +31,10 @@ from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
-from lanescope.errors import InputError
 from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
+from lanescope.trace.streams import StreamInfo
 from lanescope.trace.trace import SHARED
 
 #: Flags for which some rule may report a row: of both tables, and of slices only.
@@ -65,44 +65,114 @@ _FLOWS = _narrow(FLOWS, "src_track_id", "src_ts", "dst_track_id", "dst_ts", "src
 
 
 class StreamingChecker:
-    """Looks at the batches of one decode as they pass; in memory grows what is suspicious, not what is sound.
+    """An observer whose result is what ``check.run`` finds in the batches joined.
+
+    What it keeps grows with what is suspicious, not with what is sound.
+
+    Args:
+        select: codes, or beginnings of codes, of the rules to apply; empty: all.
+        ignore: codes to leave out.
+
+    Attributes:
+        slices: the kept rows of ``slices``, all evidence among them, and where they stood; after ``result``.
+        covered: int64 [tracks], time that the slices of each track cover; after ``result``.
+        is_kept_apart: bool [tracks], tracks of which no other row shares time with a kept one; after ``result``.
+
+    Raises:
+        UsageError: a choice fits no rule.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
-        >>> builder, watch = TraceBuilder(TimeBase()), Watch()
+        >>> builder, checker = TraceBuilder(TimeBase()), StreamingChecker()
         >>> lane = builder.track("core 0", kind="lane", role="core")
         >>> _ = builder.append("slices", track_id=lane, ts=[0, 10, 20], dur=[10, 10, 30], name=["load", "mma", "store"])
-        >>> watch.add(builder.batch())
+        >>> checker.add(builder.batch())
         >>> _ = builder.append("slices", track_id=lane, ts=40, dur=10, name="load")
-        >>> watch.add(builder.finish())
-        >>> for finding in watch.findings(lambda: []):
+        >>> checker.add(builder.finish())
+        >>> checker.wants_replay()
+        False
+        >>> for finding in checker.result():
         ...     print(finding.code, finding.detail, finding.evidence.ids, finding.affected_fraction)
         LS101 load begins 10 ns before store ends [2 3] 0.6
     """
 
-    def __init__(self) -> None:
+    def __init__(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> None:
+        self.rules = rules(select, ignore)
         self._time = TimeBase()
         self._shared: dict[str, Table] = {}
         self._small: dict[str, list[Table]] = {name: [] for name in _SMALL}
-        self._swept = {spec.name: _SweepState(spec) for spec in _SWEPT}
+        self._first = {spec.name: _SweepState(spec) for spec in _SWEPT}
+        self._swept = self._first  # those of the second pass from then on
         self._flows = _Rows(_FLOWS)
         self._flows_seen = 0
         self._counters: list[int] = []
         self._gaps: list[tuple[Ints, Ints]] = []
         self._tree: Tree | None = None
         self._batches = 0
-        self._held: Trace | None = None  # the first: should it be the only one, passing over it gains nothing
+        self._held: list[Trace] = []  # the first: should it be the only one, passing over it gains nothing
+        self.slices: tuple[Ints, Table] = _NO_INTS, Table.empty(_SWEPT[0])
+        self.covered = _NO_INTS
+        self.is_kept_apart: Mask = np.empty(0, np.bool_)
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; there is nothing to do."""
 
     def add(self, batch: Trace) -> None:
         """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
         if self._batches == 1 and _is_disordered(batch):
-            self._held = batch
+            self._held = [batch]
             return
-        if self._held is not None:
-            self._take(self._held)
-            self._held = None
+        for held in self._held:
+            self._take(held)
+        self._held = []
         self._take(batch)
+
+    def wants_replay(self) -> bool:
+        """Find out what cannot be told from the rows kept so far; return whether there is anything."""
+        if self._held:
+            return False
+        slices, instants = self._swept.values()
+        longest = self._longest()
+        return slices.settle(longest) | instants.settle(longest)
+
+    def replay(self, batch: Trace) -> None:
+        """Keep what a sweep finds that knows from the start what the first one has found out."""
+        if self._batches == 1:
+            self._held.append(batch)
+            return
+        if self._swept is self._first:
+            self._begin_again()
+        for name, swept in self._swept.items():
+            swept.add(batch.tables()[name])
+
+    def result(self) -> list[Finding]:
+        """Return the findings, as ``check.run`` does."""
+        if self._held:
+            whole = CheckContext(Trace.concat(self._held))
+            self.slices = np.arange(len(whole.trace.slices)), whole.trace.slices
+            self.covered, self.is_kept_apart = whole.covered, np.ones(len(whole.tree), np.bool_)
+            return evaluate(whole, self.rules)
+        small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
+        slices, instants = self._first.values()
+        kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
+        kept["flows"] = self._flows.joined()
+        rows = {name: positions for name, (positions, _) in kept.items()}
+        tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
+        tables["flows"] = _renumbered(tables["flows"], rows["slices"])
+        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
+        tree = Tree(self._shared["tracks"])
+        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
+        self.slices, self.covered = kept["slices"], subject.covered
+        self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
+        return [_placed(finding, rows) for finding in evaluate(subject, self.rules)]
+
+    def _longest(self) -> Ints:
+        """Return the length beyond which slices of each track have to be kept, int64 [tracks]."""
+        tracks = self._shared["tracks"]
+        if not self._small["coverage"]:
+            return np.full(len(tracks), INT64_MAX, np.int64)
+        return recorded(Tree(tracks), Table.concat(self._small["coverage"]))
 
     def _take(self, batch: Trace) -> None:
         self._add_lanes(batch.tracks)
@@ -123,40 +193,6 @@ class StreamingChecker:
             ts = batch.counters.values("ts")
             self._counters += [int(ts.min()), int(ts.max())]
             self._counters = [min(self._counters), max(self._counters)]
-
-    def findings(
-        self, again: Callable[[], Iterable[Trace]], *, select: Iterable[str] = (), ignore: Iterable[str] = ()
-    ) -> list[Finding]:
-        """Return what ``run`` finds in the batches joined, once the last one has passed.
-
-        Args:
-            again: returns the same rows again, in batches of any size; called only if once was not enough.
-            select: codes, or beginnings of codes, of the rules to apply; empty: all.
-            ignore: codes to leave out.
-
-        Raises:
-            UsageError: a choice fits no rule.
-            InputError: there were other rows the second time.
-        """
-        chosen = rules(select, ignore)
-        if self._held is not None:
-            return evaluate(CheckContext(self._held), chosen)
-        tree = Tree(self._shared["tracks"])
-        small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
-        slices, instants = self._swept.values()
-        longest = recorded(tree, small["coverage"]) if "coverage" in small else np.full(len(tree), INT64_MAX, np.int64)
-        if slices.settle(longest) | instants.settle(longest):
-            if self._batches == 1:
-                return evaluate(CheckContext(Trace.concat(again())), chosen)
-            self._second_pass(again(), longest)
-        kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
-        kept["flows"] = self._flows.joined()
-        rows = {name: positions for name, (positions, _) in kept.items()}
-        tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
-        tables["flows"] = _renumbered(tables["flows"], rows["slices"])
-        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
-        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
-        return [_placed(finding, rows) for finding in evaluate(subject, chosen)]
 
     def _add_lanes(self, tracks: Table) -> None:
         """Make new tracks known, and the gaps so far that concern them."""
@@ -190,10 +226,11 @@ class StreamingChecker:
         for swept in self._swept.values():
             swept.sweep.add_gaps(np.ascontiguousarray(lanes), np.ascontiguousarray(end))
 
-    def _second_pass(self, batches: Iterable[Trace], longest: Ints) -> None:
-        """Keep what a sweep finds that knows from the start what the first one has found out."""
-        first = self._swept
+    def _begin_again(self) -> None:
+        """Prepare sweeps that know what those of the first pass have found out."""
+        first = self._first
         tracks = self._shared["tracks"]
+        longest = self._longest()
         self._swept = {spec.name: _SweepState(spec, whole=first[spec.name].whole) for spec in _SWEPT}
         for swept in self._swept.values():
             swept.sweep.add_lanes(_disciplines(tracks))
@@ -202,13 +239,6 @@ class StreamingChecker:
             group, end = map(np.concatenate, zip(*self._gaps, strict=True))
             rows, lanes = Tree(tracks).spread(group)
             self._gaps_end(lanes, end[rows])
-        for batch in batches:
-            for name, swept in self._swept.items():
-                swept.add(batch.tables()[name])
-        if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
-            raise InputError(
-                "the second reading gave other rows than the first", hint="does something still write to it?"
-            )
 
 
 class _Rows:
@@ -391,6 +421,12 @@ def _disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
     is_lane = tracks.values("kind") == "lane"
     for number, word in enumerate(("free", "disjoint", "nested")):
         found[is_lane & (tracks.values("nesting") == word)] = number
+    return found
+
+
+def is_disjoint(tracks: Table) -> Mask:
+    """Return which tracks are lanes that promise slices which share no time, bool [tracks]."""
+    found: Mask = (tracks.values("kind") == "lane") & (tracks.values("nesting") == "disjoint")
     return found
 
 

@@ -1,0 +1,102 @@
+"""Which sink writes a file: by its suffix, or by the name of a format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.devices import Family
+    from lanescope.io.atomic_file import Output
+    from lanescope.trace import Trace
+    from lanescope.trace.streams import Sink
+
+#: Suffix -> format.
+SUFFIXES = {
+    ".pftrace": "perfetto",
+    ".perfetto-trace": "perfetto",
+    ".json": "chrome",
+    ".json.gz": "chrome",
+    ".parquet": "parquet",
+    ".vcd": "vcd",
+}
+
+#: Formats that draw findings.
+DRAWS_FINDINGS = ("perfetto", "chrome")
+
+
+def format_of(path: str) -> str | None:
+    """Return the format that the suffix of a path names; None where it names none."""
+    return next((format_ for suffix, format_ in SUFFIXES.items() if path.endswith(suffix)), None)
+
+
+def make_sink(
+    out: Output,
+    format_: str,
+    *,
+    compress: bool = True,
+    replace: bool = False,
+    is_gzip: bool = False,
+    tell: Callable[[str], object] = lambda line: None,
+) -> Sink:
+    """Return the sink of a format.
+
+    Args:
+        out: a path; or, but for Parquet, a binary file object.
+        format_: a format of ``SUFFIXES``, or one that a family exports.
+        compress: Perfetto: packets are compressed.
+        replace: Parquet: replace a folder of ours.
+        is_gzip: Chrome JSON: the file is packed.
+        tell: is given a line for each thing that an export of a family has no place for.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if format_ == "perfetto":
+        from lanescope.io.perfetto import PerfettoSink
+
+        return PerfettoSink(out, compress=compress)
+    if format_ == "chrome":
+        from lanescope.io.chrome import ChromeSink
+
+        return ChromeSink(out, compress=is_gzip)
+    if format_ == "parquet":
+        from lanescope.io.parquet import ParquetSink
+
+        if not isinstance(out, str | os.PathLike):
+            raise UsageError("Parquet is a folder of files", hint="name a folder")
+        return ParquetSink(out, replace=replace)
+    if format_ == "vcd":
+        from lanescope.io.vcd import VcdSink
+
+        return VcdSink(out)
+    from lanescope.io.file_sink import BlocksSink
+
+    return BlocksSink(out, _export(format_, tell))
+
+
+def _export(format_: str, tell: Callable[[str], object]) -> Callable[[Trace], Iterable[bytes]]:
+    """Return what makes the blocks of a family's own format; first it tells what the format has no place for."""
+    family = _exporter(format_)
+    export = family.export(format_)
+
+    def encode(trace: Trace) -> Iterable[bytes]:
+        for line in family.left_out(format_, trace):
+            tell(line)
+        return export(trace)
+
+    return encode
+
+
+def _exporter(format_: str) -> Family:
+    from lanescope import devices
+
+    families: tuple[Any, ...] = (*devices.builtin(), *devices.plugin_families())
+    for family in families:
+        if format_ in family.exports:
+            return family
+    known = sorted({*SUFFIXES.values(), *(name for family in families for name in family.exports)})
+    raise UsageError(f"unknown format {format_!r}", hint="choose one of " + ", ".join(known))
