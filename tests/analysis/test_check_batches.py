@@ -13,8 +13,8 @@ from lanescope.pipeline import session
 from lanescope.pipeline.run import run
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
-from lanescope.trace.streams import StreamInfo
 from lanescope.trace.trace import SHARED
+from passes import Passes
 
 
 def watched(batches, **chosen):
@@ -319,17 +319,6 @@ def test_other_rows_at_the_second_look_are_refused():
     for other in (batches[:1], [*batches, *batches]):
         with pytest.raises(InputError, match="other rows"):
             run(Passes(batches, other), observers=[check.StreamingChecker()])
-
-
-class Passes:
-    """A source that gives other batches at each pass."""
-
-    def __init__(self, *passes):
-        self.info = StreamInfo()
-        self._passes = iter(passes)
-
-    def batches(self, progress=None):
-        return iter(next(self._passes))
 
 
 def test_one_batch_is_judged_as_it_is(monkeypatch):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lanescope import devices
 from lanescope.cli import Parser
 from lanescope.devices import Family, Option
-from lanescope.errors import DataLossError, InputError, MissingDependencyError, UsageError
+from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.source import MINE
 from lanescope.view.formatting import escape, format_count
 
@@ -184,15 +184,6 @@ def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
         refuse_unreadable(last, path)
 
 
-def is_in_order(batch: Trace) -> bool:
-    """Tell from any batch of a decode whether its rows come in order of time over all batches."""
-    families = batch.inputs.values("family").tolist()
-    try:
-        return bool(families) and all(devices.family(name).in_order for name in families)
-    except (UsageError, MissingDependencyError):  # a Parquet folder of a family that is not, or not usable, here
-        return False
-
-
 def read(path: str, args: argparse.Namespace) -> Trace:
     """Decode a capture into one trace."""
     from lanescope.trace import Trace
@@ -264,15 +255,9 @@ def loss_counts(trace: Trace) -> dict[str, int]:
 
     By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
     """
-    found: dict[str, int] = {}
-    for row in trace.stats.rows():
-        if row["severity"] in ("data_loss", "error"):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
-    for row in trace.accounting.rows():
-        if row["lost"]:
-            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
-            found[key] = found.get(key, 0) + row["lost"]
-    return found
+    from lanescope.pipeline.run import losses
+
+    return losses(trace)
 
 
 def unsettled_labels(trace: Trace) -> dict[str, int]:

@@ -7,11 +7,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.common import add_input, close, print_json, read
+from lanescope.cli.common import add_input, close, print_json
+from lanescope.cli.reading import opened, passed
 from lanescope.cli.signals import ending_at_once
 from lanescope.devices import Family
 from lanescope.errors import UsageError
 from lanescope.pipeline import session
+from lanescope.pipeline.observers import Collect
 from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
@@ -38,7 +40,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from lanescope.io import duckdb_sql
 
-    trace = read(args.input, args)
+    whole = Collect()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[whole])
+    trace = whole.result()
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.cli.common import add_input, close, echo, non_negative_int, read
+from lanescope.cli.common import add_input, close, echo, non_negative_int
+from lanescope.cli.reading import opened, passed
 from lanescope.devices import Family
 
 if TYPE_CHECKING:
@@ -35,21 +36,21 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from lanescope.analysis import check
-    from lanescope.io import perfetto
     from lanescope.io.atomic_file import scratch
+    from lanescope.io.perfetto import PerfettoSink
+    from lanescope.pipeline.observers import Annotations
     from lanescope.view.initial_view import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
     find_ui()  # before an hour of decoding
-    trace = read(args.input, args)
     with scratch() as folder:
         file = folder / "trace.pftrace"
-        perfetto.write(trace, file, findings=check.to_table(check.run(trace)))
+        with opened(args.input, args) as source:
+            last = passed(source, args.input, sink=PerfettoSink(file), annotate=Annotations()).last
         title = f"{Path(args.input).name}.pftrace"
-        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(trace.tracks)) as viewer:
+        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(last.tracks)) as viewer:
             print(viewer.address, flush=True)
-            status = close(trace, args)
+            status = close(last, args)
             if args.browser and not _open(viewer):
                 echo("lanescope: no browser could be started; open the address above in one on this machine")
             try:

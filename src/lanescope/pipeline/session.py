@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope import devices
@@ -16,8 +17,9 @@ from lanescope.pipeline.detection import (
     is_parquet_dataset,
     probe,
 )
-from lanescope.pipeline.observers import Collect
-from lanescope.pipeline.run import run
+from lanescope.pipeline.observers import Annotations, Collect
+from lanescope.pipeline.run import RunReport, run
+from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
 from lanescope.pipeline.sources import CaptureSource, decode
 from lanescope.trace import LazyTable, Trace
 
@@ -30,6 +32,7 @@ __all__ = [
     "align",
     "batches",
     "capture",
+    "convert",
     "decode",
     "detect_family",
     "is_parquet_dataset",
@@ -78,6 +81,51 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
     with CaptureSource(path, family, options) as source:
         run(source, observers=[whole])
     return whole.result()
+
+
+def convert(
+    path: PathLike,
+    out: PathLike,
+    family: str | None = None,
+    *,
+    format: str | None = None,
+    findings: bool = True,
+    replace: bool = False,
+    **options: Any,
+) -> RunReport:
+    """Write a capture as another tool's file, batch by batch where its family and the format allow it.
+
+    Args:
+        path: the capture, as ``open`` takes it.
+        out: the file to write, or the folder for Parquet. It appears when all has gone well.
+        family: device family; detected from the bytes when not given.
+        format: ``perfetto``, ``chrome``, ``parquet``, ``vcd``, or a format that the family exports; by default the
+            suffix of ``out`` decides (``.pftrace``, ``.json``, ``.json.gz``, ``.parquet``, ``.vcd``).
+        findings: draw what ``lanescope.analysis.check`` finds, in the formats that have a place for it.
+        replace: replace what is at ``out``.
+        **options: decode options of the family.
+
+    Returns:
+        What passed: ``rows`` by table, ``losses`` by name, what was ``written`` (``written.bytes`` and more), ``last``:
+        the shared tables, stats and accounting.
+
+    Raises:
+        InputError: the capture cannot be read, or is none.
+        UsageError: no format is known; ``out`` exists, or cannot be written; an unknown family or option.
+        MissingDependencyError: VCD needs pyvcd, which is not installed.
+    """
+    target = Path(out)
+    chosen = format or format_of(str(target))
+    if chosen is None:
+        raise UsageError(
+            f"{target}: the suffix names no format", hint="end it with " + ", ".join(SUFFIXES) + ", or give a format"
+        )
+    if target.exists() and not replace:
+        raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
+    sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
+    annotate = Annotations() if findings and chosen in DRAWS_FINDINGS else None
+    with CaptureSource(path, family, options) as source:
+        return run(source, sink=sink, annotate=annotate)
 
 
 def views(trace: Trace) -> dict[str, LazyTable]:

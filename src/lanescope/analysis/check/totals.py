@@ -9,7 +9,7 @@ import numpy as np
 
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker, is_disjoint
-from lanescope.common.intervals import Intervals, Ints, known_extents, union
+from lanescope.common.intervals import Intervals, Ints, join, known_extents, union
 from lanescope.trace import Trace
 from lanescope.trace.streams import SinglePass
 
@@ -56,8 +56,8 @@ class StreamingTotals(SinglePass):
     """An observer whose result is ``totals`` of the batches joined, without and with the findings.
 
     Time that only evidence covers is found among the rows that the checker keeps: on a lane that promises disjoint
-    slices, what it lets go shares time with nothing. Of lanes whose slices may nest or overlap the extents of all slices
-    are kept, 32 bytes each.
+    slices, what it lets go shares time with nothing. Of lanes whose slices may nest or overlap the extents of all
+    slices are kept, 32 bytes each.
 
     Args:
         checker: an observer of the same batches.
@@ -114,7 +114,7 @@ class StreamingTotals(SinglePass):
         is_sorted_out = ~is_track | checker.is_kept_apart[np.where(is_track, extents.group, 0)]
         covered -= _length(extents.take(is_sorted_out)) - _length(extents.take(is_sorted_out & ~doubted))
         if self._extents:
-            where, rest = np.concatenate(self._positions), Intervals(*map(np.concatenate, zip(*self._extents, strict=True)))
+            where, rest = np.concatenate(self._positions), join(*self._extents)
             mine = ~checker.is_kept_apart[rest.group]
             where, rest = where[mine], rest.take(mine)
             covered -= _length(rest) - _length(rest.take(~np.isin(where, positions[doubted])))
