@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lanescope.errors import UsageError
 
@@ -94,7 +94,7 @@ def _export(format_: str, tell: Callable[[str], object]) -> Callable[[Trace], It
 def _exporter(format_: str) -> Family:
     from lanescope import devices
 
-    families: tuple[Any, ...] = (*devices.builtin(), *devices.plugin_families())
+    families: tuple[Family, ...] = (*devices.builtin(), *devices.plugin_families())
     for family in families:
         if format_ in family.exports:
             return family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -37,7 +38,9 @@ def decode(
     fed = 0
     main = capture.main
     for chunk in _feed_all(main, family):
-        yield from decoder.feed(chunk)
+        made = deque(decoder.feed(chunk))
+        while made:  # each is let go before the next one is handed over
+            yield made.popleft()
         fed += len(chunk)
         del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
