@@ -83,6 +83,7 @@ class ParquetSink(AtomicSink):
         self._parts = 0
         self._rows: dict[str, int] = {}
         self._last: Trace | None = None
+        self._specs: dict[str, TableSpec] = {}
 
     def start(self, info: StreamInfo) -> None:
         """Make the folder, under a temporary name."""
@@ -101,6 +102,7 @@ class ParquetSink(AtomicSink):
             self._rows[name] = self._rows.get(name, 0) + (0 if name in SHARED else len(table))
         self._parts += 1
         self._last = bare(batch)
+        self._specs = {name: table.spec for name, table in batch.tables().items()}
 
     def finish(self, annotations: Table | None = None) -> WriteReport:
         """Write the shared tables and the metadata; findings have no place in the format."""
@@ -115,7 +117,7 @@ class ParquetSink(AtomicSink):
         metadata = {
             "schema": SCHEMA,
             "time": asdict(last.time),
-            "tables": {name: {"rows": self._rows[name], **asdict(table.spec)} for name, table in last.tables().items()},
+            "tables": {name: {"rows": self._rows[name], **asdict(spec)} for name, spec in self._specs.items()},
         }
         with _plain_errors(self._folder):
             (self._folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")

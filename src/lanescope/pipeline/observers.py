@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lanescope.analysis import check
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import SinglePass
 from lanescope.trace.trace import SHARED
@@ -70,6 +69,9 @@ class Annotations:
     """Checks the batches; its result is the table of findings that sinks draw."""
 
     def __init__(self) -> None:
+        from lanescope.analysis import check  # only what annotates pays for it
+
+        self._to_table = check.to_table
         self._checker = check.StreamingChecker()
         self.start = self._checker.start
         self.add = self._checker.add
@@ -78,4 +80,4 @@ class Annotations:
 
     def result(self) -> Table:
         """Return the findings as a table."""
-        return check.to_table(self._checker.result())
+        return self._to_table(self._checker.result())

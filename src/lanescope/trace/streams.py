@@ -7,8 +7,10 @@ These are contracts only. Rooms below the pipeline implement them (``io`` has th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
+from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.table import Table
 from lanescope.trace.trace import SHARED, Trace
 
@@ -133,6 +135,11 @@ def bare(batch: Trace) -> Trace:
 
     Of the last batch this is what the whole stream has of them.
     """
-    empty = {name: Table.empty(table.spec) for name, table in batch.details.items()}
     tables = batch.tables()
-    return Trace(batch.time, {name: tables[name] for name in (*SHARED, "stats", "accounting")}, empty)
+    return Trace(batch.time, {**_no_events(), **{name: tables[name] for name in (*SHARED, "stats", "accounting")}})
+
+
+@cache
+def _no_events() -> dict[str, Table]:
+    """Return every core table without rows; made once, as this is asked for with every batch."""
+    return {spec.name: Table.empty(spec) for spec in CORE_TABLES}
