@@ -25,12 +25,13 @@ def opened(path: str, args: argparse.Namespace) -> Iterator[CaptureSource]:
         yield source
 
 
-def passed(source: CaptureSource, path: str, **stages: Any) -> RunReport:
+def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: Any) -> RunReport:
     """Run a pipeline on a capture, with progress for those who wait.
 
     Args:
         source: the opened capture.
         path: its name, for messages.
+        refuses: False for commands that show what they found before they refuse it.
         **stages: observers, sink and so on, as ``lanescope.pipeline.run.run`` takes them.
 
     Raises:
@@ -39,7 +40,7 @@ def passed(source: CaptureSource, path: str, **stages: Any) -> RunReport:
     from lanescope.pipeline.run import run
 
     with progress(path) as shown:
-        return run(_Readable(source, path), progress=shown, **stages)
+        return run(_Readable(source, path) if refuses else source, progress=shown, **stages)
 
 
 class _Readable:
