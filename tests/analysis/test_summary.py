@@ -75,7 +75,7 @@ def test_summary_equals_the_naive_one(by, data):
 @settings(max_examples=some(100))
 @given(trace=testing.traces(**TRACES), cuts=st.lists(st.floats(0, 1), max_size=4), is_sorted=st.booleans())
 def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts, is_sorted):
-    """Whatever is promised of the order, a second pass repairs what does not hold."""
+    """Whatever order the lanes are in, a second pass repairs what one does not tell."""
     found = Summary(by)
     run(Passes(cut(trace, cuts), info=StreamInfo(is_sorted=is_sorted)), observers=[found])
     assert list(found.result().rows()) == list(summary(trace, by).rows())
