@@ -25,8 +25,10 @@ def watched(batches, **chosen):
         checker.add(batch)
         totals.add(batch)
     looks = checker.wants_replay()
-    for batch in batches if looks else ():
-        checker.replay(batch)
+    again = [observer for observer, wants in ((checker, looks), (totals, totals.wants_replay())) if wants]
+    for batch in batches:
+        for observer in again:
+            observer.replay(batch)
     found = checker.result()
     whole = Trace.concat(batches)
     assert totals.result(found) == (check.totals(whole), check.totals(whole, found))

@@ -76,7 +76,8 @@ class StreamingChecker:
     Attributes:
         slices: the kept rows of ``slices``, all evidence among them, and where they stood; after ``result``.
         covered: int64 [tracks], time that the slices of each track cover; after ``result``.
-        is_kept_apart: bool [tracks], tracks of which no other row shares time with a kept one; after ``result``.
+        is_unsettled: whether one pass was not enough; after ``wants_replay``.
+        is_kept_apart: bool [tracks], tracks of which no other row shares time with a kept one; after ``wants_replay``.
 
     Raises:
         UsageError: a choice fits no rule.
@@ -113,6 +114,8 @@ class StreamingChecker:
         self.slices: tuple[Ints, Table] = _NO_INTS, Table.empty(_SWEPT[0])
         self.covered = _NO_INTS
         self.is_kept_apart: Mask = np.empty(0, np.bool_)
+        self.is_unsettled = False
+        self._found: list[Finding] | None = None
 
     def start(self, info: StreamInfo) -> None:
         """Begin; there is nothing to do."""
@@ -134,7 +137,11 @@ class StreamingChecker:
             return False
         slices, instants = self._swept.values()
         longest = self._longest()
-        return slices.settle(longest) | instants.settle(longest)
+        self.is_unsettled = slices.settle(longest) | instants.settle(longest)
+        self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
+        if self.is_unsettled and self._batches == 1:
+            self.is_kept_apart |= True  # there is no second batch: it will be judged as a whole
+        return self.is_unsettled
 
     def replay(self, batch: Trace) -> None:
         """Keep what a sweep finds that knows from the start what the first one has found out."""
@@ -148,6 +155,11 @@ class StreamingChecker:
 
     def result(self) -> list[Finding]:
         """Return the findings, as ``check.run`` does."""
+        if self._found is None:
+            self._found = self._evaluated()
+        return self._found
+
+    def _evaluated(self) -> list[Finding]:
         if self._held:
             whole = CheckContext(Trace.concat(self._held))
             self.slices = np.arange(len(whole.trace.slices)), whole.trace.slices
@@ -164,7 +176,6 @@ class StreamingChecker:
         tree = Tree(self._shared["tracks"])
         subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
         self.slices, self.covered = kept["slices"], subject.covered
-        self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
         return [_placed(finding, rows) for finding in evaluate(subject, self.rules)]
 
     def _longest(self) -> Ints:

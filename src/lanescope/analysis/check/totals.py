@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanescope.analysis.check.model import Finding
-from lanescope.analysis.check.streaming import StreamingChecker, is_disjoint
+from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.common.intervals import Intervals, Ints, join, known_extents, union
 from lanescope.trace import Trace
-from lanescope.trace.streams import SinglePass
+from lanescope.trace.column import Mask
+from lanescope.trace.streams import StreamInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,15 @@ def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
     )
 
 
-class StreamingTotals(SinglePass):
+class StreamingTotals:
     """An observer whose result is ``totals`` of the batches joined, without and with the findings.
 
     Time that only evidence covers is found among the rows that the checker keeps: on a lane that promises disjoint
-    slices, what it lets go shares time with nothing. Of lanes whose slices may nest or overlap the extents of all
-    slices are kept, 32 bytes each.
+    slices, what it lets go shares time with nothing. On other lanes it may; of those that have evidence the extents of
+    all slices are kept in a second pass, 32 bytes each.
 
     Args:
-        checker: an observer of the same batches.
+        checker: an observer of the same batches, that comes before this one.
     """
 
     def __init__(self, checker: StreamingChecker) -> None:
@@ -68,28 +69,47 @@ class StreamingTotals(SinglePass):
         self._rows = 0
         self._open = 0
         self._total = 0
+        self._wanted: Mask = np.empty(0, np.bool_)  # lanes whose slices are kept
+        self._seen_again = 0
         self._positions: list[Ints] = []
         self._extents: list[Intervals] = []
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; there is nothing to do."""
 
     def add(self, batch: Trace) -> None:
         """Sum up the slices of the next batch."""
         slices = batch.slices
-        if not len(slices):
-            return
         closed = slices.valid("dur")
         known = int(np.count_nonzero(closed))
         dur = slices.values("dur")
+        self._rows += len(slices)
         self._open += len(slices) - known
         self._total += int((dur if known == len(slices) else dur[closed]).sum())
-        shares = ~is_disjoint(batch.tracks)
-        if shares.any():
-            track = slices.values("track_id")
-            is_track = (track >= 0) & (track < len(shares))
-            rows = np.flatnonzero(is_track & shares[np.where(is_track, track, 0)])
-            if len(rows):
-                self._positions.append(self._rows + rows)
-                self._extents.append(known_extents(slices).take(rows))
-        self._rows += len(slices)
+
+    def wants_replay(self) -> bool:
+        """Tell whether there is evidence on lanes of which the checker does not keep what shares time with it."""
+        checker = self._checker
+        if checker.is_unsettled:
+            self._wanted = ~checker.is_kept_apart
+        else:
+            findings = checker.result()
+            positions, slices = checker.slices
+            track = slices.values("track_id")[_doubted(positions, findings)]
+            self._wanted = np.zeros(len(checker.is_kept_apart), np.bool_)
+            self._wanted[track[(track >= 0) & (track < len(self._wanted))]] = True
+            self._wanted &= ~checker.is_kept_apart
+        return bool(self._wanted.any())
+
+    def replay(self, batch: Trace) -> None:
+        """Keep the extents of the next batch's slices on those lanes."""
+        track = batch.slices.values("track_id")
+        is_track = (track >= 0) & (track < len(self._wanted))
+        rows = np.flatnonzero(is_track & self._wanted[np.where(is_track, track, 0)])
+        if len(rows):
+            self._positions.append(self._seen_again + rows)
+            self._extents.append(known_extents(batch.slices).take(rows))
+        self._seen_again += len(track)
 
     def result(self, findings: Sequence[Finding] = ()) -> tuple[Totals, Totals]:
         """Return the sums over all slices, and over those that are no evidence of ``findings``.
@@ -99,8 +119,7 @@ class StreamingTotals(SinglePass):
         """
         checker = self._checker
         positions, slices = checker.slices
-        evidence = [finding.evidence.ids for finding in findings if finding.evidence.table == "slices"]
-        doubted = np.isin(positions, np.concatenate(evidence)) if evidence else np.zeros(len(positions), np.bool_)
+        doubted = _doubted(positions, findings)
         extents = known_extents(slices)
         tracks = len(checker.covered)
         is_track = (extents.group >= 0) & (extents.group < tracks)
@@ -115,8 +134,6 @@ class StreamingTotals(SinglePass):
         covered -= _length(extents.take(is_sorted_out)) - _length(extents.take(is_sorted_out & ~doubted))
         if self._extents:
             where, rest = np.concatenate(self._positions), join(*self._extents)
-            mine = ~checker.is_kept_apart[rest.group]
-            where, rest = where[mine], rest.take(mine)
             covered -= _length(rest) - _length(rest.take(~np.isin(where, positions[doubted])))
         return everything, Totals(
             self._rows - count,
@@ -124,6 +141,13 @@ class StreamingTotals(SinglePass):
             self._total - int(slices.values("dur")[doubted][closed].sum()),
             covered,
         )
+
+
+def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
+    """Return which slices are evidence, bool [n], from where they stand in the whole trace."""
+    evidence = [finding.evidence.ids for finding in findings if finding.evidence.table == "slices"]
+    found: Mask = np.isin(positions, np.concatenate(evidence)) if evidence else np.zeros(len(positions), np.bool_)
+    return found
 
 
 def _length(intervals: Intervals) -> int:
