@@ -52,7 +52,7 @@ void lanescope::bind::chrome(nb::module_& m) {
             "__init__",
             [](ChromeWriter* self, EventArrays spans, EventArrays points, SampleArrays samples, const TextArrays& names, const TextArrays& categories,
                const TextArrays& flow_kinds, Input<int32_t> flow_kind, Input<uint32_t> process, Input<uint32_t> thread,
-               std::vector<std::string> counter, const Ranges& ranges, int64_t base) {
+               std::vector<std::string> counter, const Ranges& ranges, int64_t base, uint64_t flow_base) {
                 require(process.size() == ranges.shape(0) && thread.size() == process.size() &&
                             counter.size() == process.size(),
                         "columns of different lengths");
@@ -67,16 +67,16 @@ void lanescope::bind::chrome(nb::module_& m) {
                 try {
                     self->encoder.emplace(
                         self->spans.events(true), self->points.events(false), self->samples.samples(), names.texts(), categories.texts(), flow_kinds.texts(), span_of(self->flow_kind), std::move(rows),
-                        base);
+                        base, flow_base);
                 } catch (...) {
                     self->~ChromeWriter();
                     throw;
                 }
             },
             "spans"_a, "points"_a, "samples"_a, "names"_a, "categories"_a, "flow_kinds"_a, "flow_kind"_a.noconvert(), "process"_a.noconvert(),
-            "thread"_a.noconvert(), "counter"_a, "ranges"_a.noconvert(), "base"_a,
+            "thread"_a.noconvert(), "counter"_a, "ranges"_a.noconvert(), "base"_a, "flow_base"_a = 0,
             "Rows are written in the given order; a row of ranges is where its spans, points and samples begin and end in "
-            "their orders. `flow_kind` is the kind of each flow by its id.")
+            "their orders. `flow_kind` is the kind of each flow by its id, to which `flow_base` is added.")
         .def("fill", &ChromeWriter::fill, "target"_a,
              "Return a view of the next whole events, about `target` bytes, valid until the next call; empty at the end.");
 }

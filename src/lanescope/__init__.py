@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         MissingDependencyError,
         UsageError,
     )
-    from lanescope.pipeline.session import batches, merge, open, probe, views
+    from lanescope.pipeline.session import batches, convert, merge, open, probe, views
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -37,6 +37,7 @@ _HOME = {
     "MissingDependencyError": "errors",
     "UsageError": "errors",
     "batches": "pipeline.session",
+    "convert": "pipeline.session",
     "merge": "pipeline.session",
     "open": "pipeline.session",
     "probe": "pipeline.session",
@@ -69,6 +70,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "batches",
+    "convert",
     "merge",
     "open",
     "probe",

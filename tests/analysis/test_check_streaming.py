@@ -12,19 +12,29 @@ from lanescope.analysis.check import streaming as by_batch
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
+from lanescope.pipeline.run import run
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 from lanescope.trace.trace import SHARED
+from passes import Passes
 
 
-def watched(batches, again=None, **chosen):
-    """What a watch finds in the batches, and whether it had to look again."""
-    watch, looks = check.StreamingChecker(), []
+def watched(batches, **chosen):
+    """What a checker finds in the batches, and whether it had to look again; the totals are checked on the way."""
+    checker = check.StreamingChecker(**chosen)
+    totals = check.StreamingTotals(checker)
     for batch in batches:
-        watch.add(batch)
-    found = watch.findings(lambda: looks.append(1) or (batches if again is None else again), **chosen)
-    assert len(looks) <= 1
-    return found, bool(looks)
+        checker.add(batch)
+        totals.add(batch)
+    looks = checker.wants_replay()
+    again = [observer for observer, wants in ((checker, looks), (totals, totals.wants_replay())) if wants]
+    for batch in batches:
+        for observer in again:
+            observer.replay(batch)
+    found = checker.result()
+    whole = Trace.concat(batches)
+    assert totals.result(found) == (check.totals(whole), check.totals(whole, found))
+    return found, looks
 
 
 def same(found, expected):
@@ -220,7 +230,8 @@ def test_sound_rows_are_let_go(nesting):
         watch.add(builder.batch())
     watch.add(builder.finish())
     assert _kept(watch) == {"slices": 0, "instants": 0}
-    assert watch.findings(list) == []  # and no second look
+    assert not watch.wants_replay()
+    assert watch.result() == []
 
 
 @given(_ordered())
@@ -287,12 +298,13 @@ def test_what_cannot_be_told_in_passing_is_looked_at_again():
         watch = check.StreamingChecker()
         for batch in batches:
             watch.add(batch)
-        found = watch.findings(lambda batches=batches: batches)
+        assert watch.wants_replay()
+        for batch in batches:
+            watch.replay(batch)
+        found = watch.result()
         same(found, check.run(Trace.concat(batches)))
         assert code in {finding.code for finding in found}
         assert _kept(watch)["slices"] == kept
-        with pytest.raises(InputError):  # it does look again
-            watched(batches, again=[])
 
 
 def test_many_open_slices_are_looked_at_again():
@@ -310,7 +322,7 @@ def test_other_rows_at_the_second_look_are_refused():
     batches = _one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
     for other in (batches[:1], [*batches, *batches]):
         with pytest.raises(InputError, match="input changed between two passes"):
-            watched(batches, again=other)
+            run(Passes(batches, other), observers=[check.StreamingChecker()])
 
 
 def test_one_batch_is_judged_as_it_is(monkeypatch):

@@ -3,14 +3,18 @@
 import math
 
 import pytest
-from hypothesis import given
+from analysis.test_check_batches import cut
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import oracles
-from effort import TRACES
+from effort import TRACES, some
 from lanescope import UsageError, testing
-from lanescope.analysis.summary import GROUPS, summary
-from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.analysis.summary import GROUPS, Summary, summary
+from lanescope.pipeline.run import run
+from lanescope.trace import TimeBase, Trace, TraceBuilder
+from lanescope.trace.streams import StreamInfo
+from passes import Passes
 
 
 def naive(trace, by):
@@ -40,9 +44,9 @@ def naive(trace, by):
 
         found.append(
             {
-                "group": key if isinstance(key, str) else oracles.path(trace, key),
+                by: key if isinstance(key, str) else oracles.path(trace, key),
                 "count": len(lengths),
-                "open": len(rows) - len(lengths),
+                "unfinished": len(rows) - len(lengths),
                 "total": sum(lengths),
                 "min": rank(0),
                 "median": rank(50),
@@ -67,9 +71,45 @@ def test_summary_equals_the_naive_one(by, data):
     assert sorted(rows, key=key) == sorted(naive(trace, by), key=key)
 
 
+@pytest.mark.parametrize("by", GROUPS)
+@settings(max_examples=some(100))
+@given(trace=testing.traces(**TRACES), cuts=st.lists(st.floats(0, 1), max_size=4), is_sorted=st.booleans())
+def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts, is_sorted):
+    """Whatever order the lanes are in, a second pass repairs what one does not tell."""
+    found = Summary(by)
+    run(Passes(cut(trace, cuts), info=StreamInfo(is_sorted=is_sorted)), observers=[found])
+    assert list(found.result().rows()) == list(summary(trace, by).rows())
+
+
+@pytest.mark.parametrize("by", GROUPS)
+@settings(max_examples=some(100))
+@given(batches=testing.batches(**TRACES), is_sorted=st.booleans())
+def test_any_decode_has_the_summary_of_the_whole(by, batches, is_sorted):
+    found = Summary(by)
+    run(Passes(batches, info=StreamInfo(is_sorted=is_sorted)), observers=[found])
+    assert list(found.result().rows()) == list(summary(Trace.concat(batches), by).rows())
+
+
+def test_a_lane_whose_batches_come_in_order_takes_one_pass_and_others_two():
+    def batches(*starts):
+        builder = TraceBuilder(TimeBase())
+        lane = builder.track("core", kind="lane", role="core", nesting="nested")
+        for start in starts:
+            builder.append("slices", track_id=lane, ts=[start, start + 2], dur=[30, 4], name=["a", "b"])
+            yield builder.batch()
+        yield builder.finish()
+
+    for starts, passes, covered in (((0, 20, 100), 1, 80), ((20, 0, 100), 2, 80)):
+        source, found = Passes(list(batches(*starts)), info=StreamInfo(is_sorted=True)), Summary()
+        assert run(source, observers=[found]).passes == passes
+        shares = {row["name"]: row["share"] for row in found.result().rows()}
+        assert shares == {"a": 1.0, "b": 12 / covered}
+
+
 @given(testing.traces(**TRACES))
 def test_every_grouping_has_the_same_sum(trace):
-    assert len({(int(t["total"].sum()), int(t["count"].sum()), int(t["open"].sum())) for t in map_all(trace)}) == 1
+    columns = ("total", "count", "unfinished")
+    assert len({tuple(int(table[name].sum()) for name in columns) for table in map_all(trace)}) == 1
 
 
 def map_all(trace):
@@ -90,7 +130,7 @@ def test_lengths_that_fill_63_bits_are_ranked_and_summed_exactly():
     lengths = [(1 << 61) + 1, 3, (1 << 61) - 1]
     builder.append("slices", track_id=lane, ts=[0, 0, 0], dur=lengths, name=["x", "y", "x"])
     rows = list(summary(builder.finish()).rows())
-    assert [(row["group"], row["total"], row["min"], row["max"]) for row in rows] == [
+    assert [(row["name"], row["total"], row["min"], row["max"]) for row in rows] == [
         ("x", 1 << 62, (1 << 61) - 1, (1 << 61) + 1),
         ("y", 3, 3, 3),
     ]
@@ -102,7 +142,7 @@ def test_open_slices_count_on_their_own():
     builder.append("slices", track_id=lane, ts=0, dur=None, last_known_ts=5, name="hang")
     table = summary(builder.finish())
     (row,) = table.rows()
-    assert (row["count"], row["open"], row["total"], row["median"], row["share"]) == (0, 1, 0, None, 1.0)
+    assert (row["count"], row["unfinished"], row["total"], row["median"], row["share"]) == (0, 1, 0, None, 1.0)
     assert table.spec.column("total").unit == "cycles"
 
 

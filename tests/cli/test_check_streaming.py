@@ -77,16 +77,13 @@ def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
 @pytest.mark.parametrize("name", ["run.bin", "-"])
 def test_convert_draws_what_is_in_the_whole(call, capture, expected, reading, name, monkeypatch):
     drawn = []
-    write = perfetto.write
+    finish = perfetto.PerfettoSink.finish
 
-    def seen(batches, out, *, findings, **options):
-        def table():
-            drawn.append(findings())
-            return drawn[0]
+    def seen(sink, annotations):
+        drawn.append(annotations)
+        return finish(sink, annotations)
 
-        return write(batches, out, findings=table, **options)
-
-    monkeypatch.setattr(perfetto, "write", seen)
+    monkeypatch.setattr(perfetto.PerfettoSink, "finish", seen)
     if name == "-":
         reading(capture)
     assert call("convert", name, "-o", "run.pftrace").status == 0

@@ -101,13 +101,14 @@ def test_summary_adds_up_to_the_slices(call, run_file, by):
     content = json.loads(call("summary", "run.blink", "--by", by, "--json").out)
     slices = lanescope.open(run_file).slices
     assert content["schema"] == "lanescope.summary/1"
-    assert sum(row["total"] for row in content["rows"]) == slices["dur"].sum()
-    assert sum(row["count"] + row["open"] for row in content["rows"]) == len(slices)
+    unit = content["unit"]
+    assert sum(row[f"total_{unit}"] for row in content["rows"]) == slices["dur"].sum()
+    assert sum(row["count"] + row["unfinished"] for row in content["rows"]) == len(slices)
 
 
 def test_summary_is_tab_separated_where_nobody_looks(call, run_file):
     head, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
-    assert head.split("\t") == ["group", "count", "open", "total", "min", "median", "p99", "max", "share"]
+    assert head.split("\t") == ["lane", "count", "unfinished", "total", "min", "median", "p99", "max", "share"]
     assert len(rows) == 4
     assert all(row.count("\t") == 8 for row in rows)
     assert len(call("summary", "run.blink", "--by", "lane", "--limit", 2).out.splitlines()) == 3
@@ -408,7 +409,7 @@ def test_tables_are_drawn_on_a_terminal(plugin_path, run_file):
     plain = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", NO_COLOR="1")
     assert "\x1b[3" not in plain
     dumb = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", TERM="dumb")
-    assert dumb.startswith("group\tcount\t")
+    assert dumb.startswith("lane\tcount\t")
 
 
 def test_names_from_a_trace_do_nothing_to_a_terminal(plugin_path, run_file):

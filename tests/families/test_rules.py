@@ -8,7 +8,9 @@ import pytest
 from lanescope.analysis import check
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import Family, Format, Rule, registry
+from lanescope.pipeline.run import run
 from lanescope.trace import TimeBase, Trace, TraceBuilder
+from passes import Passes
 
 
 def short(context):
@@ -63,11 +65,9 @@ def batches(seed=0, count=4, each=30):
 
 
 def found(rows, **chosen):
-    checker = check.StreamingChecker()
-    rows = list(rows)
-    for batch in rows:
-        checker.add(batch)
-    return checker.findings(lambda: rows, **chosen)
+    checker = check.StreamingChecker(**chosen)
+    run(Passes(list(rows)), observers=[checker])
+    return checker.result()
 
 
 @pytest.mark.parametrize("rules", [(ROWS,), (WHOLE,), (ROWS, WHOLE)])

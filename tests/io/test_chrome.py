@@ -2,15 +2,21 @@ import gzip
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from analysis.test_check_batches import cut
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from effort import TRACES
+from chrome_whole import drawn, whole_events
+from effort import TRACES, some
+from lanescope import testing
+from lanescope.analysis import check
 from lanescope.io import chrome
 from lanescope.testing import strategies
-from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
+from lanescope.trace import ColumnSpec, TableSpec, TimeBase, Trace, TraceBuilder
 
 TASKS = TableSpec(
     "toy_tasks",
@@ -64,11 +70,89 @@ def test_what_was_written_is_what_the_model_says(trace):
 
 
 @given(strategies.traces(**TRACES))
+def test_a_whole_trace_has_the_events_of_the_writer_for_whole_traces(trace):
+    findings = check.to_table(check.run(trace))
+    document, report = written(trace, findings=findings)
+    events, base = whole_events(trace, findings)
+    assert drawn(document["traceEvents"], report.base_ns) == drawn(events, base)
+    assert report.base_ns == base
+
+
+def in_parts(batches, **options):
+    return written(iter(batches), in_parts=True, **options)
+
+
+def test_a_decode_in_parts_has_the_events_of_the_whole(decoded):
+    whole = Trace.concat(decoded)
+    findings = check.to_table(check.run(whole))
+    document, report = in_parts(decoded, findings=lambda: findings)
+    events, base = whole_events(whole, findings)
+    assert drawn(document["traceEvents"], report.base_ns) == drawn(events, base)
+    at_once = written(whole, findings=findings)[1]
+    assert report == replace(at_once, bytes=report.bytes)
+    assert len(events) > 1000
+
+
+@given(testing.traces(**TRACES), st.lists(st.floats(0, 1), max_size=4))
+@settings(max_examples=some(100))
+def test_any_rows_in_parts_are_all_written(trace, cuts):
+    """Whatever the order of rows: what crosses a part goes to a row where it fits. Flows are another matter."""
+    bare = Trace(trace.time, {name: table for name, table in trace.tables().items() if name != "flows"})
+    document, report = in_parts(cut(bare, cuts))
+    events, base = whole_events(bare)
+    assert drawn(document["traceEvents"], report.base_ns, has_rows=False) == drawn(events, base, has_rows=False)
+    assert_no_overlap(document["traceEvents"])
+
+
+def test_flows_of_several_parts_have_ids_of_their_own():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    batches = []
+    for start in (0, 100):
+        first = builder.append("slices", track_id=lane, ts=[start, start + 20], dur=[10, 10], name=["a", "b"])
+        builder.append(
+            "flows",
+            kind="signal",
+            src_track_id=lane,
+            src_ts=start,
+            dst_track_id=lane,
+            dst_ts=start + 20,
+            src_slice_id=first,
+            dst_slice_id=first + 1,
+        )
+        batches.append(builder.batch())
+    builder.append("slices", track_id=lane, ts=200, dur=1, name="c")
+    document, report = in_parts([*batches, builder.finish()])
+    ends = [(event["ph"], event["id"]) for event in document["traceEvents"] if event["ph"] in "sf"]
+    assert sorted(ends) == [("f", 1), ("f", 2), ("s", 1), ("s", 2)]
+    assert report.flows == 2
+
+
+def test_times_before_those_of_the_first_part_stay_above_zero():
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"core {n}", kind="lane", role="core") for n in range(2)]
+    start = 1_700_000_000_000_000_123
+    batches = []
+    for lane, ts in zip(lanes, (start, start - 1_000_000), strict=True):
+        builder.append("slices", track_id=lane, ts=ts, dur=3, name="a")
+        batches.append(builder.batch())
+    document, report = in_parts([*batches, builder.finish()])
+    times = [nanos(event["ts"]) for event in document["traceEvents"] if event["ph"] == "X"]
+    assert [time + report.base_ns for time in times] == [start, start - 1_000_000]
+    assert all(0 <= time <= 2**53 for time in times)
+
+
+@given(strategies.traces(**TRACES))
 def test_no_thread_holds_what_a_reader_would_drop(trace):
+    assert_no_overlap(written(trace)[0]["traceEvents"])
+
+
+def assert_no_overlap(events):
+    """Slices of a thread nest."""
     stacks = {}
-    for event in written(trace)[0]["traceEvents"]:
-        if event["ph"] not in "XB":
-            continue
+    slices = [event for event in events if event["ph"] in "XB"]
+    slices.sort(key=lambda e: (e["ts"], -e["dur"] if e["ph"] == "X" else -float("inf")))
+    for event in slices:
         begin = nanos(event["ts"])
         end = begin + nanos(event["dur"]) if event["ph"] == "X" else float("inf")
         stack = stacks.setdefault((event["pid"], event["tid"]), [])

@@ -15,7 +15,7 @@ from effort import TRACES, some
 from lanescope import testing
 from lanescope._native import core
 from lanescope.errors import InternalError
-from lanescope.io import perfetto
+from lanescope.io import perfetto, perfetto_packets
 from lanescope.testing.strategies import DETAILS, STATS
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 from track_events import (
@@ -496,7 +496,7 @@ def test_the_limits_of_perfetto_are_kept(trace_processor, tmp_path):
     builder.append("slices", track_id=deep, ts=steps, dur=4000 - 2 * steps, name="call")
     builder.append("instants", track_id=deep, ts=np.full(700, 1000), name="at once")
     builder.append("slices", track_id=lane(builder, "far"), ts=(1 << 62) - 5, dur=10, name="late")
-    below = lane(builder, "below", parent=chain(builder, perfetto.MAX_ANCESTORS))
+    below = lane(builder, "below", parent=chain(builder, perfetto_packets.MAX_ANCESTORS))
     builder.append("slices", track_id=below, ts=1, dur=1, name="low")
     counter = builder.track("values", kind="counter", role="core")
     values = [0.0, -0.0, 1.0, -1.0, 2.0**53, -(2.0**53), 1e300, 0.1, -1.5]
@@ -564,7 +564,7 @@ def broken(what: str) -> Trace:
     elif what == "flow from a counter":
         builder.append("flows", kind="signal", src_track_id=counter, src_ts=0, dst_track_id=1, dst_ts=1)
     elif what == "tracks too deep":
-        chain(builder, perfetto.MAX_ANCESTORS + 2)
+        chain(builder, perfetto_packets.MAX_ANCESTORS + 2)
     else:
         assert what == "tracks in a ring"
         lane(builder, "a", parent=4)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import io
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import TRACES, some
 from lanescope import testing
 from lanescope.analysis import check
-from lanescope.devices.aie import decoder as aie
-from lanescope.devices.aie.family import FAMILY
-from lanescope.families.options import resolve_options
 from lanescope.io import perfetto
-from lanescope.source import Capture
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 from track_events import SQL, assert_drawn, by_bindings, by_perfetto, packets
 
@@ -28,23 +22,6 @@ def written(batches, **options) -> tuple[bytes, perfetto.WriteReport]:
     report = perfetto.write(batches, out, **options)
     assert report.bytes == len(out.getvalue())
     return out.getvalue(), report
-
-
-@pytest.fixture
-def decoded(tmp_path, monkeypatch) -> list[Trace]:
-    """Two AIE recordings that lost packets, in many batches."""
-    options = {"tiles": 2, "records": 6000, "overruns": 2, "bad_headers": 0.01, "zeros": 40}
-    made = FAMILY.simulate(resolve_options(FAMILY.sim_options, options, what="the simulator"), 5)
-    path = tmp_path / "run.bin"
-    path.write_bytes(next(iter(made.files.values())))
-    monkeypatch.setattr(aie, "BATCH_ROWS", 300)
-    with Capture(path) as capture:
-        decoder = aie.AieDecoder(capture, {"frequency": Fraction(1_000_000_000)}, block_bytes=1 << 10)
-        found = [batch for chunk in capture.main.chunks(1 << 10) for batch in decoder.feed(chunk)]
-        found += decoder.finish()
-    assert len(found) > 10
-    assert sum(len(batch.slices) > 0 for batch in found) > 10
-    return found
 
 
 def test_a_decode_in_parts_shows_the_same(decoded, trace_processor, tmp_path):

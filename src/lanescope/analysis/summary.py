@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.track_tree import text_column
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, union
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, known_extents, union
 from lanescope.errors import UsageError
-from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
+from lanescope.trace.streams import StreamInfo, bare
+
+Int32 = npt.NDArray[np.int32]
 
 #: What slices can be grouped by.
 GROUPS = ("name", "lane", "device", "category")
 
 
-def spec(unit: str) -> TableSpec:
-    """Return the declaration of the summary for a time unit."""
+def spec(by: str, unit: str) -> TableSpec:
+    """Return the declaration of the summary by one of ``GROUPS``, for a time unit."""
     return TableSpec(
         "summary",
         "slices of one group",
         (
             ColumnSpec("id", "int64", "dense, the largest total first"),
-            ColumnSpec("group", "utf8", "the name, lane, device or category"),
+            ColumnSpec(by, "utf8", f"the {by} of the slices" if by in ("name", "category") else f"path of the {by}"),
             ColumnSpec("count", "int64", "slices of known length"),
-            ColumnSpec("open", "int64", "slices of unknown length; no other column but share counts them"),
+            ColumnSpec("unfinished", "int64", "slices of unknown length; no other column but share counts them"),
             ColumnSpec("total", "int64", "sum of the lengths", unit=unit),
             ColumnSpec("min", "int64", "the shortest", nullable=True, unit=unit),
             ColumnSpec("median", "int64", "no shorter than half of them", nullable=True, unit=unit),
@@ -42,17 +50,16 @@ def spec(unit: str) -> TableSpec:
     )
 
 
-def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Table:
+def summary(trace: Trace, by: str = "name") -> Table:
     """Return count, total, spread and share of the slices of each group, the largest total first.
 
     Medians and percentiles are lengths that occurred: the smallest that at least that part of the group does not
-    exceed. Open slices are counted in a column of their own and never as zero.
+    exceed. Unfinished slices are counted in a column of their own and never as zero.
 
     Args:
         trace: the trace.
         by: ``name``, ``lane`` (path of the lane), ``device`` (path of the nearest track of role ``device``, else of the
             topmost above the lane) or ``category``.
-        time: the trace's ``LaneTime``, when the caller has one already.
 
     Raises:
         UsageError: ``by`` is something else.
@@ -63,78 +70,195 @@ def summary(trace: Trace, by: str = "name", time: LaneTime | None = None) -> Tab
         >>> lane = builder.track("core 0", kind="lane", role="core")
         >>> _ = builder.append("slices", track_id=lane, ts=[0, 60, 70], dur=[30, 10, 20], name=["mma", "load", "mma"])
         >>> for row in summary(builder.finish()).rows():
-        ...     print(row["group"], row["count"], row["total"], row["max"], round(row["share"], 2))
+        ...     print(row["name"], row["count"], row["total"], row["max"], round(row["share"], 2))
         mma 2 50 30 0.83
         load 1 10 10 0.17
     """
-    if by not in GROUPS:
-        raise UsageError(f"unknown grouping {by!r} (choose from {', '.join(GROUPS)})")
-    time = time or LaneTime(trace)
-    slices = trace.slices
-    group, texts = _groups(trace, time, by)
-    groups = len(texts)
-    closed = slices.valid("dur")
-    everything = bool(closed.all())
-    lengths = slices.values("dur") if everything else slices.values("dur")[closed]
-    of = group if everything else group[closed]
-    members = np.bincount(group, minlength=groups)
-    count = np.bincount(of, minlength=groups)
-    total = np.zeros(groups, np.int64)
-    edges = np.concatenate([[0], np.cumsum(count)])
-    sorted_lengths = sorted_within(of, lengths)
-    filled = np.flatnonzero(count)
-    if len(filled):
-        total[filled] = np.add.reduceat(sorted_lengths, edges[filled])
-    busy = int((time.slice_union.end - time.slice_union.begin).sum())
-    share = covered_by(time, group, groups) / (busy or 1)
-    shown = np.lexsort((-members, -total))
-    shown = shown[members[shown] > 0]
-    known = count[shown] > 0
-
-    def rank(part: int, of_parts: int) -> Column:
-        """The length that at least ``part / of_parts`` of a group do not exceed."""
-        steps = np.maximum(-(-count[shown] * part // of_parts), 1) - 1
-        values = np.zeros(len(shown), np.int64)
-        values[known] = sorted_lengths[(edges[shown] + steps)[known]]
-        return Column.array(values, valid=None if known.all() else known)
-
-    return Table(
-        spec(trace.time.time_unit),
-        {
-            "id": Column.array(np.arange(len(shown))),
-            "group": text_column([texts[g] for g in shown.tolist()]),
-            "count": Column.array(count[shown]),
-            "open": Column.array((members - count)[shown]),
-            "total": Column.array(total[shown]),
-            "min": rank(0, 1),
-            "median": rank(1, 2),
-            "p99": rank(99, 100),
-            "max": rank(1, 1),
-            "share": Column.array(share[shown], valid=None if busy else np.zeros(len(shown), np.bool_)),
-        },
-    )
+    found = Summary(by)
+    found.add(trace)
+    return found.result()
 
 
-def _groups(trace: Trace, time: LaneTime, by: str) -> tuple[Ints, list[str]]:
-    """Return the group of each slice, int64 [n], and the text of each group."""
-    slices, tree = trace.slices, time.tree
-    if by in ("name", "category"):
-        column = slices.column(by)
-        return column.values.astype(np.int64), list(column.dictionary.texts) if column.dictionary else []
-    # Slices on tracks that do not exist share one group at the end.
-    nowhere = len(tree)
-    track = slices.values("track_id")
-    if len(track) and not 0 <= int(track.min()) <= int(track.max()) < nowhere:
-        track = np.where((track >= 0) & (track < nowhere), track, nowhere)
-    if by == "lane":
-        used = np.bincount(track, minlength=nowhere + 1)
-        return track, [tree.path(lane) if used[lane] else "" for lane in range(nowhere + 1)]
-    used = np.flatnonzero(np.bincount(track, minlength=nowhere + 1))
-    device = np.full(nowhere + 1, nowhere, np.int64)
-    for lane in used[used < nowhere].tolist():
-        device[lane] = tree.device(lane)
-    mine = set(device.tolist())
-    return device[track], [tree.path(step) if step in mine else "" for step in range(nowhere + 1)]
+class Summary:
+    """An observer whose result is the ``summary`` of the batches joined.
+
+    It keeps the lengths of the slices by key, 8 bytes each. Of the covered time it keeps sums where lanes come in
+    order; where they turn out not to, it takes a second pass and keeps the covered time itself.
+
+    Args:
+        by: as ``summary`` takes it.
+
+    Raises:
+        UsageError: ``by`` is something else.
+    """
+
+    def __init__(self, by: str = "name") -> None:
+        if by not in GROUPS:
+            raise UsageError(f"unknown grouping {by!r} (choose from {', '.join(GROUPS)})")
+        self._by = by
+        self._is_text = by in ("name", "category")
+        self._texts = Dictionary()
+        self._codes: list[tuple[Dictionary, Int32]] = []
+        self._strays: dict[int, int] = {}  # lanes that are no track, or none so far, and their numbers
+        self._lengths: dict[int, array[int]] = {}
+        self._unfinished: Counter[int] = Counter()
+        self._last = Trace(TimeBase(), {})
+        self._begin(is_sorted=True)
+
+    def _begin(self, *, is_sorted: bool) -> None:
+        self._lane_time = CoveredTime(is_sorted=is_sorted)
+        self._key_time = CoveredTime(is_sorted=is_sorted) if self._is_text else self._lane_time
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; whatever is promised of the order, most lanes keep it."""
+
+    def add(self, batch: Trace) -> None:
+        """Take in the slices of the next batch."""
+        self._last = bare(batch)
+        slices = batch.slices
+        if not len(slices):
+            return
+        key = self._cover(slices)
+        closed = slices.valid("dur")
+        lengths = slices.values("dur")
+        if not closed.all():
+            keys, counts = np.unique(key[~closed], return_counts=True)
+            self._unfinished.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
+            key, lengths = key[closed], lengths[closed]
+        if not len(key):
+            return
+        counts = np.bincount(key)
+        edges = np.cumsum(counts)
+        lengths = sorted_within(key, lengths)
+        for one in np.flatnonzero(counts).tolist():
+            part = lengths[edges[one] - counts[one] : edges[one]]
+            self._lengths.setdefault(one, array("q")).frombytes(part.view(np.uint8).data)
+
+    def wants_replay(self) -> bool:
+        """Tell whether lanes came out of order, or before their tracks."""
+        is_late = any(0 <= track < len(self._last.tracks) for track in self._strays)
+        if not (is_late or self._lane_time.is_wrong or self._key_time.is_wrong):
+            return False
+        self._begin(is_sorted=False)
+        return True
+
+    def replay(self, batch: Trace) -> None:
+        """Take in what the slices of the next batch cover."""
+        if len(batch.slices):
+            self._cover(batch.slices)
+
+    def result(self) -> Table:
+        """Return the summary."""
+        lane_time = self._lane_time.result()
+        key_time = lane_time if self._key_time is self._lane_time else self._key_time.result()
+        texts, group_of = self._groups()
+        groups: dict[int, _Group] = {}
+        for key in sorted({*self._lengths, *self._unfinished}):
+            group = groups.setdefault(group_of(key), _Group())
+            group.lengths.append(np.frombuffer(self._lengths.get(key, b""), np.int64))
+            group.unfinished += self._unfinished[key]
+            group.covered += int(key_time[key]) if key < len(key_time) else 0
+        busy = int(lane_time.sum())
+        shown = sorted(groups, key=lambda group: (-groups[group].total, -groups[group].slices, group))
+        rows = [groups[group] for group in shown]
+        ranks = [row.ranks() for row in rows]
+        return Table.from_arrays(
+            spec(self._by, self._last.time.time_unit),
+            {
+                "id": range(len(rows)),
+                self._by: [texts(group) for group in shown],
+                "count": [row.count for row in rows],
+                "unfinished": [row.unfinished for row in rows],
+                "total": [row.total for row in rows],
+                **{name: [found[at] for found in ranks] for at, name in enumerate(_RANKS)},
+                "share": [row.covered / busy if busy else None for row in rows],
+            },
+        )
+
+    def _groups(self) -> tuple[Callable[[int], str], Callable[[int], int]]:
+        """Return what gives a group its text, and what tells the group of a key."""
+        if self._is_text:
+            return self._texts.texts.__getitem__, lambda key: key
+        tree = Tree(self._last.tracks)
+        known = len(tree)  # slices on tracks that do not exist share one group at the end
+        strays = {2 * number + 1: track for track, number in self._strays.items()}
+
+        def group_of(key: int) -> int:
+            track = strays[key] if key % 2 else key // 2
+            if not 0 <= track < known:
+                return known
+            return tree.device(track) if self._by == "device" else track
+
+        return tree.path, group_of
+
+    def _cover(self, slices: Table) -> Ints:
+        """Add what slices cover, and return the key of each, int64 [n]."""
+        track, begin, end = known_extents(slices)
+        lane = self._lanes(track)
+        nowhere = np.zeros(len(lane), np.int64)
+        self._lane_time.add(KeyedIntervals(lane, nowhere, begin, end))
+        if not self._is_text:
+            return lane
+        key = self._text_codes(slices.column(self._by))
+        self._key_time.add(KeyedIntervals(key, lane, begin, end))
+        return key
+
+    def _lanes(self, track: Ints) -> Ints:
+        """Return a number for the lane of each slice, int64 [n]: even for tracks that are known by now."""
+        known = len(self._last.tracks)
+        if int(track.min()) >= 0 and int(track.max()) < known:
+            return 2 * track
+        found = 2 * track
+        stray = np.flatnonzero((track < 0) | (track >= known))
+        found[stray] = [2 * self._strays.setdefault(one, len(self._strays)) + 1 for one in track[stray].tolist()]
+        return found
+
+    def _text_codes(self, column: Column) -> Ints:
+        """Return the code of each text in the dictionary of all batches, int64 [n]."""
+        dictionary = column.dictionary or Dictionary([""])
+        for at, (known, codes) in enumerate(self._codes):
+            if known is dictionary:
+                if len(codes) < len(dictionary):
+                    more = self._texts.codes(dictionary.texts[len(codes) :])
+                    self._codes[at] = known, np.concatenate([codes, more])
+                return self._codes[at][1][column.values].astype(np.int64)
+        self._codes.append((dictionary, self._texts.codes(dictionary.texts)))
+        return self._codes[-1][1][column.values].astype(np.int64)
+
+
+#: Columns that are lengths which so large a part of a group do not exceed.
+_RANKS = {"min": (0, 1), "median": (1, 2), "p99": (99, 100), "max": (1, 1)}
+
+
+class _Group:
+    """What is known of the slices of one group."""
+
+    def __init__(self) -> None:
+        self.lengths: list[Ints] = []
+        self.unfinished = 0
+        self.covered = 0
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.lengths))
+
+    @property
+    def slices(self) -> int:
+        return self.count + self.unfinished
+
+    @property
+    def total(self) -> int:
+        return sum(int(lengths.sum()) for lengths in self.lengths)
+
+    def ranks(self) -> list[int | None]:
+        """Return the lengths that ``_RANKS`` names; None where no length is known."""
+        count = self.count
+        if not count:
+            return [None] * len(_RANKS)
+        lengths = self.lengths[0] if len(self.lengths) == 1 else np.concatenate(self.lengths)
+        steps = [max(-(-count * part // whole), 1) - 1 for part, whole in _RANKS.values()]
+        lengths.partition(steps)
+        return [int(lengths[step]) for step in steps]
 
 
 def sorted_within(group: Ints, lengths: Ints) -> Ints:

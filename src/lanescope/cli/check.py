@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import lanescope
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import echo, print_json
-from lanescope.cli.context import batches, close, is_in_order, read
+from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_count
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding, Rule
-    from lanescope.trace import Trace
 
 EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
 
@@ -53,45 +53,28 @@ def run(args: argparse.Namespace) -> int:
             print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nWhat to do: {rule.help}\n")
         return 0
     select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
-    check.rules(select, ignore)  # an unknown code is said before an hour of decoding
-    if args.json:
-        trace = read(args.input, args)
-        findings = check.run(trace, select=select, ignore=ignore)
-        applied = check.rules(select, ignore, families=trace.inputs.values("family").tolist())
+    checker = check.StreamingChecker(select, ignore)
+    totals = check.StreamingTotals(checker) if args.json else None
+    with opened(args.input, args) as source:
+        report = passed(source, args.input, observers=[checker] if totals is None else [checker, totals])
+    findings = checker.result()
+    if totals is not None:
+        everything, sound = totals.result(findings)
         print_json(
             "lanescope.check/1",
             findings=[finding.to_dict() for finding in findings],
-            totals={"all": asdict(check.totals(trace)), "without_affected": asdict(check.totals(trace, findings))},
-            rules=[rule.code for rule in applied],
+            totals={"all": asdict(everything), "without_affected": asdict(sound)},
+            rules=[rule.code for rule in checker.rules],
         )
     else:
-        findings, trace = _check_streaming(args, select, ignore)
-        applied = check.rules(select, ignore, families=trace.inputs.values("family").tolist())
-        _print(args, findings, applied)
+        _print(args, findings, checker.rules)
     if not findings:
-        echo(f"{format_count(len(applied), 'rule')}, no findings")
+        echo(f"{format_count(len(checker.rules), 'rule')}, no findings")
     is_failure = any(
         args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
         for finding in findings
     )
-    return close(trace, args, 1 if is_failure else 0)
-
-
-def _check_streaming(
-    args: argparse.Namespace, select: Sequence[str], ignore: Sequence[str]
-) -> tuple[list[Finding], Trace]:
-    """Return the findings and the last batch of a capture, which need not fit into memory where it comes in order."""
-    from lanescope.analysis import check
-
-    watch = check.StreamingChecker()
-    kept: list[Trace] = []
-    count = 0
-    for count, batch in enumerate(batches(args.input, args), 1):  # noqa: B007
-        watch.add(batch)
-        keeps_all = args.input == "-" or not is_in_order(batch)
-        kept[:] = [*kept, batch] if keeps_all else [batch]
-    again = (lambda: kept) if len(kept) == count else (lambda: batches(args.input, args))
-    return watch.findings(again, select=select, ignore=ignore), kept[-1]
+    return close(report.last, args, 1 if is_failure else 0)
 
 
 def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequence[Rule]) -> None:

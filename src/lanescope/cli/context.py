@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import echo, progress
-from lanescope.errors import DataLossError, InputError, MissingDependencyError, UsageError
+from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.families import registry
 from lanescope.source import MINE
 from lanescope.view.formatting import escape, format_count
@@ -23,36 +23,6 @@ if TYPE_CHECKING:
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
-
-
-def batches(path: str, args: argparse.Namespace) -> Iterator[Trace]:
-    """Decode a capture piece by piece, with progress for those who wait."""
-    from lanescope.pipeline import session  # and with it numpy, which starts threads: see ``levelzero.record.run``
-
-    last: Trace | None = None
-    with progress(path) as shown:
-        for batch in session.read(path, args.family, parse_options(args), progress=shown):
-            last = batch
-            yield batch
-    if last is not None:
-        refuse_unreadable(last, path)
-
-
-def is_in_order(batch: Trace) -> bool:
-    """Tell from any batch of a decode whether its rows come in order of time over all batches."""
-    families = batch.inputs.values("family").tolist()
-    try:
-        formats = [format for name in families for format in registry.family(name).formats]
-        return bool(formats) and all(format.emits_sorted for format in formats)
-    except (UsageError, MissingDependencyError):  # a Parquet folder of a family that is not, or not usable, here
-        return False
-
-
-def read(path: str, args: argparse.Namespace) -> Trace:
-    """Decode a capture into one trace."""
-    from lanescope.trace import Trace
-
-    return Trace.concat(batches(path, args))
 
 
 def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
@@ -95,15 +65,9 @@ def loss_counts(trace: Trace) -> dict[str, int]:
 
     By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
     """
-    found: dict[str, int] = {}
-    for row in trace.stats.rows():
-        if row["severity"] in ("data_loss", "error"):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
-    for row in trace.accounting.rows():
-        if row["lost"]:
-            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
-            found[key] = found.get(key, 0) + row["lost"]
-    return found
+    from lanescope.pipeline.run import losses
+
+    return losses(trace)
 
 
 def unsettled_labels(trace: Trace) -> dict[str, int]:

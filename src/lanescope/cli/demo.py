@@ -118,7 +118,7 @@ def _show(path: Path, out: Path) -> None:
     print(lane_strip(trace, findings=serious, rows=12, color=is_terminal(sys.stdout)))
     print()
     table = list(summary(trace).rows())[:6]
-    columns = ("group", "count", "total", "median", "max", "share")
+    columns = ("name", "count", "total", "median", "max", "share")
     show(columns, ([row[name] for name in columns] for row in table), title=f"times in {trace.time.time_unit}")
     print()
     print(f"accounting: {accounted(trace)}")

@@ -9,15 +9,15 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lanescope.cli.arguments import add_input, parse_options
-from lanescope.cli.console import TimeSpan, echo, format_row_counts, print_json, progress
+from lanescope.cli.arguments import add_input
+from lanescope.cli.console import echo, format_row_counts, print_json
 from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
-from lanescope.pipeline import session
+from lanescope.pipeline.observers import Counted, Counts
 from lanescope.source import Match
 from lanescope.trace import StatSpec, Trace
 from lanescope.trace.stats import CORE_STATS, NO_RECORDS
-from lanescope.trace.trace import SHARED
 from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import show
 
@@ -35,7 +35,11 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    content, last = _examine(args)
+    counts = Counts()
+    with opened(args.input, args) as source:
+        match, family = source.match, source.family
+        last = passed(source, args.input, refuses=False, observers=[counts]).last
+    content = _content(counts.result(), last, match, (*CORE_STATS, *(family.stats() if family is not None else ())))
     if args.json:
         print_json("lanescope.info/1", **content)
     else:
@@ -43,28 +47,12 @@ def run(args: argparse.Namespace) -> int:
     return close(last, args)
 
 
-def _examine(args: argparse.Namespace) -> tuple[dict[str, Any], Trace]:
-    if session.is_parquet_dataset(args.input):
-        whole = session.read(args.input, args.family, parse_options(args))
-        return _content(whole, Match(100, reason="a folder of Parquet files that lanescope wrote"), CORE_STATS)
-    with session.capture(args.input) as capture, progress(args.input) as shown:
-        family, match = session.detect_family(capture, args.family)
-        batches = session.decode(capture, family, parse_options(args), progress=shown)
-        return _content(batches, match, (*CORE_STATS, *family.stats))
-
-
-def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) -> tuple[dict[str, Any], Trace]:
-    """Return the report and the last batch; the others are let go, so that large captures need no more memory."""
-    span, rows = TimeSpan(), dict[str, int]()
-    for batch in batches:
-        span.add(batch)
-        for name, table in batch.tables().items():
-            rows[name] = len(table) + (0 if name in SHARED else rows.get(name, 0))
-        last = batch
+def _content(counted: Counted, last: Trace, match: Match, stats: Iterable[StatSpec]) -> dict[str, Any]:
+    """Return the report."""
     inputs = list(last.inputs.rows())
     meanings = {spec.name: spec.doc for spec in stats}
     kinds = last.tracks.values("kind").tolist()
-    content = {
+    return {
         "family": inputs[0]["family"] if inputs else "",
         "format": match.format or (inputs[0]["format"] if inputs else ""),
         "recognised": {"score": match.score, "reason": match.reason},
@@ -73,11 +61,11 @@ def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) 
             "unit": last.time.time_unit,
             "epoch_kind": last.time.epoch_kind,
             "epoch_ns": last.time.epoch_ns,
-            "begin": span.begin,
-            "end": span.end,
+            "begin": counted.begin,
+            "end": counted.end,
         },
         "tracks": {kind: kinds.count(kind) for kind in ("group", "lane", "counter")},
-        "rows": rows,
+        "rows": counted.rows,
         "clocks": list(last.clocks.rows()),
         "stats": [{**row, "meaning": meanings.get(row["name"], "")} for row in last.stats.rows()],
         "accounting": [
@@ -85,7 +73,6 @@ def _content(batches: Iterable[Trace], match: Match, stats: Iterable[StatSpec]) 
             for row in last.accounting.rows()
         ],
     }
-    return content, last
 
 
 def _print(content: dict[str, Any]) -> None:

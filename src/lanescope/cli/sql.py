@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close, read
+from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
 from lanescope.cli.signals import ending_at_once
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline import session
+from lanescope.pipeline.observers import Collect
 from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from lanescope.io import duckdb_sql
 
-    trace = read(args.input, args)
+    whole = Collect()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[whole])
+    trace = whole.result()
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close, read
+from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.table_output import is_terminal, show
@@ -59,29 +60,56 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
-    trace = read(args.input, args)
-    table = _family_summary(args, trace)
-    if table is None and args.by in _GROUPS:
-        from lanescope.analysis.summary import summary
+    with opened(args.input, args) as source:
+        if args.by in _GROUPS and not _families(args.by, source.info.families):
+            from lanescope.analysis.summary import Summary
 
-        table = summary(trace, by=args.by)
-    if table is None:
+            sums = Summary(args.by)
+            last = passed(source, args.input, observers=[sums]).last
+            _print_summary(args, sums.result(), last.time.time_unit)
+            return close(last, args)
+        from lanescope.pipeline.observers import Collect
+
+        whole = Collect()
+        passed(source, args.input, observers=[whole])
+        trace = whole.result()
+    table = _family_summary(args, trace)
+    if table is not None:
+        _print_summary(args, table, trace.time.time_unit)
+    else:
         from lanescope.analysis.derived import AnalysisCache
 
         _regions(args, AnalysisCache(trace, _kinds(args.kind)))
-        return close(trace, args)
+    return close(trace, args)
+
+
+def _print_summary(args: argparse.Namespace, table: Table, unit: str) -> None:
+    """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are."""
     rows = list(table.rows())[: args.limit or None]
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
-        print_json("lanescope.summary/1", by=args.by, unit=trace.time.time_unit, rows=rows)
-        return close(trace, args)
+        if args.by in _GROUPS:
+            key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
+            rows = [{key[name]: value for name, value in row.items()} for row in rows]
+        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows)
+        return
     values = [[row[name] for name in columns] for row in rows]
     if "share" in columns and is_terminal(sys.stdout):
         share = columns.index("share")
         columns = [*columns, ""]
         values = [[*row, bar(row[share] or 0.0)] for row in values]
-    show(columns, values, title=f"times in {trace.time.time_unit}")
-    return close(trace, args)
+    show(columns, values, title=f"times in {unit}")
+
+
+def _families(by: str, names: Iterable[str]) -> list[Family]:
+    """Return those of the named families that have a summary of this name."""
+    from lanescope.families import registry
+
+    known = set(names)
+    # Finding the families of other packages takes a while: only where one of them may have the answer.
+    others = registry.plugin_families() if known - set(registry.BUILTIN) else ()
+    there = [family for family in (*registry.builtin(), *others) if family.name in known]
+    return [family for family in there if by in [summary.name for summary in family.summaries]]
 
 
 def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from lanescope.cli.arguments import add_input, non_negative_int
 from lanescope.cli.console import echo
-from lanescope.cli.context import close, read
+from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
 
 if TYPE_CHECKING:
@@ -37,21 +38,21 @@ def _port(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from lanescope.analysis import check
-    from lanescope.io import perfetto
     from lanescope.io.atomic_file import scratch
+    from lanescope.io.perfetto import PerfettoSink
+    from lanescope.pipeline.observers import Annotations
     from lanescope.view.initial_view import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
     find_ui()  # before an hour of decoding
-    trace = read(args.input, args)
     with scratch() as folder:
         file = folder / "trace.pftrace"
-        perfetto.write(trace, file, findings=check.to_table(check.run(trace)))
+        with opened(args.input, args) as source:
+            last = passed(source, args.input, sink=PerfettoSink(file), annotate=Annotations()).last
         title = f"{Path(args.input).name}.pftrace"
-        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(trace.tracks)) as viewer:
+        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(last.tracks)) as viewer:
             print(viewer.address, flush=True)
-            status = close(trace, args)
+            status = close(last, args)
             if args.browser and not _open(viewer):
                 echo("lanescope: no browser could be started; open the address above in one on this machine")
             try:

@@ -5,6 +5,9 @@ thread of its own, since readers drop what overlaps on one thread. Slices are co
 without an end, gaps slices of category ``lanescope.gap``, instants instants, samples counters, flows ``s`` and ``f``
 events with one id an edge. Times are microseconds with three decimals.
 
+Batches are written as they come: processes and threads are named when they first appear, and put in order at the end,
+where ``metadata`` stands as well.
+
 The format can say less than Perfetto's own: no groups below a process, no data-loss warning (``metadata`` carries the
 count), and readers hold numbers as doubles, so 64-bit ids are texts.
 
@@ -14,7 +17,7 @@ Source: google/perfetto, docs/getting-started/other-formats.md, and its importer
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -23,17 +26,23 @@ import numpy as np
 
 from lanescope._native import core
 from lanescope.errors import InternalError
-from lanescope.io.atomic_file import Output, atomic_writer
+from lanescope.io.atomic_file import Output
 from lanescope.io.event_args import drawn_events, drawn_samples
 from lanescope.io.event_stream import EventStream, encode_utf8
+from lanescope.io.file_sink import FileSink, drive
+from lanescope.io.part_rows import PartRows
 from lanescope.trace import Dictionary, Table, Trace
 from lanescope.trace.row_packing import rows_of
+from lanescope.trace.streams import StreamInfo, Takes, bare
+from lanescope.trace.trace import SHARED
 
 #: Bytes that are encoded and written at a time.
 BLOCK = 1 << 20
 
 #: Doubles hold every integer up to here: beyond, a base is taken off all times.
 _EXACT_NS = 1 << 53
+#: A later batch may hold times before those of the first one, and readers drop what is below 0: room for those.
+_EARLIER_NS = 1 << 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,47 +79,111 @@ class WriteReport:
 
 
 def write(
-    trace: Trace | Iterable[Trace], out: Output, *, compress: bool = False, findings: Table | None = None
+    trace: Trace | Iterable[Trace],
+    out: Output,
+    *,
+    compress: bool = False,
+    findings: Table | Callable[[], Table] | None = None,
+    in_parts: bool = False,
 ) -> WriteReport:
     """Write a trace, or the batches of one decode, as Chrome trace events.
 
     Args:
-        trace: the trace, or its batches; they are joined first.
+        trace: the trace, or its batches; they are joined first, since a slice may come batches after those it encloses.
         out: a path, written under a temporary name and renamed; or a binary file object.
         compress: gzip, which readers of the format unpack themselves.
-        findings: judgements to write as instants, a table as ``exchange.perfetto.write`` takes it.
+        findings: judgements to write as instants, as ``io.perfetto.write`` takes them.
+        in_parts: write each batch as it comes and let go of it, as ``io.perfetto.write`` does.
 
     Raises:
         InternalError: the trace breaks a promise of the model.
     """
-    whole = trace if isinstance(trace, Trace) else Trace.concat(trace)
-    drawing = EventStream(whole, findings, 0)
-    lost = int(whole.stats.values("count")[whole.stats.values("severity") == "data_loss"].sum())
-    base = _base(drawing, whole)
-    with atomic_writer(out) as file, _sink(file, compress=compress) as sink:
-        sink.write(_head(whole, lost, base))
-        sink.write(b",\n".join(_descriptors(whole, drawing)))
-        encoder = _encoder(whole, drawing, base)
+    is_parts = in_parts and not isinstance(trace, Trace)
+    batches = [trace] if isinstance(trace, Trace) else trace if is_parts else [Trace.concat(trace)]
+    sink = ChromeSink(out, compress=compress)
+    return drive(sink, batches, StreamInfo(is_sorted=is_parts, is_whole=not is_parts), findings)
+
+
+class ChromeSink(FileSink):
+    """Writes Chrome trace events, batch by batch.
+
+    Args:
+        out: a path, written under a temporary name and renamed; or a binary file object.
+        compress: gzip.
+    """
+
+    takes: Takes = "sorted"
+
+    def __init__(self, out: Output, *, compress: bool = False) -> None:
+        super().__init__(out)
+        self._compress = compress
+        self._threads = _Threads()
+        self._is_alone = False
+        self._last: Trace | None = None
+        self._base: int | None = None  # None while nothing has had a time
+        self._flows = 0
+        self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
+
+    def start(self, info: StreamInfo) -> None:
+        """Open the file and write its head."""
+        self._is_alone = info.is_whole or not info.is_sorted
+        self._counting = _Counting(self.open())
+        self._file = self.stack.enter_context(_text(self._counting, compress=self._compress))
+        self._file.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
+        # There is always one: what follows begins with a comma.
+        self._file.write(_metadata("trace_name", 0, 0, name="lanescope"))
+
+    def write(self, batch: Trace) -> None:
+        """Write the events of the next batch."""
+        self._last = bare(batch)
+        self._draw(batch, None)
+
+    def finish(self, annotations: Table | None) -> WriteReport:
+        """Write the findings, the order of the threads and what the file is."""
+        last = self._last
+        if last is None:
+            raise ValueError("a decode has at least one batch")
+        if annotations is not None and len(annotations):
+            self._draw(Trace(last.time, {name: getattr(last, name) for name in SHARED}), annotations)
+        for event in self._threads.order(last):
+            self._file.write(b",\n" + event)
+        lost = int(last.stats.values("count")[last.stats.values("severity") == "data_loss"].sum())
+        self._file.write(b'\n],"metadata":' + _about(last, lost, self._base or 0) + b"}\n")
+        self.commit()
+        return WriteReport(
+            **self._counts,
+            rows=len(self._threads.ids),
+            overflow_rows=sum(row > 0 for _, row in self._threads.ids),
+            lost=lost,
+            base_ns=self._base or 0,
+            bytes=self._counting.bytes,
+        )
+
+    def _draw(self, part: Trace, findings: Table | None) -> None:
+        """Write a part: names of threads that are new, then its events."""
+        drawing = EventStream(part, findings, 0)
+        if self._base is None:
+            self._base = _base(drawing, part, is_alone=self._is_alone)
+        processes, threads, names, events = self._threads.place(part, drawing)
+        for event in events:
+            self._file.write(b",\n" + event)
+        encoder = _encoder(part, drawing, processes, threads, names, self._base or 0, self._flows)
         try:
             while block := encoder.fill(BLOCK):
-                sink.write(block)
+                self._file.write(block)
         except ValueError as error:
             raise InternalError(f"the trace cannot be drawn: {error}") from error
-        sink.write(b"\n]}\n")
-    return WriteReport(
-        slices=len(whole.slices),
-        gaps=len(whole.gaps),
-        instants=len(whole.instants),
-        samples=len(whole.counters),
-        findings=drawing.findings,
-        flows=drawing.flows_drawn,
-        flows_undrawn=len(whole.flows) - drawing.flows_drawn,
-        rows=len(drawing.lanes.track),
-        overflow_rows=int(np.count_nonzero(drawing.lanes.row)),
-        lost=lost,
-        base_ns=base,
-        bytes=sink.bytes,
-    )
+        self._flows += len(part.flows)
+        for name, count in (
+            ("slices", len(part.slices)),
+            ("gaps", len(part.gaps)),
+            ("instants", len(part.instants)),
+            ("samples", len(part.counters)),
+            ("findings", drawing.findings),
+            ("flows", drawing.flows_drawn),
+            ("flows_undrawn", len(part.flows) - drawing.flows_drawn),
+        ):
+            self._counts[name] += count
 
 
 class _Counting:
@@ -127,39 +200,32 @@ class _Counting:
         self._file.flush()
 
 
-class _Sink:
-    """Where the text goes; ``bytes`` counts what reached the file, once it is closed."""
-
-    def __init__(self, counting: _Counting, target: Any) -> None:
-        self._counting = counting
-        self.write = target.write
-
-    @property
-    def bytes(self) -> int:
-        return self._counting.bytes
-
-
 @contextmanager
-def _sink(file: BinaryIO, *, compress: bool) -> Iterator[_Sink]:
-    counting = _Counting(file)
+def _text(counting: _Counting, *, compress: bool) -> Iterator[Any]:
+    """Give what the text is written to."""
     if not compress:
-        yield _Sink(counting, counting)
+        yield counting
         return
     from isal import igzip
 
     # mtime 0: the same trace gives the same bytes.
     with igzip.IGzipFile(fileobj=counting, mode="wb", compresslevel=1, mtime=0) as packed_file:  # type: ignore[no-untyped-call]
-        yield _Sink(counting, packed_file)
+        yield packed_file
 
 
-def _base(drawing: EventStream, trace: Trace) -> int:
+def _base(drawing: EventStream, trace: Trace, *, is_alone: bool) -> int | None:
+    """Return what to take off all times: something where they are too large for doubles; None where there are none."""
     times = [drawing.spans.begin, drawing.points.ts, trace.counters.values("ts")]
     filled = [column for column in times if len(column)]
-    latest = max((int(column.max()) for column in filled), default=0)
-    return min(int(column.min()) for column in filled) if latest > _EXACT_NS else 0
+    if not filled:
+        return None
+    if max(int(column.max()) for column in filled) <= _EXACT_NS:
+        return 0
+    first = min(int(column.min()) for column in filled)
+    return first if is_alone else max(first - _EARLIER_NS, 0)
 
 
-def _head(trace: Trace, lost: int, base: int) -> bytes:
+def _about(trace: Trace, lost: int, base: int) -> bytes:
     metadata = {
         "producer": "lanescope",
         "time_unit": trace.time.time_unit,
@@ -168,76 +234,93 @@ def _head(trace: Trace, lost: int, base: int) -> bytes:
         "base_ns": str(base),
         "lost_records": lost,
     }
-    return b'{"displayTimeUnit":"ns","metadata":' + json.dumps(metadata).encode() + b',"traceEvents":[\n'
+    return json.dumps(metadata).encode()
 
 
-@dataclass(frozen=True, slots=True)
 class _Threads:
-    """Process and thread of each row of the drawing, and the path of its track below the process."""
+    """Processes and threads of the file: top tracks, and rows of tracks.
 
-    process: Any
-    thread: Any
-    name: list[str]
+    Ids of processes are odd, those of threads even, so that none is both.
+
+    Attributes:
+        ids: the thread of each row, by track and row, in order of first sight.
+    """
+
+    def __init__(self) -> None:
+        self.ids: dict[tuple[int, int], int] = {}
+        self._rows = PartRows()
+        self._processes: dict[int, int] = {}  # of each top track
+        self._roots: dict[int, int] = {}
+        self._paths: dict[int, str] = {}
+
+    def place(self, trace: Trace, drawing: EventStream) -> tuple[list[int], list[int], list[str], list[bytes]]:
+        """Return process, thread and name of each row of a drawing, and the events that name those that are new."""
+        events: list[bytes] = []
+        places = self._rows.place(drawing)
+        self._find(trace, [track for track, _ in places if track not in self._roots])
+        suffix = " [cycles]" if trace.time.time_unit == "cycles" else ""
+        names = [self._paths[track] + (f" #{row}" if row else "") for track, row in places]
+        for (track, row), name in zip(places, names, strict=True):
+            root = self._roots[track]
+            if root not in self._processes:
+                self._processes[root] = process = 2 * root + 1
+                is_track = root < len(trace.tracks)
+                title = _readable(trace.tracks.values("name")[root]) + suffix if is_track else "findings"
+                events.append(_metadata("process_name", process, 0, name=title))
+            if (track, row) not in self.ids:
+                self.ids[track, row] = thread = 2 * len(self.ids) + 2
+                events.append(_metadata("thread_name", self._processes[root], thread, name=name))
+        processes = [self._processes[self._roots[track]] for track, _ in places]
+        return processes, [self.ids[place] for place in places], names, events
+
+    def order(self, last: Trace) -> Iterator[bytes]:
+        """Yield the order of all processes and threads; ``last`` has all tracks."""
+        sort_keys = last.tracks.values("sort_key").tolist()
+        for root, process in self._processes.items():
+            sort_index = sort_keys[root] if root < len(sort_keys) else len(sort_keys)
+            yield _metadata("process_sort_index", process, 0, sort_index=sort_index)
+        position = _tree_order(last)
+        ranked = sorted(self.ids, key=lambda place: (position[place[0]], place[1]))
+        for rank, (track, row) in enumerate(ranked):
+            process = self._processes[self._roots[track]]
+            yield _metadata("thread_sort_index", process, self.ids[track, row], sort_index=rank)
+
+    def _find(self, trace: Trace, tracks: list[int]) -> None:
+        """Find the process of each track, and its path below it."""
+        if not tracks:
+            return
+        parents = _parents(trace.tracks).tolist()
+        names = trace.tracks.values("name").tolist()
+        for track in tracks:
+            if track == len(parents):  # findings without a lane
+                self._roots[track], self._paths[track] = track, "findings"
+                continue
+            path, at = [_readable(names[track])], track
+            while parents[at] >= 0:
+                at = parents[at]
+                path.append(_readable(names[at]))
+            self._roots[track] = at
+            self._paths[track] = " / ".join(reversed(path[:-1] or path))
 
 
-def _names(trace: Trace) -> list[str]:
-    """Return the names of the tracks; what UTF-8 cannot hold is replaced."""
-    return [name.encode("utf-8", "replace").decode() for name in trace.tracks.values("name").tolist()]
+def _readable(name: str) -> str:
+    """Return a name; what UTF-8 cannot hold is replaced."""
+    return name.encode("utf-8", "replace").decode()
 
 
-def _threads(trace: Trace, drawing: EventStream) -> _Threads:
-    tracks = trace.tracks
-    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1).tolist()
-    names = _names(trace)
-    roots: list[int] = []
-    paths: list[str] = []
-    for row in range(len(tracks)):
-        path, at = [names[row]], row
-        while parents[at] >= 0:
-            at = parents[at]
-            path.append(names[at])
-        roots.append(at)
-        paths.append(" / ".join(reversed(path[:-1] or path)))
-    process = [root + 1 for root in roots] + [len(tracks) + 1]
-    paths.append("findings")
-    track = drawing.lanes.track.tolist()
-    label = [paths[t] + (f" #{row}" if row else "") for t, row in zip(track, drawing.lanes.row.tolist(), strict=True)]
-    return _Threads(
-        np.array([process[t] for t in track], np.uint32),
-        np.arange(1, len(track) + 1, dtype=np.uint32) + len(tracks) + 1,  # no thread has the id of a process
-        label,
-    )
+def _parents(tracks: Table) -> Any:
+    """Return the row of each track's parent, -1 for top tracks."""
+    return np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1)
 
 
-def _descriptors(trace: Trace, drawing: EventStream) -> Iterator[bytes]:
-    """Yield the names of processes and threads, and their order."""
-    threads = _threads(trace, drawing)
-    names = _names(trace)
-    suffix = " [cycles]" if trace.time.time_unit == "cycles" else ""
-    sort_keys = trace.tracks.values("sort_key").tolist()
-    # There is always one: what follows begins with a comma.
-    yield _metadata("trace_name", 0, 0, name="lanescope")
-    for process in dict.fromkeys(threads.process.tolist()):
-        is_track = process <= len(names)
-        yield _metadata("process_name", process, 0, name=names[process - 1] + suffix if is_track else "findings")
-        yield _metadata("process_sort_index", process, 0, sort_index=sort_keys[process - 1] if is_track else len(names))
-    order = np.lexsort((drawing.lanes.row, _tree_order(trace)[drawing.lanes.track]))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    for row, (process, thread) in enumerate(zip(threads.process.tolist(), threads.thread.tolist(), strict=True)):
-        yield _metadata("thread_name", process, thread, name=threads.name[row])
-        yield _metadata("thread_sort_index", process, thread, sort_index=int(rank[row]))
-
-
-def _tree_order(trace: Trace) -> Any:
+def _tree_order(trace: Trace) -> list[int]:
     """Return the place of each track when the tree is read from top to bottom; one more for findings."""
     tracks = trace.tracks
     children: dict[int, list[int]] = {}
-    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1).tolist()
+    parents = _parents(tracks).tolist()
     for row in np.lexsort((np.arange(len(tracks)), tracks.values("sort_key"))).tolist():
         children.setdefault(parents[row], []).append(row)
-    places = np.zeros(len(tracks) + 1, np.int64)
-    places[-1] = len(tracks)
+    places = [0] * len(tracks) + [len(tracks)]
     stack, place = children.get(-1, [])[::-1], 0
     while stack:
         row = stack.pop()
@@ -253,10 +336,18 @@ def _metadata(kind: str, process: int, thread: int, **arguments: Any) -> bytes:
     ).encode()
 
 
-def _encoder(trace: Trace, drawing: EventStream, base: int) -> core.ChromeEncoder:
+def _encoder(
+    trace: Trace,
+    drawing: EventStream,
+    processes: list[int],
+    threads: list[int],
+    names: list[str],
+    base: int,
+    flows: int,
+) -> core.ChromeEncoder:
+    """Return the encoder of a part's events; ids of its flows follow the ``flows`` of earlier parts."""
     spans, points = drawn_events(trace, drawing)
-    threads = _threads(trace, drawing)
-    lanes, order = drawing.lanes, drawing.lanes.file_order
+    order = drawing.lanes.file_order
     kinds = trace.flows.column("kind")
     dictionary = kinds.dictionary or Dictionary()
     return core.ChromeEncoder(
@@ -267,9 +358,10 @@ def _encoder(trace: Trace, drawing: EventStream, base: int) -> core.ChromeEncode
         encode_utf8(drawing.categories.texts),
         encode_utf8(dictionary.texts),
         np.concatenate([np.zeros(1, np.int32), kinds.values]),  # ids of flows begin at 1
-        threads.process[order],
-        threads.thread[order],
-        [threads.name[row] for row in order.tolist()],
-        lanes.ranges[order],
+        np.array(processes, np.uint32)[order],
+        np.array(threads, np.uint32)[order],
+        [names[row] for row in order.tolist()],
+        drawing.lanes.ranges[order],
         base,
+        flows,
     )

@@ -25,9 +25,11 @@ import numpy as np
 
 from lanescope.errors import InputError, UsageError
 from lanescope.io import atomic_file
+from lanescope.io.file_sink import AtomicSink, drive
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
 from lanescope.trace.schema import CORE_TABLES
+from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
 
 if TYPE_CHECKING:
@@ -60,13 +62,69 @@ def write(trace: Trace | Iterable[Trace], out: str | os.PathLike[str], *, replac
         UsageError: there is something else in its place.
         OSError: it cannot be written: the disk is full, for example.
     """
-    target = Path(out)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    check_room(target, replace=replace)
-    with atomic_file.folder(target) as folder:
-        report = _write_folder([trace] if isinstance(trace, Trace) else trace, folder)
-        check_room(target, replace=replace)  # writing takes a while: something may have come there
-    return report
+    batches = [trace] if isinstance(trace, Trace) else trace
+    return drive(ParquetSink(out, replace=replace), batches, StreamInfo())
+
+
+class ParquetSink(AtomicSink):
+    """Writes each batch as it comes, a part of each table that has rows.
+
+    Args:
+        out: a folder that does not exist, unless it may be replaced.
+        replace: as ``write`` takes it.
+    """
+
+    takes: Takes = "batches"
+
+    def __init__(self, out: str | os.PathLike[str], *, replace: bool = False) -> None:
+        super().__init__()
+        self._target = Path(out)
+        self._replace = replace
+        self._parts = 0
+        self._rows: dict[str, int] = {}
+        self._last: Trace | None = None
+        self._specs: dict[str, TableSpec] = {}
+
+    def start(self, info: StreamInfo) -> None:
+        """Make the folder, under a temporary name."""
+        import duckdb
+
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        check_room(self._target, replace=self._replace)
+        self._folder = self.stack.enter_context(atomic_file.folder(self._target))
+        self._connection = self.stack.enter_context(duckdb.connect())
+
+    def write(self, batch: Trace) -> None:
+        """Write the rows of the next batch."""
+        for name, table in batch.tables().items():
+            if name not in SHARED and len(table):
+                _write_table(self._connection, table, self._folder / name / f"part-{self._parts:05}.parquet")
+            self._rows[name] = self._rows.get(name, 0) + (0 if name in SHARED else len(table))
+        self._parts += 1
+        self._last = bare(batch)
+        self._specs = {name: table.spec for name, table in batch.tables().items()}
+
+    def finish(self, annotations: Table | None = None) -> WriteReport:
+        """Write the shared tables and the metadata; findings have no place in the format."""
+        last = self._last
+        if last is None:
+            raise ValueError("a trace has at least one batch")
+        for name in SHARED:
+            table = last.tables()[name]
+            if len(table):
+                _write_table(self._connection, table, self._folder / name / "part-00000.parquet")
+            self._rows[name] = len(table)
+        metadata = {
+            "schema": SCHEMA,
+            "time": asdict(last.time),
+            "tables": {name: {"rows": self._rows[name], **asdict(spec)} for name, spec in self._specs.items()},
+        }
+        with _plain_errors(self._folder):
+            (self._folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+        size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        check_room(self._target, replace=self._replace)  # writing takes a while: something may have come there
+        self.commit()
+        return WriteReport(self._rows, size)
 
 
 def check_room(target: Path, *, replace: bool) -> None:
@@ -126,35 +184,6 @@ def _plain_errors(path: Path) -> Iterator[None]:
             raise
         # It swallows the exception that a handler of signals has raised.
         raise KeyboardInterrupt from None
-
-
-def _write_folder(batches: Iterable[Trace], folder: Path) -> WriteReport:
-    rows: dict[str, int] = {}
-    last: Trace | None = None
-    import duckdb
-
-    with duckdb.connect() as connection:
-        for part, batch in enumerate(batches):
-            for name, table in batch.tables().items():
-                if name not in SHARED and len(table):
-                    _write_table(connection, table, folder / name / f"part-{part:05}.parquet")
-                rows[name] = rows.get(name, 0) + (0 if name in SHARED else len(table))
-            last = batch
-        if last is None:
-            raise ValueError("a trace has at least one batch")
-        for name in SHARED:
-            table = last.tables()[name]
-            if len(table):
-                _write_table(connection, table, folder / name / "part-00000.parquet")
-            rows[name] = len(table)
-    metadata = {
-        "schema": SCHEMA,
-        "time": asdict(last.time),
-        "tables": {name: {"rows": rows[name], **asdict(table.spec)} for name, table in last.tables().items()},
-    }
-    with _plain_errors(folder):
-        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
-    return WriteReport(rows, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from lanescope.common.signals import I64, UNKNOWN, Signal, last_of_each, only_changes
 from lanescope.errors import MissingDependencyError
-from lanescope.io.atomic_file import atomic_writer
+from lanescope.io.atomic_file import Output
+from lanescope.io.file_sink import BlocksSink, drive
 from lanescope.trace import Trace
+from lanescope.trace.streams import StreamInfo
 
 _PICOSECONDS = 10**12
 
@@ -55,12 +55,27 @@ def signals(trace: Trace) -> list[Signal]:
     return [found[key] for key in sorted(found)]
 
 
-def write(trace: Trace, out: Path | BinaryIO) -> int:
+class VcdSink(BlocksSink):
+    """Writes a VCD file, from the whole trace.
+
+    Args:
+        out: a path, written under a temporary name and renamed; or a binary file object.
+    """
+
+    def __init__(self, out: Output) -> None:
+        super().__init__(out, lambda trace: [_encoded(trace)])
+
+
+def write(trace: Trace, out: Output) -> int:
     """Write a trace as a VCD file; return its bytes. One unit of a trace in cycles is written as 1 ns.
 
     Raises:
         MissingDependencyError: pyvcd is not installed.
     """
+    return drive(VcdSink(out), [trace], StreamInfo(is_whole=True)).bytes
+
+
+def _encoded(trace: Trace) -> bytes:
     try:
         from vcd import VCDWriter
     except ImportError:
@@ -81,9 +96,7 @@ def write(trace: Trace, out: Path | BinaryIO) -> int:
         ]
         for time, which, value in _in_order(known):
             writer.change(variables[which], time, "x" if value == UNKNOWN else value)
-    data = text.getvalue().encode()
-    with atomic_writer(out) as file:
-        return file.write(data)
+    return text.getvalue().encode()
 
 
 def _in_order(known: Sequence[Signal]) -> Iterator[tuple[int, int, int]]:

@@ -1,229 +1,48 @@
-"""Open a capture: what is it, which family reads it, its trace; and several traces as one."""
+"""Open a capture: its trace, whole or piece by piece; several traces as one; a capture as another tool's file."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lanescope.errors import InputError, InternalError, LanescopeError, MergeError, MissingDependencyError, UsageError
+from lanescope.errors import MergeError, MissingDependencyError, UsageError
 from lanescope.families import registry
-from lanescope.families.declaration import UPDATE, described
-from lanescope.families.family import Family, Format
-from lanescope.families.options import resolve_options
-from lanescope.source import MINE, TIE, Capture, Head, Match, Source, is_one
+from lanescope.pipeline.detection import (
+    Candidate,
+    PathLike,
+    capture,
+    detect_family,
+    is_parquet_dataset,
+    probe,
+)
+from lanescope.pipeline.observers import Annotations, Collect
+from lanescope.pipeline.run import RunReport, run
+from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
+from lanescope.pipeline.sources import CaptureSource, decode
 from lanescope.trace import LazyTable, Trace
 
 if TYPE_CHECKING:
     from lanescope.trace.merge import TimelineShift
+    from lanescope.trace.streams import Progress
 
-PathLike = str | os.PathLike[str]
-
-#: So many files of a folder are looked at to find the capture in it.
-MOST_FILES = 200
-
-
-class Candidate(NamedTuple):
-    """How surely one family recognises a capture.
-
-    Attributes:
-        family: name of the family.
-        score: 0 to 100; below 50 means no.
-        format: the family's name for the format.
-        reason: what was checked and how it came out.
-    """
-
-    family: str
-    score: int
-    format: str
-    reason: str
-
-
-def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Match]:
-    """Return the family of a capture and how surely it is recognised.
-
-    Args:
-        capture: the opened capture.
-        family: name of the family, when the user says it; its own probe still gives the format.
-
-    Raises:
-        InputError: it is empty, or no family recognises it.
-        UsageError: two families recognise it about equally; or ``family`` is unknown.
-        MissingDependencyError: ``family`` is of another package, and that is broken.
-    """
-    head = capture.main.head()
-    chosen = None if family is None else registry.family(family)
-    if not head.size:
-        raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
-    if chosen is not None:
-        return chosen, _asked(chosen, capture)
-    failed: list[Candidate] = []
-    matches = _matches(registry.builtin(), head, failed)
-    if not matches:
-        matches = _matches(registry.plugin_families(), head, failed)
-    if not matches:
-        raise _unknown(capture, head, failed)
-    if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
-        reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
-        raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
-    return matches[0]
-
-
-def _unknown(capture: Capture, head: Head, failed: list[Candidate]) -> InputError:
-    """Return the error for what no family recognises."""
-    from lanescope.io import other_formats as known
-
-    found = known.what_is(head.data, head.name)
-    if found is not None:
-        return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
-    near = next((match for _, match in _matches(registry.builtin(), head, [], least=1) if match.advice), None)
-    if near is not None:
-        what = f"is not a capture of any known device family: {near.reason}"
-        return InputError(f"{capture.main.path} {what}", hint=near.advice)
-    what = "is not a capture of any known device family"
-    if not any(head.data):
-        what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
-    return InputError(f"{capture.main.path} {what}", hint="; ".join([_SAY_FAMILY, *_unasked(failed)]))
-
-
-def capture(path: PathLike) -> Capture:
-    """Open a capture: a file, or a folder in which one is.
-
-    Raises:
-        InputError: it cannot be read; or there are several captures in the folder, or none.
-    """
-    return Capture(_main_of(path))
-
-
-def _main_of(path: PathLike) -> PathLike:
-    """Return the one capture in a folder; the path itself where there is nothing to choose."""
-    if path == "-" or not os.path.isdir(path):  # noqa: PTH112 (asked for every input)
-        return path
-    from pathlib import Path
-
-    folder = Path(path)
-    if is_one(folder):
-        return path
-    try:
-        files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-    except OSError:
-        return path
-    found = [file for file in files[:MOST_FILES] if _is_capture(file)]
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise InputError(f"{os.fspath(path)} holds {len(found)} captures: {names}", hint="name one of them")
-    return found[0] if found else path
-
-
-def _is_capture(path: PathLike) -> bool:
-    try:
-        with Capture(path) as opened:
-            head = opened.main.head()
-    except InputError:
-        return False
-    if not head.size:
-        return False
-    return bool(_matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, []))
-
-
-def _matches(
-    families: Iterable[Family], head: Head, failed: list[Candidate], least: int = MINE
-) -> list[tuple[Family, Match]]:
-    """Ask ``families``, the surest first; one whose probe fails does not count and is added to ``failed``."""
-    found = []
-    for family in families:
-        try:
-            match = family.probe(head)
-        except Exception as error:  # of one family: the capture may well be another one's
-            failed.append(Candidate(family.name, 0, "", f"its probe failed: {described(error)}"))
-        else:
-            found.append((family, match))
-    return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
-
-
-def _asked(family: Family, capture: Capture) -> Match:
-    """Ask the family that the user names; raise in its name if its probe fails."""
-    try:
-        return family.probe(capture.main.head())
-    except LanescopeError:
-        raise
-    except Exception as error:
-        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {described(error)}"
-        if family.name in registry.BUILTIN:
-            raise InternalError(what) from error
-        raise MissingDependencyError(what, hint=UPDATE) from error
-
-
-_SAY_FAMILY = "if you know its family, say --family NAME"
-
-
-def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
-    """Yield which families could not be asked, and why."""
-    for candidate in failed:
-        yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
-    for broken in registry.plugins().broken:
-        yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
-
-
-def probe(path: PathLike) -> list[Candidate]:
-    """Ask every device family whether a capture is its own, the surest first.
-
-    Args:
-        path: the capture's main file, or ``-``.
-
-    Returns:
-        One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
-        comes within 10 points. Families whose probe fails come last, with a score of 0 and the failure as reason.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    with capture(path) as opened:
-        failed: list[Candidate] = []
-        matches = _matches((*registry.builtin(), *registry.plugin_families()), opened.main.head(), failed, least=1)
-    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
-
-
-def decode(
-    capture: Capture,
-    family: Family,
-    options: Mapping[str, Any],
-    *,
-    progress: Callable[[int, int], object] | None = None,
-) -> Iterator[Trace]:
-    """Decode an opened capture piece by piece.
-
-    Args:
-        capture: the opened capture; the caller closes it.
-        family: the family that reads it.
-        options: decode options as given; they are checked and completed here.
-        progress: is told how many bytes of the main file have been fed so far, of how many.
-
-    Raises:
-        UsageError: an unknown option.
-    """
-    settled = resolve_options(family.options, options, what=f"family {family.name}")
-    format = family.format_of(capture)
-    decoder = format.decode(capture, settled)
-    fed = 0
-    main = capture.main
-    for chunk in _feed_all(main, format):
-        yield from decoder.feed(chunk)
-        fed += len(chunk)
-        del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
-        if progress is not None:
-            progress(fed, main.size)
-    if format.random_access and progress is not None:
-        progress(main.size, main.size)
-    yield from decoder.finish()
-
-
-def _feed_all(main: Source, format: Format) -> Iterator[memoryview]:
-    if format.is_streaming:
-        yield from main.chunks()
-    elif not format.random_access:
-        yield memoryview(main.read().data)
+__all__ = [
+    "Candidate",
+    "align",
+    "batches",
+    "capture",
+    "convert",
+    "decode",
+    "detect_family",
+    "is_parquet_dataset",
+    "merge",
+    "open",
+    "options_that_settle",
+    "probe",
+    "read",
+    "views",
+]
 
 
 def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
@@ -235,23 +54,11 @@ def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterat
 
 
 def read(
-    path: PathLike,
-    family: str | None,
-    options: Mapping[str, Any],
-    *,
-    progress: Callable[[int, int], object] | None = None,
+    path: PathLike, family: str | None, options: Mapping[str, Any], *, progress: Progress | None = None
 ) -> Iterator[Trace]:
     """Do what ``batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
-    if is_parquet_dataset(path):
-        from lanescope.io import parquet
-
-        if family is not None or options:
-            raise UsageError(f"{os.fspath(path)} is decoded already: it takes neither family nor options")
-        yield parquet.read(path)
-        return
-    with capture(path) as opened:
-        chosen, _ = detect_family(opened, family)
-        yield from decode(opened, chosen, options, progress=progress)
+    with CaptureSource(path, family, options) as source:
+        yield from source.batches(progress)
 
 
 def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
@@ -270,7 +77,55 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
         InputError: the file cannot be read, or is no capture.
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
-    return Trace.concat(batches(path, family, **options))
+    whole = Collect()
+    with CaptureSource(path, family, options) as source:
+        run(source, observers=[whole])
+    return whole.result()
+
+
+def convert(
+    path: PathLike,
+    out: PathLike,
+    family: str | None = None,
+    *,
+    format: str | None = None,
+    findings: bool = True,
+    replace: bool = False,
+    **options: Any,
+) -> RunReport:
+    """Write a capture as another tool's file, batch by batch where its family and the format allow it.
+
+    Args:
+        path: the capture, as ``open`` takes it.
+        out: the file to write, or the folder for Parquet. It appears when all has gone well.
+        family: device family; detected from the bytes when not given.
+        format: ``perfetto``, ``chrome``, ``parquet``, ``vcd``, or a format that the family exports; by default the
+            suffix of ``out`` decides (``.pftrace``, ``.json``, ``.json.gz``, ``.parquet``, ``.vcd``).
+        findings: draw what ``lanescope.analysis.check`` finds, in the formats that have a place for it.
+        replace: replace what is at ``out``.
+        **options: decode options of the family.
+
+    Returns:
+        What passed: ``rows`` by table, ``losses`` by name, what was ``written`` (``written.bytes`` and more), ``last``:
+        the shared tables, stats and accounting.
+
+    Raises:
+        InputError: the capture cannot be read, or is none.
+        UsageError: no format is known; ``out`` exists, or cannot be written; an unknown family or option.
+        MissingDependencyError: VCD needs pyvcd, which is not installed.
+    """
+    target = Path(out)
+    chosen = format or format_of(str(target))
+    if chosen is None:
+        raise UsageError(
+            f"{target}: the suffix names no format", hint="end it with " + ", ".join(SUFFIXES) + ", or give a format"
+        )
+    if target.exists() and not replace:
+        raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
+    sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
+    annotate = Annotations() if findings and chosen in DRAWS_FINDINGS else None
+    with CaptureSource(path, family, options) as source:
+        return run(source, sink=sink, annotate=annotate)
 
 
 def views(trace: Trace) -> dict[str, LazyTable]:
@@ -296,16 +151,6 @@ def views(trace: Trace) -> dict[str, LazyTable]:
         else:
             found += derived.make(trace)
     return {lazy.spec.name: lazy for lazy in found}
-
-
-def is_parquet_dataset(path: PathLike) -> bool:
-    """Tell whether ``path`` is a folder of Parquet files that lanescope wrote, and no capture."""
-    # Asked for every input, so it has to be cheap where there is no folder at all.
-    if not os.path.isdir(path):  # noqa: PTH112
-        return False
-    from lanescope.io import parquet
-
-    return parquet.is_folder(path)
 
 
 def merge(traces: Iterable[Trace]) -> Trace:

@@ -45,7 +45,8 @@ bool valid_range(int64_t from, int64_t to, size_t size) {
 }  // namespace
 
 Encoder::Encoder(Events spans, Events points, Samples samples, const Texts& names, const Texts& categories,
-                 const Texts& flow_kinds, std::span<const int32_t> flow_kind, std::vector<Row> rows, int64_t base)
+                 const Texts& flow_kinds, std::span<const int32_t> flow_kind, std::vector<Row> rows, int64_t base,
+                 uint64_t flow_base)
     : spans_(std::move(spans)),
       points_(std::move(points)),
       samples_(samples),
@@ -54,7 +55,8 @@ Encoder::Encoder(Events spans, Events points, Samples samples, const Texts& name
       flow_kinds_(as_json(flow_kinds)),
       flow_kind_(flow_kind),
       rows_(std::move(rows)),
-      base_(base) {
+      base_(base),
+      flow_base_(flow_base) {
     for (const Row& row : rows_) {
         if (!valid_range(row.spans_from, row.spans_to, spans_.order.size()) ||
             !valid_range(row.points_from, row.points_to, points_.order.size()) ||
@@ -164,7 +166,7 @@ void Encoder::flows(const Events& events, int64_t index, int64_t begin, int64_t 
         // A reader binds to the slice that is open at that time, so the end of a slice is too late.
         micros(role == FlowEnd::enters_end ? std::max(begin, end - 1) : begin);
         literal(",\"id\":");
-        literal(std::to_string(id));
+        literal(std::to_string(id + flow_base_));
         literal(",\"cat\":\"flow\",\"name\":");
         literal(flow_kinds_[static_cast<size_t>(flow_kind_[static_cast<size_t>(id)])]);
         out_ += '}';

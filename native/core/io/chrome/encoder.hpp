@@ -31,9 +31,11 @@ struct Row {
 
 class Encoder {
 public:
-    // `base` is taken off every time: doubles hold microseconds to the nanosecond only up to 2^53 ns.
+    // `base` is taken off every time: doubles hold microseconds to the nanosecond only up to 2^53 ns. Encoders that write
+    // one file between them have flows of their own: `flow_base` is added to the ids.
     Encoder(Events spans, Events points, Samples samples, const Texts& names, const Texts& categories,
-            const Texts& flow_kinds, std::span<const int32_t> flow_kind, std::vector<Row> rows, int64_t base);
+            const Texts& flow_kinds, std::span<const int32_t> flow_kind, std::vector<Row> rows, int64_t base,
+            uint64_t flow_base = 0);
 
     // Encode whole events, each as `,\n{...}`, until about `target` bytes are ready; nothing at the end, or when
     // status() is not ok. The bytes stay valid until the next call.
@@ -65,6 +67,7 @@ private:
     std::span<const int32_t> flow_kind_;  // by flow id
     std::vector<Row> rows_;
     int64_t base_;
+    uint64_t flow_base_;
     Status status_ = Status::ok;
 
     size_t row_ = 0;

@@ -13,14 +13,11 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
-from lanescope.common.intervals import known_extents, union
+from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -87,44 +84,6 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     return evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over slices.
-
-    Attributes:
-        slices: how many, open ones included.
-        open: how many have no known end.
-        total: sum of the known lengths, in the trace's unit.
-        covered: time that slices cover, lane by lane, what several share counted once.
-    """
-
-    slices: int
-    open: int
-    total: int
-    covered: int
-
-
-def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
-    """Return the sums over all slices, or over those that are no evidence of the findings.
-
-    Both together bound what is true: ``totals(trace)`` believes everything, ``totals(trace, findings)`` nothing that
-    is in doubt.
-    """
-    slices = trace.slices
-    sound = np.ones(len(slices), np.bool_)
-    for finding in without:
-        if finding.evidence.table == "slices":
-            sound[finding.evidence.ids] = False
-    closed = sound & slices.valid("dur")
-    time = union(known_extents(slices).take(sound))
-    return Totals(
-        slices=int(np.count_nonzero(sound)),
-        open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
-        total=int(slices.values("dur")[closed].sum()),
-        covered=int((time.end - time.begin).sum()),
-    )
-
-
 def to_table(findings: Sequence[Finding]) -> Table:
     """Return findings as a table, in their order; what exporters draw."""
     return Table.from_arrays(
@@ -165,6 +124,7 @@ __all__ = [
     "Location",
     "Rule",
     "StreamingChecker",
+    "StreamingTotals",
     "Totals",
     "Violation",
     "rules",

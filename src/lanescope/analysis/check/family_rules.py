@@ -28,7 +28,7 @@ class FamilyRules:
     """
 
     def __init__(self) -> None:
-        self._families: list[str] = []
+        self.families: list[str] = []
         self._rules: tuple[Rule, ...] = ()
         self._batches: list[Trace] = []
         self._seen: dict[str, int] = {}
@@ -36,9 +36,9 @@ class FamilyRules:
 
     def add(self, batch: Trace) -> None:
         """Look at the next batch; the first one names the families."""
-        if not self._families:
-            self._families = [str(name) for name in batch.inputs.values("family").tolist()]
-            self._rules = rules_of(dict.fromkeys(self._families))
+        if not self.families:
+            self.families = [str(name) for name in batch.inputs.values("family").tolist()]
+            self._rules = rules_of(dict.fromkeys(self.families))
         if any(rule.scope == "whole" for rule in self._rules):
             self._batches.append(batch)
         elif self._rules:
@@ -57,7 +57,7 @@ class FamilyRules:
             select: codes, or beginnings of codes, of the rules to apply; empty: all.
             ignore: codes to leave out.
         """
-        allowed = rules(select, ignore, families=self._families)
+        allowed = rules(select, ignore, families=self.families)
         chosen = [rule for rule in self._rules if rule in allowed]
         if self._batches:
             return evaluate(CheckContext(Trace.concat(self._batches)), chosen)

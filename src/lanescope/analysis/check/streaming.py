@@ -17,7 +17,7 @@ second pass too, but one that keeps no more than the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -32,11 +32,11 @@ from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
-from lanescope.errors import InputError
 from lanescope.families.rules import Rule
 from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
+from lanescope.trace.streams import StreamInfo
 from lanescope.trace.trace import SHARED
 
 #: Flags for which some rule may report a row: of both tables, and of slices only.
@@ -67,26 +67,47 @@ _FLOWS = _narrow(FLOWS, "src_track_id", "src_ts", "dst_track_id", "dst_ts", "src
 
 
 class StreamingChecker:
-    """Looks at the batches of one decode as they pass; in memory grows what is suspicious, not what is sound.
+    """An observer whose result is what ``check.run`` finds in the batches joined.
+
+    What it keeps grows with what is suspicious, not with what is sound.
+
+    Args:
+        select: codes, or beginnings of codes, of the rules to apply; empty: all.
+        ignore: codes to leave out.
+
+    Attributes:
+        slices: the kept rows of ``slices``, all evidence among them, and where they stood; after ``result``.
+        covered: int64 [tracks], time that the slices of each track cover; after ``result``.
+        is_unsettled: whether one pass was not enough; after ``wants_replay``.
+        is_kept_apart: bool [tracks], tracks of which no other row shares time with a kept one; after ``wants_replay``.
+
+    Raises:
+        UsageError: a choice fits no rule.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
-        >>> builder, watch = TraceBuilder(TimeBase()), Watch()
+        >>> builder, checker = TraceBuilder(TimeBase()), StreamingChecker()
         >>> lane = builder.track("core 0", kind="lane", role="core")
         >>> _ = builder.append("slices", track_id=lane, ts=[0, 10, 20], dur=[10, 10, 30], name=["load", "mma", "store"])
-        >>> watch.add(builder.batch())
+        >>> checker.add(builder.batch())
         >>> _ = builder.append("slices", track_id=lane, ts=40, dur=10, name="load")
-        >>> watch.add(builder.finish())
-        >>> for finding in watch.findings(lambda: []):
+        >>> checker.add(builder.finish())
+        >>> checker.wants_replay()
+        False
+        >>> for finding in checker.result():
         ...     print(finding.code, finding.detail, finding.evidence.ids, finding.affected_fraction)
         LS101 load starts 10 ns before store ends [2 3] 0.6
     """
 
-    def __init__(self) -> None:
+    def __init__(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> None:
+        self._select, self._ignore = tuple(select), tuple(ignore)
+        # An unknown code is refused before an hour of decoding.
+        self._common = [rule for rule in rules(self._select, self._ignore) if rule in RULES]
         self._time = TimeBase()
         self._shared: dict[str, Table] = {}
         self._small: dict[str, list[Table]] = {name: [] for name in _SMALL}
-        self._swept = {spec.name: _SweepState(spec) for spec in _SWEPT}
+        self._first = {spec.name: _SweepState(spec) for spec in _SWEPT}
+        self._swept = self._first  # those of the second pass from then on
         self._flows = _Rows(_FLOWS)
         self._flows_seen = 0
         self._counters: list[int] = []
@@ -94,19 +115,91 @@ class StreamingChecker:
         self._tree: Tree | None = None
         self._batches = 0
         self._family_rules = FamilyRules()
-        self._held: Trace | None = None  # the first: should it be the only one, passing over it gains nothing
+        self._held: list[Trace] = []  # the first: should it be the only one, passing over it gains nothing
+        self.slices: tuple[Ints, Table] = _NO_INTS, Table.empty(_SWEPT[0])
+        self.covered = _NO_INTS
+        self.is_kept_apart: Mask = np.empty(0, np.bool_)
+        self.is_unsettled = False
+        self._found: list[Finding] | None = None
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; there is nothing to do."""
 
     def add(self, batch: Trace) -> None:
         """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
         self._family_rules.add(batch)
         if self._batches == 1 and _is_disordered(batch):
-            self._held = batch
+            self._held = [batch]
             return
-        if self._held is not None:
-            self._take(self._held)
-            self._held = None
+        for held in self._held:
+            self._take(held)
+        self._held = []
         self._take(batch)
+
+    def wants_replay(self) -> bool:
+        """Find out what cannot be told from the rows kept so far; return whether there is anything."""
+        if self._held:
+            return False
+        slices, instants = self._swept.values()
+        longest = self._longest()
+        self.is_unsettled = slices.settle(longest) | instants.settle(longest)
+        self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
+        if self.is_unsettled and self._batches == 1:
+            self.is_kept_apart |= True  # there is no second batch: it will be judged as a whole
+        return self.is_unsettled
+
+    def replay(self, batch: Trace) -> None:
+        """Keep what a sweep finds that knows from the start what the first one has found out."""
+        if self._batches == 1:
+            self._held.append(batch)
+            return
+        if self._swept is self._first:
+            self._begin_again()
+        for name, swept in self._swept.items():
+            swept.add(batch.tables()[name])
+
+    def result(self) -> list[Finding]:
+        """Return the findings, as ``check.run`` does."""
+        if self._found is None:
+            self._found = self._evaluated()
+        return self._found
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that are applied: those for all traces, and those of the families of the batches so far."""
+        return rules(self._select, self._ignore, families=self._family_rules.families)
+
+    def _evaluated(self) -> list[Finding]:
+        found = self._common_findings()
+        found += self._family_rules.findings(self.covered, select=self._select, ignore=self._ignore)
+        return rank(found)
+
+    def _common_findings(self) -> list[Finding]:
+        if self._held:
+            whole = CheckContext(Trace.concat(self._held))
+            self.slices = np.arange(len(whole.trace.slices)), whole.trace.slices
+            self.covered, self.is_kept_apart = whole.covered, np.ones(len(whole.tree), np.bool_)
+            return evaluate(whole, self._common)
+        small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
+        slices, instants = self._first.values()
+        kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
+        kept["flows"] = self._flows.joined()
+        rows = {name: positions for name, (positions, _) in kept.items()}
+        tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
+        tables["flows"] = _renumbered(tables["flows"], rows["slices"])
+        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
+        tree = Tree(self._shared["tracks"])
+        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
+        self.slices, self.covered = kept["slices"], subject.covered
+        return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
+
+    def _longest(self) -> Ints:
+        """Return the length beyond which slices of each track have to be kept, int64 [tracks]."""
+        tracks = self._shared["tracks"]
+        if not self._small["coverage"]:
+            return np.full(len(tracks), INT64_MAX, np.int64)
+        return recorded(Tree(tracks), Table.concat(self._small["coverage"]))
 
     def _take(self, batch: Trace) -> None:
         self._add_lanes(batch.tracks)
@@ -127,49 +220,6 @@ class StreamingChecker:
             ts = batch.counters.values("ts")
             self._counters += [int(ts.min()), int(ts.max())]
             self._counters = [min(self._counters), max(self._counters)]
-
-    def findings(
-        self, again: Callable[[], Iterable[Trace]], *, select: Iterable[str] = (), ignore: Iterable[str] = ()
-    ) -> list[Finding]:
-        """Return what ``run`` finds in the batches joined, once the last one has passed.
-
-        Args:
-            again: returns the same rows again, in batches of any size; called only if once was not enough.
-            select: codes, or beginnings of codes, of the rules to apply; empty: all.
-            ignore: codes to leave out.
-
-        Raises:
-            UsageError: a choice fits no rule.
-            InputError: there were other rows the second time.
-        """
-        chosen = [rule for rule in rules(select, ignore) if rule in RULES]
-        found, covered = self._common_findings(again, chosen)
-        return rank([*found, *self._family_rules.findings(covered, select=select, ignore=ignore)])
-
-    def _common_findings(
-        self, again: Callable[[], Iterable[Trace]], chosen: Sequence[Rule]
-    ) -> tuple[list[Finding], Ints]:
-        """Return what the rules for all traces find, and the time that slices of each track cover, int64 [tracks]."""
-        if self._held is not None:
-            whole = CheckContext(self._held)
-            return evaluate(whole, chosen), whole.covered
-        tree = Tree(self._shared["tracks"])
-        small = {name: Table.concat(parts) for name, parts in self._small.items() if parts}
-        slices, instants = self._swept.values()
-        longest = recorded(tree, small["coverage"]) if "coverage" in small else np.full(len(tree), INT64_MAX, np.int64)
-        if slices.settle(longest) | instants.settle(longest):
-            if self._batches == 1:
-                whole = CheckContext(Trace.concat(again()))
-                return evaluate(whole, chosen), whole.covered
-            self._second_pass(again(), longest)
-        kept = {name: swept.rows.joined() for name, swept in self._swept.items()}
-        kept["flows"] = self._flows.joined()
-        rows = {name: positions for name, (positions, _) in kept.items()}
-        tables = {**self._shared, **small, **{name: table for name, (_, table) in kept.items()}}
-        tables["flows"] = _renumbered(tables["flows"], rows["slices"])
-        times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
-        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
-        return [_placed(finding, rows) for finding in evaluate(subject, chosen)], subject.covered
 
     def _add_lanes(self, tracks: Table) -> None:
         """Make new tracks known, and the gaps so far that concern them."""
@@ -203,10 +253,11 @@ class StreamingChecker:
         for swept in self._swept.values():
             swept.sweep.add_gaps(np.ascontiguousarray(lanes), np.ascontiguousarray(end))
 
-    def _second_pass(self, batches: Iterable[Trace], longest: Ints) -> None:
-        """Keep what a sweep finds that knows from the start what the first one has found out."""
-        first = self._swept
+    def _begin_again(self) -> None:
+        """Prepare sweeps that know what those of the first pass have found out."""
+        first = self._first
         tracks = self._shared["tracks"]
+        longest = self._longest()
         self._swept = {spec.name: _SweepState(spec, whole=first[spec.name].whole) for spec in _SWEPT}
         for swept in self._swept.values():
             swept.sweep.add_lanes(_disciplines(tracks))
@@ -215,11 +266,6 @@ class StreamingChecker:
             group, end = map(np.concatenate, zip(*self._gaps, strict=True))
             rows, lanes = Tree(tracks).spread(group)
             self._gaps_end(lanes, end[rows])
-        for batch in batches:
-            for name, swept in self._swept.items():
-                swept.add(batch.tables()[name])
-        if any(swept.sweep.rows != first[name].sweep.rows for name, swept in self._swept.items()):
-            raise InputError("input changed between two passes", hint="run again after the writer has finished")
 
 
 class _Rows:
@@ -402,6 +448,12 @@ def _disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
     is_lane = tracks.values("kind") == "lane"
     for number, word in enumerate(("free", "disjoint", "nested")):
         found[is_lane & (tracks.values("nesting") == word)] = number
+    return found
+
+
+def is_disjoint(tracks: Table) -> Mask:
+    """Return which tracks are lanes that promise slices which share no time, bool [tracks]."""
+    found: Mask = (tracks.values("kind") == "lane") & (tracks.values("nesting") == "disjoint")
     return found
 
 

@@ -1,0 +1,156 @@
+"""Sums over slices that bound what is true: over all of them, and over those that are no evidence of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanescope.analysis.check.model import Finding
+from lanescope.analysis.check.streaming import StreamingChecker
+from lanescope.common.intervals import Intervals, Ints, join, known_extents, union
+from lanescope.trace import Trace
+from lanescope.trace.column import Mask
+from lanescope.trace.streams import StreamInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over slices.
+
+    Attributes:
+        slices: how many, open ones included.
+        open: how many have no known end.
+        total: sum of the known lengths, in the trace's unit.
+        covered: time that slices cover, lane by lane, what several share counted once.
+    """
+
+    slices: int
+    open: int
+    total: int
+    covered: int
+
+
+def totals(trace: Trace, without: Iterable[Finding] = ()) -> Totals:
+    """Return the sums over all slices, or over those that are no evidence of the findings.
+
+    Both together bound what is true: ``totals(trace)`` believes everything, ``totals(trace, findings)`` nothing that
+    is in doubt.
+    """
+    slices = trace.slices
+    sound = np.ones(len(slices), np.bool_)
+    for finding in without:
+        if finding.evidence.table == "slices":
+            sound[finding.evidence.ids] = False
+    closed = sound & slices.valid("dur")
+    time = union(known_extents(slices).take(sound))
+    return Totals(
+        slices=int(np.count_nonzero(sound)),
+        open=int(np.count_nonzero(sound) - np.count_nonzero(closed)),
+        total=int(slices.values("dur")[closed].sum()),
+        covered=int((time.end - time.begin).sum()),
+    )
+
+
+class StreamingTotals:
+    """An observer whose result is ``totals`` of the batches joined, without and with the findings.
+
+    Time that only evidence covers is found among the rows that the checker keeps: on a lane that promises disjoint
+    slices, what it lets go shares time with nothing. On other lanes it may; of those that have evidence the extents of
+    all slices are kept in a second pass, 32 bytes each.
+
+    Args:
+        checker: an observer of the same batches, that comes before this one.
+    """
+
+    def __init__(self, checker: StreamingChecker) -> None:
+        self._checker = checker
+        self._rows = 0
+        self._open = 0
+        self._total = 0
+        self._wanted: Mask = np.empty(0, np.bool_)  # lanes whose slices are kept
+        self._seen_again = 0
+        self._positions: list[Ints] = []
+        self._extents: list[Intervals] = []
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; there is nothing to do."""
+
+    def add(self, batch: Trace) -> None:
+        """Sum up the slices of the next batch."""
+        slices = batch.slices
+        closed = slices.valid("dur")
+        known = int(np.count_nonzero(closed))
+        dur = slices.values("dur")
+        self._rows += len(slices)
+        self._open += len(slices) - known
+        self._total += int((dur if known == len(slices) else dur[closed]).sum())
+
+    def wants_replay(self) -> bool:
+        """Tell whether there is evidence on lanes of which the checker does not keep what shares time with it."""
+        checker = self._checker
+        if checker.is_unsettled:
+            self._wanted = ~checker.is_kept_apart
+        else:
+            findings = checker.result()
+            positions, slices = checker.slices
+            track = slices.values("track_id")[_doubted(positions, findings)]
+            self._wanted = np.zeros(len(checker.is_kept_apart), np.bool_)
+            self._wanted[track[(track >= 0) & (track < len(self._wanted))]] = True
+            self._wanted &= ~checker.is_kept_apart
+        return bool(self._wanted.any())
+
+    def replay(self, batch: Trace) -> None:
+        """Keep the extents of the next batch's slices on those lanes."""
+        track = batch.slices.values("track_id")
+        is_track = (track >= 0) & (track < len(self._wanted))
+        rows = np.flatnonzero(is_track & self._wanted[np.where(is_track, track, 0)])
+        if len(rows):
+            self._positions.append(self._seen_again + rows)
+            self._extents.append(known_extents(batch.slices).take(rows))
+        self._seen_again += len(track)
+
+    def result(self, findings: Sequence[Finding] = ()) -> tuple[Totals, Totals]:
+        """Return the sums over all slices, and over those that are no evidence of ``findings``.
+
+        Args:
+            findings: the checker's own, whose ``result`` has been asked for.
+        """
+        checker = self._checker
+        positions, slices = checker.slices
+        doubted = _doubted(positions, findings)
+        extents = known_extents(slices)
+        tracks = len(checker.covered)
+        is_track = (extents.group >= 0) & (extents.group < tracks)
+        covered = int(checker.covered.sum()) + _length(extents.take(~is_track))
+        everything = Totals(self._rows, self._open, self._total, covered)
+        if not doubted.any():
+            return everything, everything
+        closed = slices.valid("dur")[doubted]
+        count = int(np.count_nonzero(doubted))
+        # Lanes of which the checker has every row that shares time with another.
+        is_sorted_out = ~is_track | checker.is_kept_apart[np.where(is_track, extents.group, 0)]
+        covered -= _length(extents.take(is_sorted_out)) - _length(extents.take(is_sorted_out & ~doubted))
+        if self._extents:
+            where, rest = np.concatenate(self._positions), join(*self._extents)
+            covered -= _length(rest) - _length(rest.take(~np.isin(where, positions[doubted])))
+        return everything, Totals(
+            self._rows - count,
+            self._open - (count - int(np.count_nonzero(closed))),
+            self._total - int(slices.values("dur")[doubted][closed].sum()),
+            covered,
+        )
+
+
+def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
+    """Return which slices are evidence, bool [n], from where they stand in the whole trace."""
+    evidence = [finding.evidence.ids for finding in findings if finding.evidence.table == "slices"]
+    found: Mask = np.isin(positions, np.concatenate(evidence)) if evidence else np.zeros(len(positions), np.bool_)
+    return found
+
+
+def _length(intervals: Intervals) -> int:
+    """Return the time that intervals cover, lane by lane."""
+    time = union(intervals)
+    return int((time.end - time.begin).sum())

@@ -1,0 +1,68 @@
+"""How commands assemble a pipeline on a capture that the user names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.arguments import parse_options
+from lanescope.cli.console import progress
+from lanescope.cli.context import refuse_unreadable
+
+if TYPE_CHECKING:
+    from lanescope.pipeline.run import RunReport
+    from lanescope.pipeline.sources import CaptureSource
+    from lanescope.trace import Trace
+    from lanescope.trace.streams import Progress, StreamInfo
+
+
+@contextmanager
+def opened(path: str, args: argparse.Namespace) -> Iterator[CaptureSource]:
+    """Open a capture with the options that the user gave."""
+    from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
+
+    with CaptureSource(path, args.family, parse_options(args)) as source:
+        yield source
+
+
+def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: Any) -> RunReport:
+    """Run a pipeline on a capture, with progress for those who wait.
+
+    Args:
+        source: the opened capture.
+        path: its name, for messages.
+        refuses: False for commands that show what they found before they refuse it.
+        **stages: observers, sink and so on, as ``lanescope.pipeline.run.run`` takes them.
+
+    Raises:
+        InputError: nothing but padding and lost units was found.
+    """
+    from lanescope.pipeline.run import run
+
+    with progress(path) as shown:
+        return run(_Readable(source, path) if refuses else source, progress=shown, **stages)
+
+
+class _Readable:
+    """A capture that is refused at its end where all of it is lost, before anything is made of it."""
+
+    def __init__(self, source: CaptureSource, path: str) -> None:
+        self._source = source
+        self._path = path
+
+    @property
+    def info(self) -> StreamInfo:
+        return self._source.info
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        from lanescope.trace.streams import bare
+
+        last: Trace | None = None
+        for batch in self._source.batches(progress):
+            last = bare(batch)
+            yield batch
+            del batch
+        if last is not None:
+            refuse_unreadable(last, self._path)

@@ -1,0 +1,121 @@
+"""What sinks that write one file share: it appears under its name when all has gone well."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol, TypeVar
+
+from lanescope.io.atomic_file import Output, atomic_writer
+from lanescope.trace import Table, Trace
+from lanescope.trace.streams import Sink, StreamInfo, Takes, Written
+
+W_co = TypeVar("W_co", bound=Written, covariant=True)
+
+
+class _Aborted(BaseException):
+    """Passed to what is open when a sink is aborted without an error."""
+
+
+class AtomicSink:
+    """What a sink has opened, and how it ends.
+
+    Attributes:
+        stack: what is closed at the end, the last one first.
+    """
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+
+    def commit(self) -> None:
+        """Close what is open: the output gets its name."""
+        self.stack.close()
+
+    def abort(self) -> None:
+        """Close what is open because of the error that is being handled: the output is removed."""
+        error = sys.exception() or _Aborted()
+        self.stack.__exit__(type(error), error, error.__traceback__)
+
+
+class FileSink(AtomicSink):
+    """A sink that writes one file.
+
+    Args:
+        out: a path, written under a temporary name and renamed; or a binary file object.
+    """
+
+    def __init__(self, out: Output) -> None:
+        super().__init__()
+        self._out = out
+
+    def open(self) -> BinaryIO:
+        """Open the file."""
+        return self.stack.enter_context(atomic_writer(self._out))
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksReport:
+    """What was written: bytes of the file."""
+
+    bytes: int
+
+
+class BlocksSink(FileSink):
+    """Writes what a function makes of the whole trace, block by block.
+
+    Args:
+        out: a path, written under a temporary name and renamed; or a binary file object.
+        encode: returns the blocks of the file.
+    """
+
+    takes: Takes = "whole"
+
+    def __init__(self, out: Output, encode: Callable[[Trace], Iterable[bytes]]) -> None:
+        super().__init__(out)
+        self._encode = encode
+        self._bytes = 0
+
+    def start(self, info: StreamInfo) -> None:
+        """Open the file."""
+        self._file = self.open()
+
+    def write(self, batch: Trace) -> None:
+        """Write the trace."""
+        for block in self._encode(batch):
+            self._bytes += self._file.write(block)
+
+    def finish(self, annotations: Table | None = None) -> BlocksReport:
+        """Give the file its name; findings have no place in it."""
+        self.commit()
+        return BlocksReport(self._bytes)
+
+
+class _Writes(Sink, Protocol[W_co]):
+    def finish(self, annotations: Table | None) -> W_co: ...
+
+
+def drive(
+    sink: _Writes[W_co],
+    batches: Iterable[Trace],
+    info: StreamInfo,
+    annotations: Table | Callable[[], Table] | None = None,
+) -> W_co:
+    """Write batches to a sink, and nothing where anything fails: for callers that have them at hand.
+
+    Args:
+        sink: the sink.
+        batches: what it writes.
+        info: what is known of them.
+        annotations: findings to draw, or what returns them, called after the last batch.
+    """
+    try:
+        sink.start(info)
+        for batch in batches:
+            sink.write(batch)
+            del batch
+        return sink.finish(annotations() if callable(annotations) else annotations)
+    except BaseException:
+        sink.abort()
+        raise

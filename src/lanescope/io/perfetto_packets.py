@@ -1,0 +1,204 @@
+"""Packets of a Perfetto trace that are few, so that Python writes them: descriptors of tracks, the clock, the loss.
+
+Source: google/perfetto, protos/perfetto/trace/ (messages).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+
+from lanescope._native import core
+from lanescope.errors import InternalError
+from lanescope.io.event_stream import EventStream, Int64
+from lanescope.trace import Table, TimeBase, Trace
+from lanescope.trace.row_packing import rows_of
+
+#: The trace processor refuses tracks with 100 ancestors; its WebAssembly build (v52) runs out of stack at 77.
+MAX_ANCESTORS = 64
+
+#: BOOTTIME, the clock that readers fall back to.
+_TRACE_CLOCK = 6
+_MERGE_NOT, _MERGE_BY_KEY = 2, 3
+_ORDER_EXPLICIT = 3
+_COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a drawing, in the order of their descriptors.
+
+    Attributes:
+        track: int64 [rows], the track of each.
+        row: int64 [rows], its number within the track; 0 is the track itself.
+        uuid: int64 [rows], what packets call it.
+        extra_track: whether anything lies on the track of findings.
+    """
+
+    track: Int64
+    row: Int64
+    uuid: Int64
+    extra_track: bool
+
+
+_SHORT = [bytes((value,)) for value in range(0x80)]
+
+
+@lru_cache(maxsize=1 << 12)
+def _varint(value: int) -> bytes:
+    if value < len(_SHORT):
+        return _SHORT[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compressed_head(size: int) -> bytes:
+    """Return the head of a packet that holds only the field compressed_packets, of ``size`` bytes."""
+    body = _tag(50, 2) + _varint(size)
+    return _tag(1, 2) + _varint(len(body) + size) + body
+
+
+@cache
+def _tag(number: int, wire: int) -> bytes:
+    return _varint(number << 3 | wire)
+
+
+def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    """Encode (field number, value): integers as varints, texts and messages with their length in front."""
+    out: list[bytes] = []
+    for number, value in fields:
+        if isinstance(value, int):
+            out += (_tag(number, 0), _varint(value))
+        else:
+            body = value.encode("utf-8", "replace") if isinstance(value, str) else value
+            out += (_tag(number, 2), _varint(len(body)), body)
+    return b"".join(out)
+
+
+_SEQUENCE = _message((10, 1))
+
+
+def _packet(*fields: tuple[int, int | str | bytes]) -> bytes:
+    """A packet of sequence 1, which carries no events."""
+    return _message((1, _SEQUENCE + _message(*fields)))
+
+
+def blocks(packets: Iterable[bytes], lost: int, size: int) -> Iterator[bytes]:
+    """Yield descriptors and the loss as packets, joined to blocks of about ``size`` bytes."""
+    block = bytearray()
+    for descriptor in packets:
+        block += _packet((60, descriptor))
+        if len(block) >= size:
+            yield bytes(block)
+            block.clear()
+    if lost:
+        # TraceStats of a recorder that dropped packets: every viewer shows it.
+        block += _packet((35, _message((1, _message((19, lost))), (7, 1))))
+    if block:
+        yield bytes(block)
+
+
+def snapshot(origin: int) -> bytes:
+    """Return the packet that begins the sequence of the events: its clock, which counts on from packet to packet.
+
+    There is one for all lanes, as the viewer marks each snapshot on a track of its own.
+    """
+    clock = _message((1, core.PerfettoEncoder.CLOCK), (2, origin), (3, 1))
+    readings = _message((1, clock), (1, _message((1, _TRACE_CLOCK), (2, origin))))
+    return _message((1, _message((10, core.PerfettoEncoder.SEQUENCE), (13, 1), (87, 1), (6, readings))))
+
+
+def id_offset(trace: Trace) -> int:
+    """Return what is added to ids, so that files of different captures can be opened as one timeline; 0 or >= 2^32."""
+    if not len(trace.inputs):
+        return 0
+    digest = hashlib.sha256("".join(trace.inputs.values("sha256").tolist()).encode()).digest()
+    return (int.from_bytes(digest[:4], "little") >> 1) << 32
+
+
+def uuids(drawing: EventStream, salt: int) -> Int64:
+    """Return the track id of every row: a track's own for row 0, others behind those of all tracks."""
+    overflow = drawing.lanes.row > 0
+    uuids = drawing.lanes.track + (salt + 1)
+    uuids[overflow] = salt + drawing.tracks + 2 + np.arange(np.count_nonzero(overflow))
+    return uuids
+
+
+def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
+    """Yield the descriptor of every track, then those of overflow rows, then that of the track of findings."""
+    tracks = trace.tracks
+    parents = _parents(tracks)
+    has_children = np.bincount(parents[parents >= 0], minlength=len(tracks)).tolist()
+    ranks = _ranks(tracks.values("sort_key"), parents).tolist()
+    overflow = np.flatnonzero(rows.row)
+    many = set(rows.track[overflow].tolist())
+    columns = (
+        tracks.values("name").tolist(),
+        tracks.values("kind").tolist(),
+        tracks.values("unit").tolist(),
+        parents.tolist(),
+    )
+    again: dict[int, list[tuple[int, int | str | bytes]]] = {}
+    for row, (name, kind, unit, parent) in enumerate(zip(*columns, strict=True)):
+        uuid = salt + 1 + row
+        fields: list[tuple[int, int | str | bytes]] = []
+        if parent >= 0:
+            fields += [(2, name), (5, salt + 1 + parent)]
+        else:
+            fields += [(2, _title(name, trace.time)), (14, _epoch(trace.time))]
+        fields.append((12, ranks[row]))
+        if row in many:
+            fields += [(15, _MERGE_BY_KEY), (17, uuid)]
+            again[row] = list(fields)
+        else:
+            fields.append((15, _MERGE_NOT))
+        if has_children[row]:
+            fields.append((11, _ORDER_EXPLICIT))
+        if kind == "counter":
+            known = _COUNTER_UNITS.get(unit)
+            fields.append((8, _message((3, known) if known else (6, unit))))
+        yield _message((1, uuid), *fields)
+    for lane in overflow.tolist():
+        yield _message((1, int(rows.uuid[lane])), *again[int(rows.track[lane])])
+    if rows.extra_track:
+        yield _message((1, salt + 1 + len(tracks)), (2, "findings"), (15, _MERGE_NOT))
+
+
+def _title(name: str, time: TimeBase) -> str:
+    return f"{name} [cycles]" if time.time_unit == "cycles" else name
+
+
+def _epoch(time: TimeBase) -> str:
+    unit = "time unit: cycles, 1 cycle drawn as 1 ns" if time.time_unit == "cycles" else "time unit: ns"
+    return f"{unit}; 0 is {time.epoch_ns} ns on the {time.epoch_kind} clock"
+
+
+def _parents(tracks: Table) -> Int64:
+    """Return the row of each track's parent, -1 for top tracks; ``InternalError`` if the tree is too deep or a ring."""
+    parents = np.where(tracks.valid("parent_id"), rows_of(tracks.values("id"), tracks.values("parent_id")), -1)
+    ancestors = parents
+    for _ in range(MAX_ANCESTORS + 1):
+        if (ancestors < 0).all():
+            return parents
+        ancestors = np.where(ancestors >= 0, parents[ancestors], -1)
+    raise InternalError(f"tracks have more than {MAX_ANCESTORS} others above them, or in a ring")
+
+
+def _ranks(sort_key: Int64, parents: Int64) -> Int64:
+    """Return the place of each track among its siblings, from 0."""
+    order = np.lexsort((np.arange(len(parents)), sort_key, parents))
+    family = parents[order]
+    starts = np.flatnonzero(np.diff(family, prepend=-2)) if len(family) else _NO_ROWS
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return ranks

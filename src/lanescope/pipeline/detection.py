@@ -1,0 +1,189 @@
+"""What a capture is: the one file of a folder, and the device family that reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from lanescope.errors import InputError, InternalError, LanescopeError, MissingDependencyError, UsageError
+from lanescope.families import registry
+from lanescope.families.declaration import UPDATE, described
+from lanescope.families.family import Family
+from lanescope.source import MINE, TIE, Capture, Head, Match, is_one
+
+PathLike = str | os.PathLike[str]
+
+#: So many files of a folder are looked at to find the capture in it.
+MOST_FILES = 200
+
+
+class Candidate(NamedTuple):
+    """How surely one family recognises a capture.
+
+    Attributes:
+        family: name of the family.
+        score: 0 to 100; below 50 means no.
+        format: the family's name for the format.
+        reason: what was checked and how it came out.
+    """
+
+    family: str
+    score: int
+    format: str
+    reason: str
+
+
+def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Match]:
+    """Return the family of a capture and how surely it is recognised.
+
+    Args:
+        capture: the opened capture.
+        family: name of the family, when the user says it; its own probe still gives the format.
+
+    Raises:
+        InputError: it is empty, or no family recognises it.
+        UsageError: two families recognise it about equally; or ``family`` is unknown.
+        MissingDependencyError: ``family`` is of another package, and that is broken.
+    """
+    head = capture.main.head()
+    chosen = None if family is None else registry.family(family)
+    if not head.size:
+        raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
+    if chosen is not None:
+        return chosen, _asked(chosen, capture)
+    failed: list[Candidate] = []
+    matches = _matches(registry.builtin(), head, failed)
+    if not matches:
+        matches = _matches(registry.plugin_families(), head, failed)
+    if not matches:
+        raise _unknown(capture, head, failed)
+    if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
+        reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
+        raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
+    return matches[0]
+
+
+def _unknown(capture: Capture, head: Head, failed: list[Candidate]) -> InputError:
+    """Return the error for what no family recognises."""
+    from lanescope.io import other_formats as known
+
+    found = known.what_is(head.data, head.name)
+    if found is not None:
+        return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
+    near = next((match for _, match in _matches(registry.builtin(), head, [], least=1) if match.advice), None)
+    if near is not None:
+        what = f"is not a capture of any known device family: {near.reason}"
+        return InputError(f"{capture.main.path} {what}", hint=near.advice)
+    what = "is not a capture of any known device family"
+    if not any(head.data):
+        what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
+    return InputError(f"{capture.main.path} {what}", hint="; ".join([_SAY_FAMILY, *_unasked(failed)]))
+
+
+def capture(path: PathLike) -> Capture:
+    """Open a capture: a file, or a folder in which one is.
+
+    Raises:
+        InputError: it cannot be read; or there are several captures in the folder, or none.
+    """
+    return Capture(_main_of(path))
+
+
+def _main_of(path: PathLike) -> PathLike:
+    """Return the one capture in a folder; the path itself where there is nothing to choose."""
+    if path == "-" or not os.path.isdir(path):  # noqa: PTH112 (asked for every input)
+        return path
+    from pathlib import Path
+
+    folder = Path(path)
+    if is_one(folder):
+        return path
+    try:
+        files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    except OSError:
+        return path
+    found = [file for file in files[:MOST_FILES] if _is_capture(file)]
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
+        raise InputError(f"{os.fspath(path)} holds {len(found)} captures: {names}", hint="name one of them")
+    return found[0] if found else path
+
+
+def _is_capture(path: PathLike) -> bool:
+    try:
+        with Capture(path) as opened:
+            head = opened.main.head()
+    except InputError:
+        return False
+    if not head.size:
+        return False
+    return bool(_matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, []))
+
+
+def _matches(
+    families: Iterable[Family], head: Head, failed: list[Candidate], least: int = MINE
+) -> list[tuple[Family, Match]]:
+    """Ask ``families``, the surest first; one whose probe fails does not count and is added to ``failed``."""
+    found = []
+    for family in families:
+        try:
+            match = family.probe(head)
+        except Exception as error:  # of one family: the capture may well be another one's
+            failed.append(Candidate(family.name, 0, "", f"its probe failed: {described(error)}"))
+        else:
+            found.append((family, match))
+    return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
+
+
+def _asked(family: Family, capture: Capture) -> Match:
+    """Ask the family that the user names; raise in its name if its probe fails."""
+    try:
+        return family.probe(capture.main.head())
+    except LanescopeError:
+        raise
+    except Exception as error:
+        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {described(error)}"
+        if family.name in registry.BUILTIN:
+            raise InternalError(what) from error
+        raise MissingDependencyError(what, hint=UPDATE) from error
+
+
+_SAY_FAMILY = "if you know its family, say --family NAME"
+
+
+def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
+    """Yield which families could not be asked, and why."""
+    for candidate in failed:
+        yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
+    for broken in registry.plugins().broken:
+        yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
+
+
+def probe(path: PathLike) -> list[Candidate]:
+    """Ask every device family whether a capture is its own, the surest first.
+
+    Args:
+        path: the capture's main file, or ``-``.
+
+    Returns:
+        One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
+        comes within 10 points. Families whose probe fails come last, with a score of 0 and the failure as reason.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with capture(path) as opened:
+        failed: list[Candidate] = []
+        matches = _matches((*registry.builtin(), *registry.plugin_families()), opened.main.head(), failed, least=1)
+    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
+
+
+def is_parquet_dataset(path: PathLike) -> bool:
+    """Tell whether ``path`` is a folder of Parquet files that lanescope wrote, and no capture."""
+    # Asked for every input, so it has to be cheap where there is no folder at all.
+    if not os.path.isdir(path):  # noqa: PTH112
+        return False
+    from lanescope.io import parquet
+
+    return parquet.is_folder(path)

@@ -1,0 +1,83 @@
+"""Observers that know no analysis: how many rows there are, and all of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lanescope.trace import Table, Trace
+from lanescope.trace.streams import SinglePass
+from lanescope.trace.trace import SHARED
+
+
+class Counted(NamedTuple):
+    """What ``Counts`` finds.
+
+    Attributes:
+        rows: number of rows by table.
+        begin: the first time of any row, in the trace's unit; None where nothing has a time.
+        end: the last one.
+    """
+
+    rows: dict[str, int]
+    begin: int | None
+    end: int | None
+
+
+class Counts(SinglePass):
+    """Counts the rows of each table, and finds the first and the last time."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._begin: int | None = None
+        self._end: int | None = None
+
+    def add(self, batch: Trace) -> None:
+        """Count the rows of the next batch."""
+        for name, table in batch.tables().items():
+            self._rows[name] = len(table) + (0 if name in SHARED else self._rows.get(name, 0))
+        for table in (batch.slices, batch.instants, batch.counters, batch.coverage, batch.gaps):
+            if len(table):
+                ts = table.values("ts")
+                ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
+                if "last_known_ts" in table.spec.names:
+                    ends.append(table.values("last_known_ts"))
+                begin, end = int(ts.min()), max(int(times.max()) for times in ends)
+                self._begin = begin if self._begin is None else min(self._begin, begin)
+                self._end = end if self._end is None else max(self._end, end)
+
+    def result(self) -> Counted:
+        """Return the counts."""
+        return Counted(self._rows, self._begin, self._end)
+
+
+class Collect(SinglePass):
+    """Keeps all batches, for what needs the whole trace."""
+
+    def __init__(self) -> None:
+        self._batches: list[Trace] = []
+
+    def add(self, batch: Trace) -> None:
+        """Keep the next batch."""
+        self._batches.append(batch)
+
+    def result(self) -> Trace:
+        """Return the batches joined."""
+        return Trace.concat(self._batches)
+
+
+class Annotations:
+    """Checks the batches; its result is the table of findings that sinks draw."""
+
+    def __init__(self) -> None:
+        from lanescope.analysis import check  # only what annotates pays for it
+
+        self._to_table = check.to_table
+        self._checker = check.StreamingChecker()
+        self.start = self._checker.start
+        self.add = self._checker.add
+        self.wants_replay = self._checker.wants_replay
+        self.replay = self._checker.replay
+
+    def result(self) -> Table:
+        """Return the findings as a table."""
+        return self._to_table(self._checker.result())

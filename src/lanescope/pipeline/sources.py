@@ -1,0 +1,195 @@
+"""Where a pipeline's batches come from: a capture, several merged, or a trace in memory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.families import registry
+from lanescope.families.family import Family, Format
+from lanescope.families.options import resolve_options
+from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset
+from lanescope.source import Capture, Match, Source
+from lanescope.trace import Trace
+from lanescope.trace.streams import Progress, StreamInfo
+
+
+def decode(
+    capture: Capture,
+    family: Family,
+    options: Mapping[str, Any],
+    *,
+    progress: Progress | None = None,
+) -> Iterator[Trace]:
+    """Decode an opened capture piece by piece.
+
+    Args:
+        capture: the opened capture; the caller closes it.
+        family: the family that reads it.
+        options: decode options as given; they are checked and completed here.
+        progress: is told how many bytes of the main file have been fed so far, of how many.
+
+    Raises:
+        UsageError: an unknown option.
+    """
+    resolved = resolve_options(family.options, options, what=f"family {family.name}")
+    format_ = family.format_of(capture)
+    decoder = format_.decode(capture, resolved)
+    fed = 0
+    main = capture.main
+    for chunk in _feed_all(main, format_):
+        made = deque(decoder.feed(chunk))
+        while made:  # each is let go before the next one is handed over
+            yield made.popleft()
+        fed += len(chunk)
+        del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
+        if progress is not None:
+            progress(fed, main.size)
+    if format_.random_access and progress is not None:
+        progress(main.size, main.size)
+    yield from decoder.finish()
+
+
+def _feed_all(main: Source, format_: Format) -> Iterator[memoryview]:
+    if format_.is_streaming:
+        yield from main.chunks()
+    elif not format_.random_access:
+        yield memoryview(main.read().data)
+
+
+class CaptureSource:
+    """A capture, decoded once more for every pass. Closes its files at the end of a ``with``.
+
+    A pipe is copied to a temporary file when it is opened, so it can be read again as well. A folder of Parquet files
+    that lanescope wrote is one batch, which stays in memory.
+
+    Args:
+        path: the capture's main file, or ``-``, or a folder with one capture in it.
+        family: device family; detected from the bytes when it is not given.
+        options: decode options of the family.
+
+    Errors are raised at first use, as ``lanescope.open`` lists them.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        family: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._path = path
+        self._asked = family
+        self._options = options or {}
+        self._opened: tuple[Capture, Family, Match] | None = None
+        self._read: Trace | None = None
+
+    @property
+    def family(self) -> Family | None:
+        """The family that decodes it; None for a folder of Parquet files."""
+        return None if self._is_parquet else self._open()[1]
+
+    @property
+    def match(self) -> Match:
+        """How surely its format was recognized."""
+        if self._is_parquet:
+            return Match(100, reason="a folder of Parquet files that lanescope wrote")
+        return self._open()[2]
+
+    @property
+    def info(self) -> StreamInfo:
+        """What is known of its batches."""
+        if self._is_parquet:
+            names = tuple(dict.fromkeys(self._parquet().inputs.values("family").tolist()))
+            return StreamInfo(names, is_sorted=_are_sorted(names), is_whole=True)
+        opened, family, _ = self._open()
+        return StreamInfo((family.name,), is_sorted=family.format_of(opened).emits_sorted, size=opened.main.size)
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start."""
+        if self._is_parquet:
+            yield self._parquet()
+            return
+        opened, family, _ = self._open()
+        yield from decode(opened, family, self._options, progress=progress)
+
+    def close(self) -> None:
+        """Close its files."""
+        if self._opened is not None:
+            self._opened[0].close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self._read is not None or (self._opened is None and is_parquet_dataset(self._path))
+
+    def _open(self) -> tuple[Capture, Family, Match]:
+        if self._opened is None:
+            opened = capture(self._path)
+            try:
+                self._opened = opened, *detect_family(opened, self._asked)
+            except BaseException:
+                opened.close()
+                raise
+        return self._opened
+
+    def _parquet(self) -> Trace:
+        if self._read is None:
+            from lanescope.io import parquet
+
+            if self._asked is not None or self._options:
+                raise UsageError(f"{os.fspath(self._path)} is decoded already: it takes neither family nor options")
+            self._read = parquet.read(self._path)
+        return self._read
+
+
+def _are_sorted(families: Sequence[str]) -> bool:
+    """Tell whether the rows of all these families come in order; those that are not installed count as not."""
+    try:
+        return bool(families) and all(each.emits_sorted for name in families for each in registry.family(name).formats)
+    except (UsageError, MissingDependencyError):
+        return False
+
+
+class InMemory:
+    """A trace that is in memory already: one batch.
+
+    Args:
+        trace: the trace.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @property
+    def info(self) -> StreamInfo:
+        """One batch, whose rows come in any order."""
+        return StreamInfo(tuple(dict.fromkeys(self._trace.inputs.values("family").tolist())), is_whole=True)
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Yield the trace."""
+        yield self._trace
+
+
+class MergedSource(InMemory):
+    """Several traces on one timeline; they are merged when it is made.
+
+    Args:
+        traces: two or more traces.
+
+    Raises:
+        MergeError: as ``lanescope.merge``.
+    """
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        from lanescope.pipeline.session import merge
+
+        super().__init__(merge(traces))

@@ -1,0 +1,145 @@
+"""What a stream of batches passes through: sources, transforms, observers and sinks.
+
+These are contracts only. Rooms below the pipeline implement them (``io`` has the sinks, ``analysis`` observers);
+``lanescope.pipeline.run`` drives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+from lanescope.trace.schema import CORE_TABLES
+from lanescope.trace.table import Table
+from lanescope.trace.trace import SHARED, Trace
+
+R_co = TypeVar("R_co", covariant=True)
+
+#: Is told how many bytes of the main file have been read so far, of how many.
+Progress = Callable[[int, int], object]
+
+#: What a sink takes: ``batches`` in any order; ``sorted`` batches, or the whole trace where the stream is not sorted;
+#: the ``whole`` trace only.
+Takes = Literal["batches", "sorted", "whole"]
+
+
+class StreamInfo(NamedTuple):
+    """What is known of a stream before its first batch.
+
+    Attributes:
+        families: the device families of its rows.
+        is_sorted: slices and instants of a lane come in order of time over all batches, and flows stay within a batch.
+        is_whole: there is one batch.
+        size: bytes of the main file; 0 where there is none.
+    """
+
+    families: tuple[str, ...] = ()
+    is_sorted: bool = False
+    is_whole: bool = False
+    size: int = 0
+
+
+class TraceSource(Protocol):
+    """Where batches come from. ``Source`` is another thing: bytes."""
+
+    @property
+    def info(self) -> StreamInfo:
+        """What is known before the first batch."""
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Yield the batches; each call reads from the start again and yields the same rows.
+
+        The stats and the accounting of a decode are in the last batch.
+        """
+
+
+class Transform(Protocol):
+    """Changes each batch on its way."""
+
+    def start(self, info: StreamInfo) -> StreamInfo:
+        """Begin a pass; return what is known of the changed stream."""
+
+    def apply(self, batch: Trace) -> Trace:
+        """Return the changed batch: rows may vanish or move; the ids of shared tables stay."""
+
+
+class Observer(Protocol[R_co]):
+    """Looks at each batch; may keep rows, not the batch."""
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; called once, before the first batch."""
+
+    def add(self, batch: Trace) -> None:
+        """Look at the next batch."""
+
+    def wants_replay(self) -> bool:
+        """Tell whether one pass was not enough; asked once, after the last batch."""
+
+    def replay(self, batch: Trace) -> None:
+        """Look at the next batch of the second pass: the same batches again."""
+
+    def result(self) -> R_co:
+        """Return what was found, after the last pass."""
+
+
+class Written(Protocol):
+    """What every sink reports; each has more to tell."""
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were written."""
+
+
+class Sink(Protocol):
+    """Writes batches.
+
+    ``start``, any number of ``write`` and ``finish``; ``abort`` instead of the rest once anything has failed.
+
+    Attributes:
+        takes: which batches it can write.
+    """
+
+    takes: Takes
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin the output, under a temporary name."""
+
+    def write(self, batch: Trace) -> None:
+        """Write the next batch."""
+
+    def finish(self, annotations: Table | None) -> Written:
+        """Write the rest, with findings to draw, and give the output its name."""
+
+    def abort(self) -> None:
+        """Remove what was written so far; does nothing before ``start`` and after ``finish``."""
+
+
+class SinglePass:
+    """An observer that one pass is enough for: the part that all of these share."""
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin; there is nothing to do."""
+
+    def wants_replay(self) -> bool:
+        """One pass is enough."""
+        return False
+
+    def replay(self, batch: Trace) -> None:
+        """Never called."""
+        raise AssertionError("one pass was enough")
+
+
+def bare(batch: Trace) -> Trace:
+    """Return a batch without its events, so that they can be let go: shared tables, stats and accounting.
+
+    Of the last batch this is what the whole stream has of them.
+    """
+    tables = batch.tables()
+    return Trace(batch.time, {**_no_events(), **{name: tables[name] for name in (*SHARED, "stats", "accounting")}})
+
+
+@cache
+def _no_events() -> dict[str, Table]:
+    """Return every core table without rows; made once, as this is asked for with every batch."""
+    return {spec.name: Table.empty(spec) for spec in CORE_TABLES}
