@@ -122,7 +122,7 @@ def test_unknown_words_are_told():
 
 
 def test_wrong_sums_and_unexpected_loss_are_told():
-    with pytest.raises(AssertionError, match="2 words are not"):
+    with pytest.raises(AssertionError, match="2 words, but 1 decoded"):
         testing.assert_accounted(_with(_trace(), "accounting", "lost", [0]))
     with pytest.raises(AssertionError, match="8 bytes were lost, not 0"):
         testing.assert_accounted(_trace(), lost=0)
