@@ -13,7 +13,6 @@ from lanescope import UsageError, testing
 from lanescope.analysis.summary import GROUPS, Summary, summary
 from lanescope.pipeline.run import run
 from lanescope.trace import TimeBase, Trace, TraceBuilder
-from lanescope.trace.streams import StreamInfo
 from passes import Passes
 
 
@@ -73,20 +72,20 @@ def test_summary_equals_the_naive_one(by, data):
 
 @pytest.mark.parametrize("by", GROUPS)
 @settings(max_examples=some(100))
-@given(trace=testing.traces(**TRACES), cuts=st.lists(st.floats(0, 1), max_size=4), is_sorted=st.booleans())
-def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts, is_sorted):
+@given(trace=testing.traces(**TRACES), cuts=st.lists(st.floats(0, 1), max_size=4))
+def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts):
     """Whatever order the lanes are in, a second pass repairs what one does not tell."""
     found = Summary(by)
-    run(Passes(cut(trace, cuts), info=StreamInfo(is_sorted=is_sorted)), observers=[found])
+    run(Passes(cut(trace, cuts)), observers=[found])
     assert list(found.result().rows()) == list(summary(trace, by).rows())
 
 
 @pytest.mark.parametrize("by", GROUPS)
 @settings(max_examples=some(100))
-@given(batches=testing.batches(**TRACES), is_sorted=st.booleans())
-def test_any_decode_has_the_summary_of_the_whole(by, batches, is_sorted):
+@given(batches=testing.batches(**TRACES))
+def test_any_decode_has_the_summary_of_the_whole(by, batches):
     found = Summary(by)
-    run(Passes(batches, info=StreamInfo(is_sorted=is_sorted)), observers=[found])
+    run(Passes(batches), observers=[found])
     assert list(found.result().rows()) == list(summary(Trace.concat(batches), by).rows())
 
 
@@ -100,7 +99,7 @@ def test_a_lane_whose_batches_come_in_order_takes_one_pass_and_others_two():
         yield builder.finish()
 
     for starts, passes, covered in (((0, 20, 100), 1, 80), ((20, 0, 100), 2, 80)):
-        source, found = Passes(list(batches(*starts)), info=StreamInfo(is_sorted=True)), Summary()
+        source, found = Passes(list(batches(*starts))), Summary()
         assert run(source, observers=[found]).passes == passes
         shares = {row["name"]: row["share"] for row in found.result().rows()}
         assert shares == {"a": 1.0, "b": 12 / covered}

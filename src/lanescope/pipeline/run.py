@@ -19,7 +19,8 @@ What cannot work batch by batch, and why:
   yield few batches, often one.
 
 What one pass over sound batches cannot tell takes a second one: lanes that turn out to be out of order, gaps that come
-late, coverage that ends before a slice does (``StreamingChecker``, ``Summary``). ``run`` reads the source at most once
+late, coverage that ends before a slice does (``StreamingChecker``, ``Summary``), findings on lanes whose slices may
+share time with what was let go (``StreamingTotals``). ``run`` reads the source at most once
 more for all observers together, and compares the numbers of rows.
 """
 
