@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args) as source:
         match, family = source.match, source.family
         last = passed(source, args.input, refuses=False, observers=[counts]).last
-    content = _content(counts.result(), last, match, (*CORE_STATS, *(family.stats() if family is not None else ())))
+    content = _content(counts.result(), last, match, (*CORE_STATS, *(family.stats if family is not None else ())))
     if args.json:
         print_json("lanescope.info/1", **content)
     else:
