@@ -91,7 +91,7 @@ def test_codes_of_families_are_selected_and_ignored(declare):
     assert not found(batches(), select=["LS1"])
     assert check.rules(["TOY10"]) == (ROWS, WHOLE)
     assert check.rules() == check.RULES
-    with pytest.raises(UsageError, match=r"no rule 'TOY2'.*TOY101"):
+    with pytest.raises(UsageError, match="unknown rule 'TOY2'"):
         check.rules(["TOY2"])
 
 

@@ -34,7 +34,7 @@ READERS = {
 PLAIN = {"chrome": ["--no-findings"], "perfetto": ["--no-findings"]}
 STRICT = "--strict"
 #: Slices without a known end, in a row of the summary.
-UNFINISHED = "open"
+UNFINISHED = "unfinished"
 FAILING = ("warning", "error")
 LOSSES = ("data_loss", "error")
 

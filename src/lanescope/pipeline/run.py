@@ -133,9 +133,7 @@ def _passed(
                 observer.replay(batch)
             del batch
         if seen != rows:
-            raise InputError(
-                "the second reading gave other rows than the first", hint="does something still write to it?"
-            )
+            raise InputError("input changed between two passes", hint="run again after the writer has finished")
     kept.clear()
     written = None
     if sink is not None:

@@ -7,17 +7,10 @@ from lanescope.trace.schema import ColumnSpec, TableSpec
 from lanescope.trace.stats import StatSpec
 
 
-def _span(name: str, doc: str, *, is_argument: bool = False) -> tuple[ColumnSpec, ColumnSpec]:
+def _span(name: str, doc: str, *, is_argument: bool = False, nullable: bool = True) -> tuple[ColumnSpec, ColumnSpec]:
     return (
-        ColumnSpec(f"{name}_ns", "int64", doc, nullable=True, unit="ns", is_argument=is_argument),
-        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=True, unit="ticks"),
-    )
-
-
-def _total(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
-    return (
-        ColumnSpec(f"{name}_ns", "int64", doc, unit="ns"),
-        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", unit="ticks"),
+        ColumnSpec(f"{name}_ns", "int64", doc, nullable=nullable, unit="ns", is_argument=is_argument),
+        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=nullable, unit="ticks"),
     )
 
 
@@ -226,9 +219,9 @@ CORES = TableSpec(
         ColumnSpec("core", "int32", "core index"),
         ColumnSpec("core_type", "text", "aic, aiv; empty if not recorded"),
         ColumnSpec("executions", "int64", "number of executions"),
-        *_total("window", "time from the first start to the last end of all cores"),
-        *_total("busy", "time with an execution"),
-        *(column for name, doc in _IDLE.items() for column in _total(name, doc)),
+        *_span("window", "time from the first start to the last end of all cores", nullable=False),
+        *_span("busy", "time with an execution", nullable=False),
+        *(column for name, doc in _IDLE.items() for column in _span(name, doc, nullable=False)),
         ColumnSpec("overlap_ticks", "int64", "time of overlapping executions beyond busy", unit="ticks"),
         ColumnSpec(
             "lost_ticks",
@@ -246,9 +239,9 @@ THREADS = TableSpec(
         ColumnSpec("track_id", "int64", "lane of the thread", references="tracks"),
         ColumnSpec("thread", "int32", "scheduler thread"),
         ColumnSpec("records", "int64", "number of recorded phases"),
-        *_total("window", "time from the first record to the end of the last"),
-        *_total("busy", "time in phases of any kind"),
-        *_total("idle", "time between phases: iterations without work are not recorded"),
+        *_span("window", "time from the first record to the end of the last", nullable=False),
+        *_span("busy", "time in phases of any kind", nullable=False),
+        *_span("idle", "time between phases: iterations without work are not recorded", nullable=False),
         ColumnSpec("pauses", "int64", "number of pauses between phases"),
         ColumnSpec("longest_pause_ns", "int64", "longest pause", unit="ns"),
         ColumnSpec(
