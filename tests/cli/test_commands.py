@@ -26,7 +26,7 @@ input_id	layer	scope	unit	total	decoded	padding	lost	is_balanced
 
 name	severity	count	input_id	first_offset	first_ts	meaning
 blinker_lost	data_loss	10	0	72	2468110000	{lost}
-blinker_unpaired	notice	12	0			{unpaired}
+blinker_unpaired	notice	12	0		3119864000	{unpaired}
 """
 
 

@@ -237,8 +237,9 @@ def _chrome_slices(data: bytes) -> int:
 
 def _perfetto_slices(data: bytes) -> int:
     """Return the number of slices and gaps of a Perfetto trace, by the official bindings."""
-    from exchange.track_events import packets
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+
+    from track_events import packets
 
     return sum(packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN for packet in packets(data))
 

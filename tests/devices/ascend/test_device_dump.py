@@ -282,7 +282,7 @@ def test_every_stream_is_reconciled():
         "ascend_unaccounted_records": 6,
     }
     # The stream of the cores is among them, which the collector leaves out.
-    assert accounts(trace)["aicore_tasks record of 0"] == (6, 2, 4)
+    assert accounts(trace)["aicore_tasks 0 record"] == (6, 2, 4)
 
 
 def test_more_records_than_were_written():

@@ -247,7 +247,7 @@ def test_v4_streams_are_known_by_their_number():
 def test_v4_what_the_schedulers_dropped_is_accounted_for():
     trace = session.open(FILES["v4"])
     rows = [row for row in trace.accounting.rows() if row["scope"] == "producer"]
-    assert [(row["unit"].split()[-1], row["total"], row["decoded"], row["lost"]) for row in rows] == [
+    assert [(row["unit"].split()[-2], row["total"], row["decoded"], row["lost"]) for row in rows] == [
         ("0", 3, 3, 0),
         ("2", 6, 2, 4),
     ]

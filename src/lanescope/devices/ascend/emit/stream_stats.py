@@ -36,7 +36,7 @@ def add_stream_stats(canvas: TimelineBuilder) -> set[str]:
         if collected or lost:
             unit = LIST_OF[stream.kind]
             builder.add_dropped(
-                unit=f"{unit} record of {stream.index}",
+                unit=f"{unit} {stream.index} record",
                 unit_bytes=RECORD_BYTES[unit],
                 recorded=collected,
                 dropped=lost,
