@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import echo, progress
-from lanescope.errors import DataLossError, InputError, UsageError
+from lanescope.errors import DataLossError, UsageError
 from lanescope.families import registry
-from lanescope.source import MINE
-from lanescope.view.formatting import escape, format_count
+from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
     from lanescope.common.signals import Signal
@@ -31,7 +29,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
-    from lanescope.pipeline import session
+    from lanescope.pipeline import readable, session
     from lanescope.trace import Trace
 
     if paths.count("-") > 1:
@@ -48,7 +46,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
             known |= names
             own = {name: value for name, value in given.items() if name in names}
             traces.append(Trace.concat(session.decode(capture, family, own, progress=shown)))
-        refuse_unreadable(traces[-1], path)
+        readable.refuse_unreadable(traces[-1], path)
     for name in given:
         if name not in known:
             raise UsageError(
@@ -81,46 +79,6 @@ def unsettled_labels(trace: Trace) -> dict[str, int]:
     return found
 
 
-def refuse_unreadable(trace: Trace, path: str) -> None:
-    """Refuse a trace, or the last batch of a decode, in which every unit of the capture is lost.
-
-    Raises:
-        InputError: nothing but padding and lost units was found; the hint says what the file may be.
-    """
-    inputs = trace.inputs
-    main = set(inputs.values("id")[inputs.values("part") == "main"].tolist())
-    deepest: dict[int, dict[str, Any]] = {}
-    for row in trace.accounting.rows():
-        number = row["input_id"]
-        if row["scope"] == "input" and number in main and row["layer"] >= deepest.get(number, row)["layer"]:
-            deepest[number] = row
-    rows = list(deepest.values())
-    if any(row["decoded"] for row in rows) or not any(row["lost"] for row in rows):
-        return
-    row = max(rows, key=lambda row: row["lost"])
-    family = inputs.values("family").tolist()[0]
-    raise InputError(
-        f"{path}: none of its {format_count(row['total'], row['unit'])} could be decoded as {family}",
-        hint=_what_else(path, family),
-    )
-
-
-def _what_else(path: str, family: str) -> str:
-    """Return what to do with a file of which a family has read nothing."""
-    from lanescope.io import other_formats as known
-    from lanescope.pipeline import session
-
-    if os.path.isfile(path):  # noqa: PTH113
-        candidates = [found.family for found in session.probe(path) if found.score >= MINE]
-        if candidates and candidates[0] != family:
-            return f"it looks like {candidates[0]}: leave out --family {family}"
-        with session.capture(path) as capture:
-            found = known.what_is(capture.main.head().data, capture.main.name)
-        if found is not None:
-            return f"it is {found.what}: {found.hint}"
-    return "is it the right file, and the right --family?"
-
-
 def _say_nothing_there(trace: Trace) -> None:
     """Say of captures that hold no record what that means."""
     from lanescope.trace.stats import NO_RECORDS
@@ -139,6 +97,8 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
         InputError: all of it was lost.
     """
     _say_nothing_there(trace)
+    from lanescope.pipeline.readable import refuse_unreadable
+
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
     unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
     if unsettled:
@@ -163,13 +123,13 @@ class Context:
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options of the command line and those given here."""
-        from lanescope.pipeline import session
+        from lanescope.pipeline import readable, session
         from lanescope.trace import Trace
 
         given = {**parse_options(self._args), **options}
         with progress(path) as shown:
             trace = Trace.concat(session.read(path, self._args.family, given, progress=shown))
-        refuse_unreadable(trace, path)
+        readable.refuse_unreadable(trace, path)
         self._opened.append(trace)
         return trace
 

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import progress
-from lanescope.cli.context import refuse_unreadable
 
 if TYPE_CHECKING:
     from lanescope.pipeline.run import RunReport
     from lanescope.pipeline.sources import CaptureSource
-    from lanescope.trace import Trace
-    from lanescope.trace.streams import Progress, StreamInfo
 
 
 @contextmanager
@@ -39,30 +36,8 @@ def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: 
     Raises:
         InputError: nothing but padding and lost units was found.
     """
+    from lanescope.pipeline.readable import Readable
     from lanescope.pipeline.run import run
 
     with progress(path) as shown:
-        return run(_Readable(source, path) if refuses else source, progress=shown, **stages)
-
-
-class _Readable:
-    """A capture that is refused at its end where all of it is lost, before anything is made of it."""
-
-    def __init__(self, source: CaptureSource, path: str) -> None:
-        self._source = source
-        self._path = path
-
-    @property
-    def info(self) -> StreamInfo:
-        return self._source.info
-
-    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
-        from lanescope.trace.streams import bare
-
-        last: Trace | None = None
-        for batch in self._source.batches(progress):
-            last = bare(batch)
-            yield batch
-            del batch
-        if last is not None:
-            refuse_unreadable(last, self._path)
+        return run(Readable(source, path) if refuses else source, progress=shown, **stages)
