@@ -11,7 +11,7 @@ from analysis.crowds import SCENARIOS, crowds, every_role, simulated
 from analysis.sweep import Sweep
 from effort import some
 from lanescope.analysis.derived import AnalysisCache
-from lanescope.analysis.instances import units
+from lanescope.analysis.instances import combine, residency, units
 from lanescope.analysis.lane_time import LaneTime, lanes
 from lanescope.analysis.partition import (
     BUSY,
@@ -21,9 +21,7 @@ from lanescope.analysis.partition import (
     VACANT,
     WAITING,
     by_state,
-    combine,
     partition,
-    residency,
 )
 from lanescope.trace import TimeBase, TraceBuilder
 

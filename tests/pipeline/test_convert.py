@@ -13,7 +13,7 @@ from lanescope.analysis import check
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.io import chrome, parquet, perfetto
-from lanescope.pipeline.sources import CaptureSource, InMemory, MergedSource
+from lanescope.pipeline.sources import CaptureSource, InMemory
 
 FAMILIES = [family.name for family in registry.builtin()]
 
@@ -96,4 +96,4 @@ def test_sources_say_what_their_batches_are(tmp_path):
             assert source.info == ((family,), is_sorted, True, 0)
     trace = lanescope.open(tmp_path / "cuda.parquet")
     assert InMemory(trace).info == (("cuda",), False, True, 0)
-    assert list(MergedSource([trace]).batches()) == [trace]
+    assert list(InMemory(lanescope.merge([trace])).batches()) == [trace]

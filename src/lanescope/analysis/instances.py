@@ -6,9 +6,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.common.intervals import INT64_MAX, Ints
+from lanescope.analysis.partition import (
+    BUSY,
+    IDLE,
+    LOST,
+    NO_ROW,
+    STATES,
+    UNRECORDED,
+    VACANT,
+    WAITING,
+    Partition,
+)
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, group_starts, join, order_within, union
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Table, Trace
 from lanescope.trace.column import Mask
@@ -165,3 +177,93 @@ def _nearest(time: LaneTime, matches: Mask) -> Ints:
     for track in tree.order.tolist():  # a group comes before what stands in it
         found[track] = track if is_match[track] else found[tree.parents[track]]
     return np.array(found[:-1], np.int64)
+
+
+# --- their time ---------------------------------------------------------------------------------------------------
+
+
+def residency(time: LaneTime, instances: Instances) -> Intervals:
+    """Return the time from the first to the last known moment of each group of lanes; ``group`` is the instance.
+
+    A block is resident from the first timestamp of any of its lanes to the last of any, an SM while one of its blocks
+    is. Lanes of several instances may have one parent: those of each instance count as a group of their own, so nothing
+    of one instance makes another one seem resident. A lane at the top is a group by itself.
+
+    Args:
+        time: the trace's lane times.
+        instances: which instance each lane belongs to.
+
+    Returns:
+        One interval per instance and group of lanes; those of one instance may overlap.
+    """
+    tree, of, groups = time.tree, instances.of, len(instances)
+    begin, end = time.bounds
+    lanes = np.flatnonzero((of >= 0) & (begin <= end))
+    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
+    group_of = np.where(parents < 0, lanes, parents)
+    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
+    member = member.reshape(-1)
+    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
+    np.minimum.at(first, member, begin[lanes])
+    np.maximum.at(last, member, end[lanes])
+    return Intervals(found % max(groups, 1), first, last)
+
+
+#: Bits of the sweep beyond those of the states: an instance is resident; the window itself.
+_RESIDENT, _WINDOW = STATES, STATES + 1
+
+
+def _state_of(mask: int) -> int:
+    """Return the state of an instance from those that its lanes are in."""
+    for state in (BUSY, LOST, WAITING, IDLE):
+        if mask >> state & 1:
+            return state
+    return UNRECORDED if mask >> _RESIDENT & 1 else VACANT
+
+
+_STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1 << (_WINDOW + 1))], np.int64)
+
+
+def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
+    """Divide the window of every instance into states, from those of its lanes.
+
+    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else UNRECORDED
+    while it is resident, as no lane tells what happened; else VACANT.
+
+    Args:
+        parts: what ``partition`` returned.
+        instances: which instance each lane belongs to.
+        resident: what ``residency`` returned.
+        window: first and last time of the trace.
+
+    Returns:
+        The states of all instances; rows are -1.
+    """
+    # Regions do not matter here: stretches of one lane and state that follow each other are one.
+    heads = np.flatnonzero(group_starts(parts.lane) | group_starts(parts.state))
+    lasts = np.append(heads[1:], len(parts.lane)) - 1 if len(heads) else heads
+    parts = parts.take(heads)._replace(end=parts.end[lasts])
+    of = instances.of[parts.lane]
+    used = np.flatnonzero((of >= 0) & (parts.state != UNRECORDED))
+    every = np.arange(len(instances))
+    keys = _WINDOW + 1
+    lanes = Intervals(of[used] * keys + parts.state[used], parts.start[used], parts.end[used])
+    there = Intervals(resident.group * keys + _RESIDENT, resident.begin, resident.end)
+    whole = Intervals(every * keys + _WINDOW, np.full(len(every), window[0]), np.full(len(every), window[1]))
+    layers = union(join(lanes, there, whole))
+    instance, layer = np.divmod(layers.group, keys)
+    bit = np.left_shift(np.int64(1), layer)
+    at = np.concatenate([layers.begin, layers.end])
+    instance, bit = np.tile(instance, 2), np.tile(bit, 2)
+    sort = order_within(instance, at)
+    at, instance = at[sort], instance[sort]
+    # Intervals of one layer do not touch, so each begin and each end turns its bit over.
+    running = np.bitwise_xor.accumulate(bit[sort])
+    used = np.flatnonzero((running != 0) & (np.diff(at, append=at[-1:]) > 0))
+    start, instance, state = at[used], instance[used], _STATE_OF[running[used]]
+    changed = group_starts(instance) | group_starts(state)
+    start, instance, state = start[changed], instance[changed], state[changed]
+    # All of the window is covered, so a stretch ends where the next one of its instance starts.
+    end = np.append(start, window[1])[1:]
+    end[:-1][instance[1:] != instance[:-1]] = window[1]
+    return Partition(instance, start, end, state, np.full(len(start), NO_ROW))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.instances import PARENT, units
+from lanescope.analysis.instances import PARENT, combine, residency, units
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import (
     BUSY,
@@ -19,10 +19,8 @@ from lanescope.analysis.partition import (
     LeafIntervals,
     Partition,
     by_state,
-    combine,
     leaf_intervals,
     partition,
-    residency,
 )
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE, WAIT, classes
 from lanescope.common.intervals import INT64_MAX, Ints, covered_length, depth

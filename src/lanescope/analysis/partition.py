@@ -6,13 +6,11 @@ Every moment of every lane has exactly one state, so times of states add up to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from lanescope.common.intervals import (
-    INT64_MAX,
     Intervals,
     Ints,
     complement,
@@ -30,8 +28,8 @@ from lanescope.common.intervals import (
 from lanescope.trace.column import Array, Mask
 
 if TYPE_CHECKING:
-    from lanescope.analysis.instances import Instances
-    from lanescope.analysis.lane_time import LaneTime
+    from lanescope.analysis.track_tree import Tree
+    from lanescope.trace import Trace
 
 #: States of a lane, or of an instance: in a region that works; in a region that waits; recorded, but in no region; in a
 #: gap or after the last known time of an unfinished region; not recorded; (instances only) not resident.
@@ -39,6 +37,41 @@ BUSY, WAITING, IDLE, LOST, UNRECORDED, VACANT = range(6)
 STATES = 6
 #: The row of a stretch that is of no region.
 NO_ROW = -1
+
+
+class Lanes(Protocol):
+    """The times of lanes that a partition is made from, as ``lane_time.LaneTime`` has them."""
+
+    trace: Trace
+    tree: Tree
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Start and end of what is divided."""
+
+    @property
+    def extents(self) -> Intervals:
+        """Known extents of the slices."""
+
+    @property
+    def order(self) -> Ints:
+        """Rows of the slices in the order of their intervals."""
+
+    @property
+    def slice_union(self) -> Intervals:
+        """Time that slices cover, per track."""
+
+    @property
+    def gaps(self) -> Intervals:
+        """Time in gaps, per track."""
+
+    @property
+    def possibly_running(self) -> Intervals:
+        """Time after the last known time of unfinished slices."""
+
+    @property
+    def uncovered(self) -> Intervals:
+        """Time that was not recorded."""
 
 
 class Partition(NamedTuple):
@@ -97,7 +130,7 @@ class LeafIntervals:
 # --- the innermost region -----------------------------------------------------------------------------------------
 
 
-def leaf_intervals(time: LaneTime) -> LeafIntervals:
+def leaf_intervals(time: Lanes) -> LeafIntervals:
     """Return which region each lane is in at each moment.
 
     A slice counts while nothing that is nested in it on its lane does. Slices that overlap another one of their lane
@@ -177,7 +210,7 @@ def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
 # --- lanes --------------------------------------------------------------------------------------------------------
 
 
-def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals | None = None) -> Partition:
+def partition(time: Lanes, waits: Mask | None = None, pieces: LeafIntervals | None = None) -> Partition:
     """Divide the window of every track into states.
 
     Of several states that fit, the first of these:
@@ -227,7 +260,7 @@ def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals |
 
 
 def _ran(
-    time: LaneTime, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
+    time: Lanes, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
 ) -> tuple[Intervals, Ints, Ints]:
     """Return disjoint time in regions outside gaps, BUSY or WAITING (int64 [n]), and the row of each (int64 [n])."""
     if waits is None:
@@ -267,96 +300,6 @@ def _beyond(some: Intervals, *others: Intervals) -> Intervals:
     asked[some.group] = True
     near = (part.take(part.group < len(asked)) for part in others)
     return subtract(some, join(*(part.take(asked[part.group]) for part in near)))
-
-
-# --- instances ----------------------------------------------------------------------------------------------------
-
-
-def residency(time: LaneTime, instances: Instances) -> Intervals:
-    """Return the time from the first to the last known moment of each group of lanes; ``group`` is the instance.
-
-    A block is resident from the first timestamp of any of its lanes to the last of any, an SM while one of its blocks
-    is. Lanes of several instances may have one parent: those of each instance count as a group of their own, so nothing
-    of one instance makes another one seem resident. A lane at the top is a group by itself.
-
-    Args:
-        time: the trace's lane times.
-        instances: which instance each lane belongs to.
-
-    Returns:
-        One interval per instance and group of lanes; those of one instance may overlap.
-    """
-    tree, of, groups = time.tree, instances.of, len(instances)
-    begin, end = time.bounds
-    lanes = np.flatnonzero((of >= 0) & (begin <= end))
-    parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
-    group_of = np.where(parents < 0, lanes, parents)
-    found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
-    member = member.reshape(-1)
-    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
-    np.minimum.at(first, member, begin[lanes])
-    np.maximum.at(last, member, end[lanes])
-    return Intervals(found % max(groups, 1), first, last)
-
-
-#: Bits of the sweep beyond those of the states: an instance is resident; the window itself.
-_RESIDENT, _WINDOW = STATES, STATES + 1
-
-
-def _state_of(mask: int) -> int:
-    """Return the state of an instance from those that its lanes are in."""
-    for state in (BUSY, LOST, WAITING, IDLE):
-        if mask >> state & 1:
-            return state
-    return UNRECORDED if mask >> _RESIDENT & 1 else VACANT
-
-
-_STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1 << (_WINDOW + 1))], np.int64)
-
-
-def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
-    """Divide the window of every instance into states, from those of its lanes.
-
-    BUSY while any lane is; else LOST while any lane is; else WAITING, else IDLE while any lane is; else UNRECORDED
-    while it is resident, as no lane tells what happened; else VACANT.
-
-    Args:
-        parts: what ``partition`` returned.
-        instances: which instance each lane belongs to.
-        resident: what ``residency`` returned.
-        window: first and last time of the trace.
-
-    Returns:
-        The states of all instances; rows are -1.
-    """
-    # Regions do not matter here: stretches of one lane and state that follow each other are one.
-    heads = np.flatnonzero(group_starts(parts.lane) | group_starts(parts.state))
-    lasts = np.append(heads[1:], len(parts.lane)) - 1 if len(heads) else heads
-    parts = parts.take(heads)._replace(end=parts.end[lasts])
-    of = instances.of[parts.lane]
-    used = np.flatnonzero((of >= 0) & (parts.state != UNRECORDED))
-    every = np.arange(len(instances))
-    keys = _WINDOW + 1
-    lanes = Intervals(of[used] * keys + parts.state[used], parts.start[used], parts.end[used])
-    there = Intervals(resident.group * keys + _RESIDENT, resident.begin, resident.end)
-    whole = Intervals(every * keys + _WINDOW, np.full(len(every), window[0]), np.full(len(every), window[1]))
-    layers = union(join(lanes, there, whole))
-    instance, layer = np.divmod(layers.group, keys)
-    bit = np.left_shift(np.int64(1), layer)
-    at = np.concatenate([layers.begin, layers.end])
-    instance, bit = np.tile(instance, 2), np.tile(bit, 2)
-    sort = order_within(instance, at)
-    at, instance = at[sort], instance[sort]
-    # Intervals of one layer do not touch, so each begin and each end turns its bit over.
-    running = np.bitwise_xor.accumulate(bit[sort])
-    used = np.flatnonzero((running != 0) & (np.diff(at, append=at[-1:]) > 0))
-    start, instance, state = at[used], instance[used], _STATE_OF[running[used]]
-    changed = group_starts(instance) | group_starts(state)
-    start, instance, state = start[changed], instance[changed], state[changed]
-    # All of the window is covered, so a stretch ends where the next one of its instance starts.
-    end = np.append(start, window[1])[1:]
-    end[:-1][instance[1:] != instance[:-1]] = window[1]
-    return Partition(instance, start, end, state, np.full(len(start), NO_ROW))
 
 
 def by_state(parts: Partition, groups: int) -> Ints:

@@ -21,7 +21,7 @@ from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_s
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
-    from lanescope.pipeline.sources import MergedSource
+    from lanescope.pipeline.sources import InMemory
 
 EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
 
@@ -101,10 +101,10 @@ def _check_target(args: argparse.Namespace, format_: str) -> None:
         check_output(args.output, args.inputs, force=args.force)
 
 
-def _merged(args: argparse.Namespace) -> MergedSource:
+def _merged(args: argparse.Namespace) -> InMemory:
     """Decode several captures, tell where each of them lies, and put them on one timeline."""
     from lanescope.pipeline import session
-    from lanescope.pipeline.sources import MergedSource
+    from lanescope.pipeline.sources import InMemory
 
     traces = read_all(args.inputs, args)
     for path, trace, placement in zip(args.inputs, traces, session.align(traces), strict=True):
@@ -123,4 +123,4 @@ def _merged(args: argparse.Namespace) -> MergedSource:
                 " so it may be that far off, once or more (its rows are flagged, LS302)"
                 + (f"; use {options} to place it for certain" if options else "")
             )
-    return MergedSource(traces)
+    return InMemory(session.merge(traces))

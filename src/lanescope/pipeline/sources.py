@@ -177,19 +177,3 @@ class InMemory:
     def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
         """Yield the trace."""
         yield self._trace
-
-
-class MergedSource(InMemory):
-    """Several traces on one timeline; they are merged when it is made.
-
-    Args:
-        traces: two or more traces.
-
-    Raises:
-        MergeError: as ``lanescope.merge``.
-    """
-
-    def __init__(self, traces: Sequence[Trace]) -> None:
-        from lanescope.pipeline.session import merge
-
-        super().__init__(merge(traces))
