@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from analysis.test_check_batches import cut
+from analysis.test_check_streaming import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

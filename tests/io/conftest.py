@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from lanescope.devices import resolve_options
 from lanescope.devices.aie import decoder as aie
 from lanescope.devices.aie.family import FAMILY
+from lanescope.families.options import resolve_options
 from lanescope.source import Capture
 from lanescope.trace import Trace
 

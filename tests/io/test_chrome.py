@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analysis.test_check_batches import cut
+from analysis.test_check_streaming import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -88,7 +88,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
         InputError: nothing but padding and lost units was found; the hint says what the file may be.
     """
     inputs = trace.inputs
-    main = set(inputs.values("id")[inputs.values("part") == "main"].tolist())
+    main = set(inputs.values("id")[inputs.values("role") == "main"].tolist())
     deepest: dict[int, dict[str, Any]] = {}
     for row in trace.accounting.rows():
         number = row["input_id"]
@@ -111,7 +111,7 @@ def _what_else(path: str, family: str) -> str:
     from lanescope.pipeline import session
 
     if os.path.isfile(path):  # noqa: PTH113
-        candidates = [found.family for found in session.probe(path) if found.score >= MINE]
+        candidates = [found.family for found in session.detect(path) if found.score >= MINE]
         if candidates and candidates[0] != family:
             return f"it looks like {candidates[0]}: leave out --family {family}"
         with session.capture(path) as capture:

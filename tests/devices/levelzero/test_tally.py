@@ -150,7 +150,7 @@ def test_command_line(tmp_path) -> None:
     found = json.loads(run("summary", "run.thapi_text", "--by", "tally", "--json"))
     assert (found["schema"], found["by"], found["rows"][0]["section"]) == ("lanescope.summary/1", "tally", "host")
     plain = json.loads(run("summary", "run.thapi_text", "--json"))
-    assert [row["count"] for row in plain["rows"] if row["group"] == "mma"] == [3]
+    assert [row["count"] for row in plain["rows"] if row["name"] == "mma"] == [3]
     assert (
         json.loads(run("convert", "run.thapi_text", "--format", "iprof_json", "-o", "-"))["device"]["mma"]["call"] == 3
     )
