@@ -81,13 +81,13 @@ def side_by_side(data: bytes, path: Path) -> tuple[Callable[[], None], Callable[
 
 
 def to_perfetto(data: bytes, folder: Path, *, compress: bool) -> Callable[[], None]:
-    """Return what makes a Perfetto file of a dump, as ``convert --no-findings`` does, without its start."""
+    """Return what makes a Perfetto file of a dump, as ``convert --no-annotations`` does, without its start."""
     source, target = folder / "dump.bin", folder / "dump.pftrace"
     source.write_bytes(data)
 
     def convert() -> None:
         decoding_module._CORES = CORES
-        perfetto.write(session.batches(source, "aie"), target, compress=compress, in_parts=True)
+        perfetto.write(session.iter_batches(source, "aie"), target, compress=compress, in_parts=True)
 
     return convert
 
@@ -133,7 +133,7 @@ def run() -> list[Row]:
         files = seconds(
             to_perfetto(data, Path(folder), compress=True),
             to_perfetto(data, Path(folder), compress=False),
-            command(Path(folder), "--no-findings", "-o", str(Path(folder) / "by-command.pftrace")),
+            command(Path(folder), "--no-annotations", "-o", str(Path(folder) / "by-command.pftrace")),
         )
         flow, flow_frames, told = execution()
         (flowing,) = seconds(decoding(flow, Path(folder) / "flow.bin"))
@@ -169,7 +169,7 @@ def run() -> list[Row]:
             for name, taken, told in zip(
                 ("to a Perfetto file", "to a Perfetto file, raw", "to a Perfetto file, whole command"),
                 files,
-                ("compressed, without the start of Python", "without the start of Python", "--no-findings"),
+                ("compressed, without the start of Python", "without the start of Python", "--no-annotations"),
                 strict=True,
             )
         ),

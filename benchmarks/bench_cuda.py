@@ -129,7 +129,7 @@ def convert(capture: Path, out: Path, *, compress: bool) -> None:
 
     out.unlink(missing_ok=True)  # giving back the pages of an old file would be counted else
     with out.open("wb") as file:
-        perfetto.write(lanescope.batches(capture, "cuda"), file, compress=compress)
+        perfetto.write(lanescope.iter_batches(capture, "cuda"), file, compress=compress)
 
 
 def peak_mib(capture: Path, out: Path) -> float:

@@ -77,7 +77,17 @@ def _cost(programs: Path, levelzero: Path, way: str, threads: int, scratch: str)
     options = WAYS[way]
     if options is not None:
         output = str(Path(scratch) / "recording")
-        record = [sys.executable, "-m", "lanescope", "record", "--force", "--no-summary", "--no-timing", "-o", output]
+        record = [
+            sys.executable,
+            "-m",
+            "lanescope",
+            "record",
+            "--force",
+            "--no-summary",
+            "--no-device-timestamps",
+            "-o",
+            output,
+        ]
         command = [*record, *options, "--", *command]
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(RUNS)]
     return tuple(map(min, zip(*(map(float, done.stdout.split()) for done in runs), strict=True)))

@@ -22,9 +22,9 @@ WHAT = {"AppendBarrier": "barrier", "AppendLaunchKernel": "kernel", "AppendMemor
 #: How the program runs -> options of ``lanescope record``; None: without it.
 WAYS: dict[str, list[str] | None] = {
     "untraced": None,
-    "not timed": ["--no-timing"],
+    "not timed": ["--no-device-timestamps"],
     "timed": [],
-    "timed, read by the host": ["--host-read"],
+    "timed, read by the host": ["--host-timestamps"],
 }
 
 

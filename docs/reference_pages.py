@@ -146,7 +146,7 @@ def commands() -> str:
     ]
     parsers = {
         verb: arguments.build_parser(verb, import_module(f"lanescope.cli.{verb}"), [verb], registry.builtin())
-        for verb in cli.VERBS
+        for verb in cli.COMMANDS
     }
     for family in registry.builtin():
         parsers |= {command.name: arguments.command_parser(command, family) for command in family.commands}

@@ -65,7 +65,7 @@ def is_plain_fact(trace, finding):
         return bool((slices.values("dur") < 2 * step_ns).all())
     # What was asserted already when the recording began, or still when it stopped.
     edges = {row["track_id"]: (row["ts"], row["ts"] + row["dur"]) for row in trace.coverage.rows()}
-    lane = finding.place.track_id
+    lane = finding.location.track_id
     begin, end = edges.get(lane) or edges[int(trace.tracks["parent_id"][lane])]
     ends = slices["ts"] + slices.values("dur")
     return finding.code == "LS103" and bool(((slices["ts"] <= begin + 1) | (ends == end)).all())

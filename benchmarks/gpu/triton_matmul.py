@@ -117,7 +117,7 @@ def measure(check: Callable[..., None], out: Path, *, rounds: int) -> dict[str, 
     sizes = {"n": SIZE, "depth": DEPTH, "TILE": TILE, "STEP": STEP}
     # One stage: a pipelined loop issues its loads tiles ahead of their markers.
     in_place = {**sizes, "num_stages": 1}
-    with session(events=EVENTS, blocks=grid, records_per_lane=records_of(DEPTH), using="torch") as s:
+    with session(events=EVENTS, blocks=grid, records_per_lane=records_of(DEPTH), backend="torch") as s:
         matmul[grid](a, b, c, s.launch("matmul"), **in_place)
         torch.cuda.synchronize()
         exact = (a.double() @ b.double()).float()

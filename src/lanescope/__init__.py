@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         MissingDependencyError,
         UsageError,
     )
-    from lanescope.pipeline.session import batches, convert, merge, open, probe, views
+    from lanescope.pipeline.session import convert, derived_tables, detect, iter_batches, merge, open
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -36,12 +36,12 @@ _HOME = {
     "MergeError": "errors",
     "MissingDependencyError": "errors",
     "UsageError": "errors",
-    "batches": "pipeline.session",
     "convert": "pipeline.session",
+    "derived_tables": "pipeline.session",
+    "detect": "pipeline.session",
+    "iter_batches": "pipeline.session",
     "merge": "pipeline.session",
     "open": "pipeline.session",
-    "probe": "pipeline.session",
-    "views": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
     "StatSpec": "trace",
@@ -69,12 +69,12 @@ __all__ = [
     "TraceBuilder",
     "UsageError",
     "__version__",
-    "batches",
     "convert",
+    "derived_tables",
+    "detect",
+    "iter_batches",
     "merge",
     "open",
-    "probe",
-    "views",
 ]
 
 

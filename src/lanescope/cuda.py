@@ -29,10 +29,10 @@ __all__ = [
     "PROBES",
     "DroppedRecordsWarning",
     "advice",
-    "batches",
     "decode",
     "export_to_perfetto_trace",
     "include_dir",
+    "iter_batches",
     "session",
 ]
 
@@ -60,7 +60,7 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_LATER})
 
 
-def batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
+def iter_batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
     """Decode a probe buffer piece by piece; arguments and errors as ``decode``."""
     from lanescope.devices.cuda.probes.array_input import to_bytes
     from lanescope.families import registry
@@ -87,7 +87,7 @@ def decode(buffer: Any, *, name: str = "buffer", **options: Any) -> Trace:
     """
     from lanescope.trace import Trace
 
-    return Trace.concat(batches(buffer, name=name, **options))
+    return Trace.concat(iter_batches(buffer, name=name, **options))
 
 
 def export_to_perfetto_trace(

@@ -59,7 +59,7 @@ class Made:
 def found(trace, *select):
     """(code, severity, lane, count, evidence ids) of each finding."""
     return [
-        (f.code, f.severity, f.place.track.removeprefix("device/"), f.count, f.evidence.ids.tolist())
+        (f.code, f.severity, f.location.track.removeprefix("device/"), f.count, f.evidence.ids.tolist())
         for f in check.run(trace, select=select)
     ]
 
@@ -86,7 +86,7 @@ def test_ls001_sums_that_do_not_add_up():
     assert (code, severity, count, rows) == ("LS001", "error", 1, [0])
     (finding,) = check.run(trace)
     assert "80 bytes, but 79 decoded + 0 padding + 0 lost" in finding.detail
-    assert finding.place.input == "r.bin"
+    assert finding.location.input == "r.bin"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_ls002_loss_and_contradictions():
         "16 of 80 bytes lost",
         "test_lost",
     ]
-    place = findings[3].place
+    place = findings[3].location
     assert (place.ts, place.input, place.offset) == (5, "r.bin", 64)
     assert findings[3].affected_fraction is None
 
@@ -151,7 +151,8 @@ def test_a_stat_without_a_time_is_where_its_gap_is():
     trace = made.finish()
     findings = [finding for finding in check.run(trace) if finding.evidence.table == "stats"]
     places = {
-        int(finding.evidence.ids[0]): (finding.place.track.rpartition("/")[2], finding.place.ts) for finding in findings
+        int(finding.evidence.ids[0]): (finding.location.track.rpartition("/")[2], finding.location.ts)
+        for finding in findings
     }
     assert places == {
         0: ("nested", 3),
@@ -179,13 +180,13 @@ def test_ls101_equals_trying_every_pair(trace):
         if clashing:
             expected[lane["id"]] = clashing
     findings = check.run(trace, select=["LS101"])
-    assert {finding.place.track_id: set(finding.evidence.ids.tolist()) for finding in findings} == expected
+    assert {finding.location.track_id: set(finding.evidence.ids.tolist()) for finding in findings} == expected
     everything = oracles.covered(rows)
     for finding in findings:
         evidence = [rows[row] for row in finding.evidence.ids]
-        lane = [row for row in rows if row["track_id"] == finding.place.track_id]
+        lane = [row for row in rows if row["track_id"] == finding.location.track_id]
         assert finding.count == len(evidence)
-        assert finding.place.ts == min(row["ts"] for row in evidence)
+        assert finding.location.ts == min(row["ts"] for row in evidence)
         assert finding.affected_fraction == oracles.covered(evidence) / everything
         assert finding.affected_lane_fraction == oracles.covered(evidence) / oracles.covered(lane)
 
@@ -293,7 +294,7 @@ def test_ls104_rows_after_gaps():
     ]
     first = check.run(trace, select=["LS104"])[0]
     assert first.detail == "4 gaps (overrun, bad_bytes), at least 7 records lost"
-    assert (first.place.input, first.place.offset, first.place.ts) == ("r.bin", 16, 30)
+    assert (first.location.input, first.location.offset, first.location.ts) == ("r.bin", 16, 30)
 
 
 def test_ls104_a_gap_of_a_group_concerns_its_lanes():
@@ -419,7 +420,7 @@ def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
     builder.append("slices", track_id=lanes[1], ts=[5], dur=[0], name="s", flags=[SHORT])
     trace = builder.finish()
     findings = check.run(trace)
-    assert [(f.severity, f.place.track, f.place.ts, f.count, f.affected_lane_fraction) for f in findings] == [
+    assert [(f.severity, f.location.track, f.location.ts, f.count, f.affected_lane_fraction) for f in findings] == [
         ("warning", "gpu 0/lane 3", 16, 1, 0.2),
         ("notice", "gpu 0/sm/lane 1", 5, 4, 0.06),
         ("notice", "gpu 0/lane 4", 17, 1, 0.03),
@@ -444,9 +445,9 @@ def test_ls303_finds_every_short_slice_once(trace):
     ts, tracks = trace.slices["ts"], trace.slices["track_id"]
     for finding in findings:
         rows = finding.evidence.ids
-        here = rows[tracks[rows] == finding.place.track_id]
+        here = rows[tracks[rows] == finding.location.track_id]
         assert (np.diff(ts[rows]) >= 0).all()
-        assert finding.place.ts == ts[here].min()
+        assert finding.location.ts == ts[here].min()
 
 
 def test_ls304_anchors_that_run_backwards():
@@ -458,7 +459,7 @@ def test_ls304_anchors_that_run_backwards():
     trace = builder.finish()
     assert found(trace) == [("LS304", "warning", "", 1, [4])]
     assert check.run(trace)[0].detail == "anchors of bad run backwards"
-    assert check.run(trace)[0].place.ts == 30
+    assert check.run(trace)[0].location.ts == 30
 
 
 # --- LS4xx ------------------------------------------------------------------------------------------------------------
@@ -506,7 +507,7 @@ def test_findings_of_any_trace_are_well_formed(trace):
         assert finding.evidence.sample == rows[: check.SAMPLE].tolist()
     table = check.to_table(findings)
     assert [row["code"] for row in table.rows()] == [finding.code for finding in findings]
-    assert [row["ts"] for row in table.rows()] == [finding.place.ts for finding in findings]
+    assert [row["ts"] for row in table.rows()] == [finding.location.ts for finding in findings]
 
 
 @given(testing.traces(**TRACES))

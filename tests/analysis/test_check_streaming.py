@@ -185,7 +185,7 @@ def test_what_every_simulator_makes(family, tmp_path):
 
 
 def _same_in_pieces(path):
-    batches = list(session.batches(path))
+    batches = list(session.iter_batches(path))
     whole = Trace.concat(batches)
     expected = check.run(whole)
     same(watched(batches)[0], expected)
@@ -321,7 +321,7 @@ def test_many_open_slices_are_looked_at_again():
 def test_other_rows_at_the_second_look_are_refused():
     batches = _one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
     for other in (batches[:1], [*batches, *batches]):
-        with pytest.raises(InputError, match="input changed between two passes"):
+        with pytest.raises(InputError, match="second pass decoded other rows"):
             run(Passes(batches, other), observers=[check.StreamingChecker()])
 
 

@@ -21,7 +21,7 @@ def small(unit="ns"):
 
 def test_every_table_has_the_columns_it_declares():
     for unit in ("ns", "cycles"):
-        found = session.views(small(unit))
+        found = session.derived_tables(small(unit))
         assert set(derived.GENERIC) == set(found)
         for name, lazy in found.items():
             assert lazy.table.spec == lazy.spec
@@ -63,7 +63,8 @@ def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
         return run
 
     lazies = [
-        LazyTable(lazy.spec, counted(name, lambda lazy=lazy: lazy.table)) for name, lazy in session.views(trace).items()
+        LazyTable(lazy.spec, counted(name, lambda lazy=lazy: lazy.table))
+        for name, lazy in session.derived_tables(trace).items()
     ]
     with duckdb_sql.connect(trace, lazies) as connection:
         assert connection.execute("select count(*) from slices").fetchall() == [(3,)]
@@ -88,6 +89,6 @@ def test_what_analyses_share_is_worked_out_once(monkeypatch):
     calls = []
     original = idle.idle
     monkeypatch.setattr(idle, "idle", lambda *args, **options: calls.append(args) or original(*args, **options))
-    found = session.views(small())
+    found = session.derived_tables(small())
     assert int(np.sum(found["idle_causes"].table["total_ns"])) == int(np.sum(found["idle"].table["dur"]))
     assert len(calls) == 1

@@ -34,7 +34,7 @@ def capture(call, monkeypatch):
     assert call("sim", "aie", *CAPTURE, "-o", "run.bin").status == 0
     monkeypatch.setattr(decoder, "BATCH_ROWS", 300)
     monkeypatch.setattr(decoder.AieDecoder.__init__, "__kwdefaults__", {"block_bytes": 1 << 10})
-    assert sum(len(batch.slices) > 0 for batch in session.batches("run.bin")) > 5
+    assert sum(len(batch.slices) > 0 for batch in session.iter_batches("run.bin")) > 5
     return "run.bin"
 
 
@@ -61,7 +61,7 @@ def reading(monkeypatch):
 def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
     table = call("check", capture)
     lines = [line.split("\t") for line in table.out.splitlines()]
-    assert lines[0] == ["severity", "code", "place", "ts", "count", "affected_fraction", "title", "detail"]
+    assert lines[0] == ["severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail"]
     shares = ["" if finding["affected_fraction"] is None else finding["affected_fraction"] for finding in expected]
     assert [line[:2] + line[4:5] + line[6:] for line in lines[1:]] == [
         [finding["severity"], finding["code"], str(finding["count"]), finding["title"], finding["detail"]]
@@ -97,8 +97,8 @@ def test_convert_draws_what_is_in_the_whole(call, capture, expected, reading, na
             finding["severity"],
             finding["detail"],
             finding["count"],
-            finding["place"]["ts"],
-            finding["place"]["track"],
+            finding["location"]["ts"],
+            finding["location"]["track"],
             finding["affected_fraction"],
         )
         for finding in expected

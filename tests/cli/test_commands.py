@@ -17,7 +17,7 @@ from lanescope.trace import TimeBase, TraceBuilder
 
 INFO = """\
 lossy.blink: blinker, blinker-1, 416 bytes (main)
-recognised: begins with BLNK, version 1 (score 95)
+detected: begins with BLNK, version 1 (score 95)
 28.8 s from 0 to 28803898000 ns since 0 ns, epoch: first_event
 1 group, 4 lanes; 26 slices, 36 gaps
 
@@ -45,7 +45,7 @@ def test_info_as_json(call, lossy_file):
     content = json.loads(done.out)
     assert content["schema"] == "lanescope.info/1"
     assert (content["family"], content["format"]) == ("blinker", "blinker-1")
-    assert content["recognised"] == {"score": 95, "reason": "begins with BLNK, version 1"}
+    assert content["detection"] == {"score": 95, "reason": "begins with BLNK, version 1"}
     assert content["tracks"] == {"group": 1, "lane": 4, "counter": 0}
     trace = lanescope.open(lossy_file)
     assert content["rows"] == {name: len(table) for name, table in trace.tables().items()}
@@ -53,7 +53,7 @@ def test_info_as_json(call, lossy_file):
     assert [row["is_balanced"] for row in content["accounting"]] == [True]
     assert {row["name"]: row["count"] for row in content["stats"]} == {"blinker_lost": 10, "blinker_unpaired": 12}
     ends = trace.slices["ts"] + trace.slices["dur"]
-    assert content["time"]["begin"] == 0
+    assert content["time"]["start"] == 0
     assert content["time"]["end"] >= ends.max()
 
 
@@ -269,7 +269,7 @@ def test_what_convert_wrote_as_parquet_can_be_opened_again(call, lossy_file):
     direct, again = (json.loads(call("info", "--json", name).out) for name in ("lossy.blink", "a.parquet"))
     assert again["rows"] == direct["rows"]
     assert again["accounting"] == direct["accounting"]
-    assert again["recognised"]["reason"] == "a folder of Parquet files that lanescope wrote"
+    assert again["detection"]["reason"] == "a folder of Parquet files that lanescope wrote"
     assert call("summary", "a.parquet").out == call("summary", "lossy.blink").out
     assert call("info", "a.parquet", "-O", "lamps=a").status == 2
 

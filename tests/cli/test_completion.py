@@ -35,14 +35,14 @@ def complete(call, tmp_path):
 
 
 def test_verbs(complete):
-    assert complete("") >= set(cli.VERBS)
+    assert complete("") >= set(cli.COMMANDS)
     assert complete("co") == {"convert", "completion"}
     of_families = {command.name for family in registry.builtin() for command in family.commands}
     assert of_families <= complete("")
 
 
 def test_flags_of_verbs_and_of_families_from_other_packages(complete):
-    assert complete("convert", "--fo") == {"--force", "--format"}
+    assert complete("convert", "--fo") == {"--force", "--format", "--format-version"}
     assert complete("info", "--lam") == {"--lamps"}
 
 
@@ -58,7 +58,7 @@ def test_values(complete, tmp_path):
 def test_other_shells(call, shell):
     done = call("completion", shell)
     assert (done.status, done.err) == (0, "")
-    assert all(verb in done.out for verb in cli.VERBS)
+    assert all(verb in done.out for verb in cli.COMMANDS)
 
 
 def test_an_unknown_shell_is_one_line(call):

@@ -10,7 +10,7 @@ from lanescope import cli
 from lanescope.families import registry
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
+@pytest.mark.parametrize("verb", cli.COMMANDS)
 def test_every_help_page_ends_with_two_examples(call, verb):
     module = import_module(f"lanescope.cli.{verb}")
     done = call(verb, "--help")
@@ -21,7 +21,7 @@ def test_every_help_page_ends_with_two_examples(call, verb):
     assert all(len(line) <= 120 for line in done.out.splitlines())
 
 
-@pytest.mark.parametrize("verb", [verb for verb in cli.VERBS if verb != "view"])
+@pytest.mark.parametrize("verb", [verb for verb in cli.COMMANDS if verb != "view"])
 def test_the_examples_run(call, verb, tmp_path):
     for example in import_module(f"lanescope.cli.{verb}").EXAMPLES:
         name, *arguments = shlex.split(example)
@@ -43,7 +43,7 @@ def all_families():
     return families
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
+@pytest.mark.parametrize("verb", cli.COMMANDS)
 def test_help_shows_what_all_captures_have_in_common(call, verb):
     done = call(verb, "--help")
     assert len(done.out.splitlines()) <= MOST_LINES

@@ -65,7 +65,7 @@ def test_no_command_reads_a_column_as_users_do(call, tmp_path, culprits, name):
     assert call("check", files[0], "--json").status in (0, 1)
     assert call("check", "out.parquet").status in (0, 1)
     trace = lanescope.open(files[0])
-    for lazy in session.views(trace).values():
+    for lazy in session.derived_tables(trace).values():
         assert len(lazy.table) >= 0
     for record in trace.records.values():
         assert len(record) >= 0

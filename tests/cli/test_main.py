@@ -34,7 +34,7 @@ def test_the_help_lists_every_verb(call):
     done = call("--help")
     assert done.status == 0
     of_families = {verb: line for verb, (_, line) in cli.FAMILY_COMMANDS.items()}
-    for verb, line in {**cli.VERBS, **of_families}.items():
+    for verb, line in {**cli.COMMANDS, **of_families}.items():
         assert f"  {verb} " in done.out
         assert line.split()[0] in done.out
 
@@ -51,14 +51,14 @@ def test_piped_reports_do_without_the_terminal_and_sql(shell, run_file):
 def test_without_a_verb_the_help_is_shown(call):
     done = call()
     assert (done.status, done.out) == (2, "")
-    assert all(verb in done.err for verb in cli.VERBS)
+    assert all(verb in done.err for verb in cli.COMMANDS)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nope",), "invalid choice: 'nope'"),
-        (("--nope",), "the following arguments are required: VERB"),
+        (("--nope",), "the following arguments are required: COMMAND"),
         (("info",), "the following arguments are required: INPUT; see lanescope info --help"),
         (("info", "a", "b"), "unrecognized arguments: b; see lanescope info --help"),
         (("info", "x.bin", "--nope"), "unrecognized arguments: --nope"),

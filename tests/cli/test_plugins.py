@@ -10,9 +10,9 @@ from lanescope.families.declaration import replace
 
 FAMILY = """
 from lanescope.families import Command, Family, Format
-from lanescope.source import Match
+from lanescope.source import Detection
 
-def toy(name, detect=lambda head: Match(0), **more):
+def toy(name, detect=lambda head: Detection(0), **more):
     return Family(name, "a toy", (Format("toy", detect, "no_such_module:decode"),), **more)
 
 def raising(head): raise ValueError("what is\\n this?")
@@ -113,9 +113,10 @@ def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
     for name, reason in BROKEN.items():
         assert done.err.count(f"device family {name!r} of another package cannot be used: ") == 1
         assert reason in done.err
-    assert "device family 'raising' could not look at it: its probe failed: ValueError: what is this?" in done.err
+    assert "device family 'raising' could not look at it: its detection failed: ValueError: what is this?" in done.err
     assert (
-        "device family 'silent' could not look at it: its probe failed: TypeError: format toy returned None" in done.err
+        "device family 'silent' could not look at it: its detection failed: TypeError: format toy returned None"
+        in done.err
     )
 
 
@@ -125,7 +126,7 @@ def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
 def test_a_probe_that_raises_is_reported_by_the_name_of_its_family(broken_shell, name, reason):
     done = broken_shell("info", "text", "--family", name)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"lanescope: the probe of device family {name!r} failed on text: {reason}")
+    assert done.err.startswith(f"lanescope: detection by device family {name!r} failed on text: {reason}")
     assert is_one_line(done.err)
 
 

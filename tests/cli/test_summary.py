@@ -27,15 +27,15 @@ def test_summary_of_overlap_has_the_numbers_of_the_simulator(call, kernel_file):
 
 
 def test_kinds_of_work_can_be_given(call, kernel_file):
-    options = ["--by", "overlap", "--json", "--kind", "compute=load_*,qk", "--kind", "load=q*"]
+    options = ["--by", "overlap", "--json", "--classify", "compute=load_*,qk", "--classify", "load=q*"]
     content = json.loads(call("summary", "k.npy", *options).out)
     # Of several patterns that fit the first kind given wins.
     assert "load" not in {row["kind"] for row in content["exposure"]}
-    done = call("summary", "k.npy", "--by", "overlap", "--kind", "load")
+    done = call("summary", "k.npy", "--by", "overlap", "--classify", "load")
     assert (done.status, done.err.splitlines()) == (
         2, ["lanescope: --kind load: there is no =; write --kind load='tma*,cp_*'"]
     )  # fmt: skip
-    done = call("summary", "k.npy", "--by", "overlap", "--kind", "loads=x")
+    done = call("summary", "k.npy", "--by", "overlap", "--classify", "loads=x")
     assert done.status == 2
     assert "unknown kind of work 'loads' (choose from load, compute, store, wait, outer)" in done.err
 

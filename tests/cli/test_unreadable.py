@@ -126,7 +126,7 @@ def test_timelines_of_others_are_named_too(call, tmp_path):
 @pytest.mark.parametrize("verb", ["info", "check", "summary", "sql", "dump", "convert"])
 def test_a_folder_with_one_capture_is_that_capture(call, tmp_path, verb):
     assert call("sim", "ascend", "--tasks", 20, "-o", "run").status == 0
-    more = ("-o", "out.json", "--no-findings") if verb == "convert" else ()
+    more = ("-o", "out.json", "--no-annotations") if verb == "convert" else ()
     main = tmp_path / "run" / next(iter(lanescope.open(tmp_path / "run").inputs["path"].tolist())).rpartition("/")[2]
     named = call(verb, main, *more)
     done = call(verb, "run", *more, *(["--force"] if more else []))
@@ -163,7 +163,7 @@ def _captures(family):
 
 
 def _is_main(path):
-    found = lanescope.probe(path)
+    found = lanescope.detect(path)
     return bool(found) and found[0].score >= 50
 
 

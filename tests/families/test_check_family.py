@@ -10,7 +10,7 @@ from lanescope.families import Family, Format, Option, Rule, Simulation, Simulat
 from lanescope.families.declaration import replace
 from lanescope.families.family import Derived
 from lanescope.families.options import resolve_options
-from lanescope.source import Match
+from lanescope.source import Detection
 from lanescope.testing import CommandRecorder, check_family
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
 
@@ -70,7 +70,7 @@ class Forgetful(Decoder):
 
 
 def detect(head):
-    return Match(95 if head.data.startswith(b"TOY") else 0, "toy")
+    return Detection(95 if head.data.startswith(b"TOY") else 0, "toy")
 
 
 def simulate(options, seed):
@@ -116,7 +116,7 @@ FAULTS = {
         "LAMP101 does not begin with TOY",
     ),
     "a name twice": ({"options": (Option("a", int, "a"), Option("a", int, "a"))}, "option is declared twice"),
-    "zeros are its own": ({"formats": format_of(detect=lambda head: Match(60, "toy"))}, "score 60"),
+    "zeros are its own": ({"formats": format_of(detect=lambda head: Detection(60, "toy"))}, "score 60"),
     "cuts change rows": ({"formats": format_of(decode=Forgetful)}, "instants: "),
     "its own are not": (
         {"simulator": Simulator(lambda options, seed: Simulation({"a": b"x"}, {}))},

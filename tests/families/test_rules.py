@@ -80,7 +80,7 @@ def test_batches_give_what_the_whole_trace_does(declare, rules, count):
     for one, other in zip(streamed, whole, strict=True):
         assert one.evidence.ids.tolist() == other.evidence.ids.tolist()
     if ROWS in rules:
-        assert {finding.place.track for finding in streamed if finding.code == "TOY101"} == {"a", "b"}
+        assert {finding.location.track for finding in streamed if finding.code == "TOY101"} == {"a", "b"}
         assert all(0 < finding.affected_fraction < 1 for finding in streamed if finding.code == "TOY101")
 
 

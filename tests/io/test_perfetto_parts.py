@@ -98,10 +98,10 @@ def test_findings_without_a_time_are_not_drawn(decoded):
     """They stood at the first slice, as if that had been the place."""
     whole = Trace.concat(decoded)
     findings = check.run(whole)
-    timed = [finding for finding in findings if finding.place.ts is not None]
+    timed = [finding for finding in findings if finding.location.ts is not None]
     assert len(timed) < len(findings)
     for batches, in_parts in ((whole, False), (iter(decoded), True)):
         data, report = written(batches, in_parts=in_parts, findings=check.to_table(findings))
         drawn = [s for s in by_bindings(data).slices.elements() if s.category == "lanescope.finding"]
         assert report.findings == len(drawn) == len(timed)
-        assert sorted(shape.ts for shape in drawn) == sorted(finding.place.ts for finding in timed)
+        assert sorted(shape.ts for shape in drawn) == sorted(finding.location.ts for finding in timed)

@@ -117,10 +117,10 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
     (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800))
     assert row.difference == 0
     for which in (1, 2, 3):
-        (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), landmark=(STALL, which))
+        (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, which))
         assert row.difference is None
     with pytest.raises(UsageError, match="3 rises"):
-        wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), landmark=(STALL, 4))
+        wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, 4))
     with pytest.raises(UsageError, match="no signal"):
         wave_diff.compare(vcd.signals(ours), wave, names={STALL: "top.other"}, period=Fraction(800))
     with pytest.raises(UsageError, match="--map"):
@@ -168,8 +168,8 @@ def test_the_commands_write_and_compare(tmp_path, capsys):
         found = json.loads(capsys.readouterr().out)["signals"]
         assert {row["our_time"] for row in found if row["difference"] is not None} == {planted}
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
-        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order"]) == 0
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time"]) == 0
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "0"]) == 2
         (tmp_path / "map.json").write_text("[]")
-        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order", "--map", "map.json"]) == 2
-        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--order", "--landmark", "a:b"]) == 2
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time", "--map", "map.json"]) == 2
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time", "--sync-on", "a:b"]) == 2

@@ -37,7 +37,7 @@ def test_files_hold_what_the_writers_write(capture, tmp_path):
     findings = check.to_table(check.run(trace))
     with CaptureSource(capture) as source:
         is_sorted = source.info.is_sorted
-    batches = list(lanescope.batches(capture))
+    batches = list(lanescope.iter_batches(capture))
 
     report = lanescope.convert(capture, tmp_path / "a.pftrace")
     perfetto.write(iter(batches) if is_sorted else trace, tmp_path / "b.pftrace", findings=findings, in_parts=is_sorted)

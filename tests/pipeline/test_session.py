@@ -9,7 +9,7 @@ from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import Option
 from lanescope.pipeline import session
-from lanescope.source import Capture, Match
+from lanescope.source import Capture, Detection
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 
 
@@ -44,7 +44,7 @@ def toy_family(name, score=95, *, detect=None):
     """Return a family that recognises what begins with T."""
 
     def recognise(head):
-        return Match(score if head.data[:1] == b"T" else 0, "toy-1", "begins with T")
+        return Detection(score if head.data[:1] == b"T" else 0, "toy-1", "begins with T")
 
     form = Format("toy-1", detect or recognise, ToyDecoder, is_streaming=True)
     return Family(name, name, (form,), options=(Option("scale", int, "factor", 1),))
@@ -80,7 +80,7 @@ def test_open_gives_the_whole_trace_and_batches_its_pieces(families, path):
     families(toy_family("toy"))
     path.write_bytes(b"T" + bytes([1]) * (2 << 20))
     whole = lanescope.open(path)
-    pieces = list(lanescope.batches(path))
+    pieces = list(lanescope.iter_batches(path))
     assert len(whole.slices) == (2 << 20) + 1
     assert len(pieces) == 4
     assert sum(len(piece.slices) for piece in pieces) == len(whole.slices)
@@ -121,12 +121,12 @@ def test_strangers_are_asked_when_nobody_else_knows(families, path):
     with Capture(path) as capture:
         family, match = session.detect_family(capture)
     assert (family.name, match.score, match.format) == ("theirs", 95, "toy-1")
-    assert [tuple(found) for found in lanescope.probe(path)] == [("theirs", 95, "toy-1", "begins with T")]
+    assert [tuple(found) for found in lanescope.detect(path)] == [("theirs", 95, "toy-1", "begins with T")]
 
 
 def test_probe_lists_the_surest_first(families, path):
     families(toy_family("a", 20), toy_family("b", 90), toy_family("c", 0))
-    assert [(found.family, found.score) for found in lanescope.probe(path)] == [("b", 90), ("a", 20)]
+    assert [(found.family, found.score) for found in lanescope.detect(path)] == [("b", 90), ("a", 20)]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_files_are_closed_whatever_happens(families, path, monkeypatch):
     opened = []
     make = Capture.__init__
     monkeypatch.setattr(Capture, "__init__", lambda self, given: (make(self, given), opened.append(self))[0])
-    next(lanescope.batches(path)).slices  # noqa: B018 (and no more of them)
+    next(lanescope.iter_batches(path)).slices  # noqa: B018 (and no more of them)
     lanescope.open(path)
     with pytest.raises(UsageError):
         lanescope.open(path, nope=1)
@@ -202,10 +202,10 @@ def failing(name):
 def test_a_family_whose_probe_raises_hides_no_other_one(families, path):
     families(failing("bad"), toy_family("good"), plugin_families=(failing("worse"),))
     assert len(lanescope.open(path).slices) == 201
-    assert [tuple(found) for found in lanescope.probe(path)] == [
+    assert [tuple(found) for found in lanescope.detect(path)] == [
         ("good", 95, "toy-1", "begins with T"),
-        ("bad", 0, "", "its probe failed: KeyError: 'magic'"),
-        ("worse", 0, "", "its probe failed: KeyError: 'magic'"),
+        ("bad", 0, "", "its detection failed: KeyError: 'magic'"),
+        ("worse", 0, "", "its detection failed: KeyError: 'magic'"),
     ]
     path.write_bytes(b"words")
     with pytest.raises(InputError, match=r"family 'bad' could not look at it: .*; device family 'worse' could not"):

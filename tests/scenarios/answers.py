@@ -31,7 +31,7 @@ READERS = {
     "parquet": ["convert", "-o", "out.parquet"],
     "vcd": ["convert", "-o", "out.vcd"],
 }
-PLAIN = {"chrome": ["--no-findings"], "perfetto": ["--no-findings"]}
+PLAIN = {"chrome": ["--no-annotations"], "perfetto": ["--no-annotations"]}
 STRICT = "--strict"
 #: Slices without a known end, in a row of the summary.
 UNFINISHED = "unfinished"
@@ -129,7 +129,7 @@ def _accounting_lines(info: dict[str, Any]) -> list[str]:
 
 def is_main(row: dict[str, Any]) -> bool:
     """Tell whether an input is the main file of its capture."""
-    return row["part"] == "main"
+    return row["role"] == "main"
 
 
 def _counts(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -163,7 +163,7 @@ def _check(scenario: Scenario, path: str, call: Any, found: Answers) -> None:
     for finding in answer["findings"]:
         if finding["code"] in scenario.expect.get("ignore", []):
             continue
-        place = finding["place"]
+        place = finding["location"]
         found.findings.append(
             {
                 "code": finding["code"],

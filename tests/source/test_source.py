@@ -288,9 +288,9 @@ def test_a_capture_finds_its_neighbours_but_not_itself(tmp_path):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder.json").mkdir()
     with Capture(tmp_path / "run.json") as capture:
-        assert [path.name for path in capture.find("*.json")] == ["deps.json", "names [1].json"]
+        assert [path.name for path in capture.find_sidecar("*.json")] == ["deps.json", "names [1].json"]
         assert capture.name == "run"
-        deps = capture.use("deps", tmp_path / "deps.json")
+        deps = capture.open_sidecar("deps", tmp_path / "deps.json")
         assert set(capture.parts) == {"main", "deps"}
         assert content(deps) == b"deps.json"
     with pytest.raises(ValueError, match="closed"):
@@ -302,7 +302,7 @@ def test_neighbours_are_found_in_the_current_folder(tmp_path, monkeypatch):
     for name in ("run.bin", "run.mlir"):
         (tmp_path / name).write_text(name)
     with Capture("run.bin") as capture:
-        assert [str(path) for path in capture.find("*")] == ["run.mlir"]
+        assert [str(path) for path in capture.find_sidecar("*")] == ["run.mlir"]
 
 
 def test_a_pipe_has_no_neighbours(tmp_path, monkeypatch):
@@ -310,7 +310,7 @@ def test_a_pipe_has_no_neighbours(tmp_path, monkeypatch):
     (tmp_path / "deps.json").write_text("{}")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(b"words"))))
     with Capture("-") as capture:
-        assert capture.find("*.json") == []
+        assert capture.find_sidecar("*.json") == []
         assert (capture.main.container, content(capture.main)) == ("pipe", b"words")
 
 
@@ -359,10 +359,10 @@ def test_a_sidecar_that_is_named_counts_and_none_switches_it_off(run):
 
 
 def test_a_sidecar_that_cannot_be_opened_is_remembered(run, monkeypatch):
-    def refuse(self, part, path):
+    def refuse(self, role, path):
         raise InputError(f"{path} cannot be read")
 
     with Capture(run) as capture:
-        monkeypatch.setattr(Capture, "use", refuse)
+        monkeypatch.setattr(Capture, "open_sidecar", refuse)
         assert capture.sidecar("map", None, ("run.map",)) is None
         assert capture.unreadable == {"map": run.with_name("run.map")}

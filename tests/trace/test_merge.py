@@ -42,7 +42,7 @@ def toy(capture="run", *, time=UNIX, slices=((0, 10, "a"),), clocks=(), anchors=
     digest = hashlib.sha256(repr((capture, time, slices)).encode()).hexdigest()
     main = made.input(capture=capture, path=f"{capture}.bin", size=8, sha256=digest, family="toy", format="v1")
     names = made.input(
-        capture=capture, part="names", path="names.txt", size=1, sha256="shared", family="toy", format="names"
+        capture=capture, role="names", path="names.txt", size=1, sha256="shared", family="toy", format="names"
     )
     made.add_accounting(input_id=main, layer=0, unit="byte", unit_bytes=1, total=8, decoded=6, lost=2)
     made.add_accounting(input_id=names, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)

@@ -3,7 +3,7 @@ import pytest
 from lanescope_blinker.family import FAMILY
 
 import lanescope
-from lanescope.source import Head
+from lanescope.source import FileHead
 from lanescope.trace import Flag
 
 
@@ -55,4 +55,4 @@ def test_a_cut_capture_is_accounted_for(tmp_path, size):
 
 def test_random_bytes_are_not_ours():
     data = np.random.default_rng(0).bytes(4096)
-    assert FAMILY.probe(Head(data, len(data), "x")).score < 50
+    assert FAMILY.detect(FileHead(data, len(data), "x")).score < 50

@@ -17,8 +17,8 @@ TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all o
 if TYPE_CHECKING:
     from lanescope.families.family import Family
 
-#: Verb -> one line of help. Its module is ``lanescope.cli.VERB``.
-VERBS = {
+#: Verb -> one line of help. Its module is ``lanescope.cli.COMMAND``.
+COMMANDS = {
     "info": "say what a capture is, what is in it and what is lost",
     "convert": "write a capture as Perfetto, Chrome JSON, Parquet or a family's own format",
     "check": "look for what cannot be true",
@@ -140,7 +140,7 @@ def _discard_output() -> None:
 
 def _run(arguments: list[str]) -> int:
     first = arguments[0] if arguments else ""
-    if first in VERBS:
+    if first in COMMANDS:
         return _run_verb(first, arguments[1:])
     if first in FAMILY_COMMANDS:
         from lanescope.families import registry
@@ -159,8 +159,8 @@ def _run(arguments: list[str]) -> int:
         formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"lanescope {lanescope.__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for name, line in VERBS.items():
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    for name, line in COMMANDS.items():
         verbs.add_parser(name, help=line)
     for name, (_, line) in FAMILY_COMMANDS.items():
         verbs.add_parser(name, help=line)

@@ -87,15 +87,15 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
         print(json.dumps(sarif.document(findings, rules, args.input, version=lanescope.__version__), indent=2))
     elif findings:
         shown = limit_per_rule(findings) if is_terminal(sys.stdout) else findings
-        columns = ("severity", "code", "place", "ts", "count", "affected_fraction", "title", "detail")
+        columns = ("severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail")
         show(
             columns,
             (
                 [
                     finding.severity,
                     finding.code,
-                    finding.place.track or finding.place.input,
-                    finding.place.ts,
+                    finding.location.track or finding.location.input,
+                    finding.location.ts,
                     finding.count,
                     finding.affected_fraction,
                     finding.title,

@@ -53,13 +53,13 @@ def full_parser() -> Parser:
     names = [family.name for family in families]
     parser = Parser(prog="lanescope")
     parser.add_argument("--version", action="version", version="", help="print the version")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for verb, line in cli.VERBS.items():
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND")
+    for verb, line in cli.COMMANDS.items():
         of_verb = verbs.add_parser(verb, help=line, allow_abbrev=False)
         of_verb.shown = names
         import_module(f"lanescope.cli.{verb}").configure(of_verb, families, [])
         _hint_all(of_verb, names)
-    known = set(cli.VERBS)
+    known = set(cli.COMMANDS)
     for family in families:
         for command in family.commands:
             if command.name in known:

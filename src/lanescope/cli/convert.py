@@ -38,7 +38,9 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument(
         "--no-compress", dest="compress", action="store_false", help="Perfetto: larger, a little faster"
     )
-    parser.add_argument("--no-findings", dest="findings", action="store_false", help="do not draw what `check` finds")
+    parser.add_argument(
+        "--no-annotations", dest="annotations", action="store_false", help="do not draw what `check` finds"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         is_gzip=args.output.endswith(".gz"),
         tell=lambda line: echo(f"lanescope: {escape(line)}"),
     )
-    annotate = Annotations() if args.findings and format_ in DRAWS_FINDINGS else None
+    annotate = Annotations() if args.annotations and format_ in DRAWS_FINDINGS else None
     if len(args.inputs) == 1:
         with opened(args.inputs[0], args) as source:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)

@@ -71,7 +71,7 @@ def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
         raise UsageError(f"{folder} is no folder", hint="--corpus names a folder of captures")
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
-            candidates = session.probe(path)
+            candidates = session.detect(path)
         except InputError:
             continue
         if candidates and candidates[0].score >= MINE:

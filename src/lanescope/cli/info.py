@@ -15,7 +15,7 @@ from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
 from lanescope.pipeline.observers import Counted, Counts
-from lanescope.source import Match
+from lanescope.source import Detection
 from lanescope.trace import StatSpec, Trace
 from lanescope.trace.stats import CORE_STATS, NO_RECORDS
 from lanescope.view.formatting import escape, format_count, format_duration
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     return close(last, args)
 
 
-def _content(counted: Counted, last: Trace, match: Match, stats: Iterable[StatSpec]) -> dict[str, Any]:
+def _content(counted: Counted, last: Trace, match: Detection, stats: Iterable[StatSpec]) -> dict[str, Any]:
     """Return the report."""
     inputs = list(last.inputs.rows())
     meanings = {spec.name: spec.doc for spec in stats}
@@ -55,13 +55,13 @@ def _content(counted: Counted, last: Trace, match: Match, stats: Iterable[StatSp
     return {
         "family": inputs[0]["family"] if inputs else "",
         "format": match.format or (inputs[0]["format"] if inputs else ""),
-        "recognised": {"score": match.score, "reason": match.reason},
+        "detection": {"score": match.score, "reason": match.reason},
         "inputs": inputs,
         "time": {
             "unit": last.time.time_unit,
             "epoch_kind": last.time.epoch_kind,
             "epoch_ns": last.time.epoch_ns,
-            "begin": counted.begin,
+            "start": counted.begin,
             "end": counted.end,
         },
         "tracks": {kind: kinds.count(kind) for kind in ("group", "lane", "counter")},
@@ -77,10 +77,10 @@ def _content(counted: Counted, last: Trace, match: Match, stats: Iterable[StatSp
 
 def _print(content: dict[str, Any]) -> None:
     time, tracks = content["time"], content["tracks"]
-    unit, begin, end = time["unit"], time["begin"], time["end"]
+    unit, begin, end = time["unit"], time["start"], time["end"]
     for row in content["inputs"]:
-        print(f"{escape(row['path'])}: {row['family']}, {escape(row['format'])}, {row['size']} bytes ({row['part']})")
-    print(f"recognised: {escape(content['recognised']['reason'])} (score {content['recognised']['score']})")
+        print(f"{escape(row['path'])}: {row['family']}, {escape(row['format'])}, {row['size']} bytes ({row['role']})")
+    print(f"detected: {escape(content['detection']['reason'])} (score {content['detection']['score']})")
     if begin is not None:
         length = format_duration(end - begin, unit)
         print(f"{length} from {begin} to {end} {unit} since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}")

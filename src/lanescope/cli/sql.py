@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         _print(args, _COLUMNS, _declarations(trace))
         return close(trace, args)
     # DuckDB looks for signals at times only, and in some plans never.
-    with ending_at_once(), duckdb_sql.connect(trace, session.views(trace).values()) as connection:
+    with ending_at_once(), duckdb_sql.connect(trace, session.derived_tables(trace).values()) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:
-    specs = {name: table.spec for name, table in (session.views(trace) | trace.tables()).items()}
+    specs = {name: table.spec for name, table in (session.derived_tables(trace) | trace.tables()).items()}
     # What the capture holds comes first.
     for name in dict.fromkeys((*trace.tables(), *specs)):
         for column in specs[name].columns:

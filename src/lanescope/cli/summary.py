@@ -11,7 +11,6 @@ from lanescope.cli.arguments import add_input, positive
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
-from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.table_output import is_terminal, show
 
@@ -49,11 +48,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         help="whose lanes region, overlap, idle and occupancy look at together: block, sm, device, parent, lane, all",
     )
     parser.add_argument(
-        "--kind",
-        metavar="KIND=NAMES",
+        "--classify",
+        metavar="KIND=GLOB,...",
+        type=_classes,
         action="append",
         default=[],
-        help="regions that load, compute, store or wait: names with * and ?, commas between, where words do not tell",
+        help="names of regions that load, compute, store or wait, if their words do not tell it (repeatable)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         from lanescope.analysis.derived import AnalysisCache
 
-        _regions(args, AnalysisCache(trace, _kinds(args.kind)))
+        _regions(args, AnalysisCache(trace, _merged(args.classify)))
     return close(trace, args)
 
 
@@ -129,14 +129,24 @@ def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
     return None if is_common else families[0].summarise(args.by, trace)
 
 
-def _kinds(given: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in given:
-        kind, equals, names = pair.partition("=")
-        if not equals:
-            raise UsageError(f"--kind {pair}: there is no =", hint="write --kind load='tma*,cp_*'")
-        found[kind] = f"{found[kind]},{names}" if kind in found else names
-    return found
+def _classes(text: str) -> tuple[str, str]:
+    """Read ``KIND=GLOB,...``: a class of work, and the names of its regions."""
+    from lanescope.analysis.work_classes import CLASSES
+
+    kind, _, names = text.partition("=")
+    if not names:
+        raise argparse.ArgumentTypeError("expected KIND=GLOB,..., e.g. load='tma*,cp_*'")
+    if kind not in CLASSES:
+        raise argparse.ArgumentTypeError(f"unknown kind {kind!r} (choose from {', '.join(CLASSES)})")
+    return kind, names
+
+
+def _merged(classes: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return all globs of each class of work, with commas."""
+    merged: dict[str, str] = {}
+    for kind, names in classes:
+        merged[kind] = f"{merged[kind]},{names}" if kind in merged else names
+    return merged
 
 
 def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
-    from lanescope.source import Capture, Head, Match
+    from lanescope.source import Capture, Detection, FileHead
     from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
 
 #: The version of this seam; a family that was written for another one is not used.
@@ -71,7 +71,7 @@ class Format:
     """
 
     name: str
-    detect: Reference[Callable[[Head], Match]]
+    detect: Reference[Callable[[FileHead], Detection]]
     decode: Reference[Callable[[Capture, Mapping[str, Any]], Decoder]]
     layouts: Reference[tuple[Any, ...]] = Reference(())
     stages: Mapping[str, str | Callable[[Capture, Mapping[str, Any]], Iterator[str]]] = {}
@@ -236,7 +236,7 @@ class Family:
     commands: tuple[Command, ...] = ()
     simulator: Simulator | None = None
 
-    def probe(self, head: Head) -> Match:
+    def detect(self, head: FileHead) -> Detection:
         """Say how surely the input is this family's: the answer of the surest of its formats."""
         return max((match for _, match in self._asked(head)), key=lambda match: match.score)
 
@@ -268,11 +268,11 @@ class Family:
         """Options of the simulator; none without one."""
         return () if self.simulator is None else self.simulator.options
 
-    def _asked(self, head: Head) -> list[tuple[Format, Match]]:
-        from lanescope.source.detection import Match
+    def _asked(self, head: FileHead) -> list[tuple[Format, Detection]]:
+        from lanescope.source.detection import Detection
 
         asked = [(format, format.detect(head)) for format in self.formats]
         for format, match in asked:
-            if not isinstance(match, Match):  # a family of another package may be written without types
-                raise TypeError(f"format {format.name} returned {match!r}, not a Match")
+            if not isinstance(match, Detection):  # a family of another package may be written without types
+                raise TypeError(f"format {format.name} returned {match!r}, not a Detection")
         return asked

@@ -74,7 +74,7 @@ def document(findings: Iterable[Finding], rules: Iterable[Rule], artifact: str =
 
 
 def _result(finding: dict[str, Any], index: dict[str, int], artifact: str) -> dict[str, Any]:
-    place = finding["place"]
+    place = finding["location"]
     text = ": ".join(filter(None, (finding["title"], finding["detail"])))
     location: dict[str, Any] = {}
     path = place["input"] or artifact

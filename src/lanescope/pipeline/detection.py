@@ -10,7 +10,7 @@ from lanescope.errors import InputError, InternalError, LanescopeError, MissingD
 from lanescope.families import registry
 from lanescope.families.declaration import UPDATE, described
 from lanescope.families.family import Family
-from lanescope.source import MINE, TIE, Capture, Head, Match, is_one
+from lanescope.source import MINE, TIE, Capture, Detection, FileHead, is_one
 
 PathLike = str | os.PathLike[str]
 
@@ -34,12 +34,12 @@ class Candidate(NamedTuple):
     reason: str
 
 
-def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Match]:
+def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Detection]:
     """Return the family of a capture and how surely it is recognised.
 
     Args:
         capture: the opened capture.
-        family: name of the family, when the user says it; its own probe still gives the format.
+        family: name of the family, when the user says it; its own detection still gives the format.
 
     Raises:
         InputError: it is empty, or no family recognises it.
@@ -64,7 +64,7 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
     return matches[0]
 
 
-def _unknown(capture: Capture, head: Head, failed: list[Candidate]) -> InputError:
+def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> InputError:
     """Return the error for what no family recognises."""
     from lanescope.io import other_formats as known
 
@@ -122,28 +122,28 @@ def _is_capture(path: PathLike) -> bool:
 
 
 def _matches(
-    families: Iterable[Family], head: Head, failed: list[Candidate], least: int = MINE
-) -> list[tuple[Family, Match]]:
-    """Ask ``families``, the surest first; one whose probe fails does not count and is added to ``failed``."""
+    families: Iterable[Family], head: FileHead, failed: list[Candidate], least: int = MINE
+) -> list[tuple[Family, Detection]]:
+    """Ask ``families``, the surest first; one whose detection fails does not count and is added to ``failed``."""
     found = []
     for family in families:
         try:
-            match = family.probe(head)
+            match = family.detect(head)
         except Exception as error:  # of one family: the capture may well be another one's
-            failed.append(Candidate(family.name, 0, "", f"its probe failed: {described(error)}"))
+            failed.append(Candidate(family.name, 0, "", f"its detection failed: {described(error)}"))
         else:
             found.append((family, match))
     return sorted((pair for pair in found if pair[1].score >= least), key=lambda pair: -pair[1].score)
 
 
-def _asked(family: Family, capture: Capture) -> Match:
-    """Ask the family that the user names; raise in its name if its probe fails."""
+def _asked(family: Family, capture: Capture) -> Detection:
+    """Ask the family that the user names; raise in its name if its detection fails."""
     try:
-        return family.probe(capture.main.head())
+        return family.detect(capture.main.head())
     except LanescopeError:
         raise
     except Exception as error:
-        what = f"the probe of device family {family.name!r} failed on {capture.main.path}: {described(error)}"
+        what = f"detection by device family {family.name!r} failed on {capture.main.path}: {described(error)}"
         if family.name in registry.BUILTIN:
             raise InternalError(what) from error
         raise MissingDependencyError(what, hint=UPDATE) from error
@@ -160,7 +160,7 @@ def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
         yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
 
 
-def probe(path: PathLike) -> list[Candidate]:
+def detect(path: PathLike) -> list[Candidate]:
     """Ask every device family whether a capture is its own, the surest first.
 
     Args:
@@ -168,7 +168,7 @@ def probe(path: PathLike) -> list[Candidate]:
 
     Returns:
         One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
-        comes within 10 points. Families whose probe fails come last, with a score of 0 and the failure as reason.
+        comes within 10 points. Families whose detection fails come last, with a score of 0 and the failure as reason.
 
     Raises:
         InputError: the file cannot be read.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lanescope.errors import InputError
-from lanescope.pipeline.detection import capture, probe
+from lanescope.pipeline.detection import capture, detect
 from lanescope.pipeline.sources import CaptureSource
 from lanescope.source import MINE
 from lanescope.trace import Trace
@@ -53,7 +53,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
         InputError: nothing but padding and lost units was found; the hint says what the file may be.
     """
     inputs = trace.inputs
-    main = set(inputs.values("id")[inputs.values("part") == "main"].tolist())
+    main = set(inputs.values("id")[inputs.values("role") == "main"].tolist())
     deepest: dict[int, dict[str, Any]] = {}
     for row in trace.accounting.rows():
         number = row["input_id"]
@@ -76,7 +76,7 @@ def _what_else(path: str, family: str) -> str:
     from lanescope.io import other_formats as known
 
     if os.path.isfile(path):  # noqa: PTH113
-        candidates = [found.family for found in probe(path) if found.score >= MINE]
+        candidates = [found.family for found in detect(path) if found.score >= MINE]
         if candidates and candidates[0] != family:
             return f"it looks like {candidates[0]}: leave out --family {family}"
         with capture(path) as opened:

@@ -13,9 +13,9 @@ from lanescope.pipeline.detection import (
     Candidate,
     PathLike,
     capture,
+    detect,
     detect_family,
     is_parquet_dataset,
-    probe,
 )
 from lanescope.pipeline.observers import Annotations, Collect
 from lanescope.pipeline.run import RunReport, run
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 __all__ = [
     "Candidate",
     "align",
-    "batches",
     "capture",
     "convert",
     "decode",
+    "derived_tables",
+    "detect",
     "detect_family",
     "is_parquet_dataset",
+    "iter_batches",
     "merge",
     "open",
     "options_that_settle",
-    "probe",
     "read",
-    "views",
 ]
 
 
-def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
+def iter_batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
     """Decode a capture piece by piece: yields traces that share tracks, clocks and texts.
 
     Args and errors as ``open``.
@@ -56,7 +56,7 @@ def batches(path: PathLike, family: str | None = None, **options: Any) -> Iterat
 def read(
     path: PathLike, family: str | None, options: Mapping[str, Any], *, progress: Progress | None = None
 ) -> Iterator[Trace]:
-    """Do what ``batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
+    """Do what ``iter_batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
     with CaptureSource(path, family, options) as source:
         yield from source.batches(progress)
 
@@ -128,7 +128,7 @@ def convert(
         return run(source, sink=sink, annotate=annotate)
 
 
-def views(trace: Trace) -> dict[str, LazyTable]:
+def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     """Return the tables that analyses make of a trace, by name; each is made when it is first read.
 
     They are those that every trace has (``overlap``, ``idle``, ...) and those that its families declare

@@ -12,7 +12,7 @@ from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import resolve_options
 from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset
-from lanescope.source import Capture, Match, Source
+from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
 from lanescope.trace.streams import Progress, StreamInfo
 
@@ -83,7 +83,7 @@ class CaptureSource:
         self._path = path
         self._asked = family
         self._options = options or {}
-        self._opened: tuple[Capture, Family, Match] | None = None
+        self._opened: tuple[Capture, Family, Detection] | None = None
         self._read: Trace | None = None
 
     @property
@@ -92,10 +92,10 @@ class CaptureSource:
         return None if self._is_parquet else self._open()[1]
 
     @property
-    def match(self) -> Match:
+    def match(self) -> Detection:
         """How surely its format was recognized."""
         if self._is_parquet:
-            return Match(100, reason="a folder of Parquet files that lanescope wrote")
+            return Detection(100, reason="a folder of Parquet files that lanescope wrote")
         return self._open()[2]
 
     @property
@@ -131,7 +131,7 @@ class CaptureSource:
     def _is_parquet(self) -> bool:
         return self._read is not None or (self._opened is None and is_parquet_dataset(self._path))
 
-    def _open(self) -> tuple[Capture, Family, Match]:
+    def _open(self) -> tuple[Capture, Family, Detection]:
         if self._opened is None:
             opened = capture(self._path)
             try:

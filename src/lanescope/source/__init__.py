@@ -1,7 +1,7 @@
 """Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
 
 from lanescope.source.capture import Capture, is_one
-from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Head, Match
+from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Detection, FileHead
 from lanescope.source.file import CHUNK_BYTES, Reader, Source, SpooledFile
 from lanescope.source.memory import MemoryCapture, MemorySource
 
@@ -12,8 +12,8 @@ __all__ = [
     "MINE",
     "TIE",
     "Capture",
-    "Head",
-    "Match",
+    "Detection",
+    "FileHead",
     "MemoryCapture",
     "MemorySource",
     "Reader",

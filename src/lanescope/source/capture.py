@@ -50,7 +50,7 @@ class Capture:
             return self.folder.resolve().name.split(".")[0] or self.folder.name
         return self.main.name.split(".")[0] or self.main.name
 
-    def find(self, pattern: str) -> list[Path]:
+    def find_sidecar(self, pattern: str) -> list[Path]:
         """Return the neighbours of the main file whose name matches the glob ``pattern``, sorted by name.
 
         A part of the pattern that comes from a file's name has to go through ``glob.escape``.
@@ -60,12 +60,12 @@ class Capture:
         folder, main = os.path.split(self.main.path)
         return sorted(path for path in Path(folder).glob(pattern) if path.name != main and path.is_file())
 
-    def use(self, part: str, path: str | os.PathLike[str]) -> Source:
-        """Open a further file as ``part`` of this capture, and remember that it was used."""
+    def open_sidecar(self, role: str, path: str | os.PathLike[str]) -> Source:
+        """Open a further file of this capture under a role, and remember that it was used."""
         source = Source(path)
-        if part in self.parts:
-            self.parts[part].close()
-        self.parts[part] = source
+        if role in self.parts:
+            self.parts[role].close()
+        self.parts[role] = source
         return source
 
     def sidecar(self, role: str, given: str | os.PathLike[str] | None, patterns: Sequence[str] = ()) -> Source | None:
@@ -78,7 +78,7 @@ class Capture:
         Args:
             role: what it is to the capture.
             given: its path, ``none`` for no such file, or None (or empty) to look for it.
-            patterns: globs of names next to the main file, as ``find`` takes them.
+            patterns: globs of names next to the main file, as ``find_sidecar`` takes them.
 
         Raises:
             InputError: the file that was named cannot be opened.
@@ -86,14 +86,14 @@ class Capture:
         if given == NO_SIDECAR:
             return None
         if given:
-            return self.use(role, given)
-        found = next((paths for pattern in patterns if (paths := self.find(pattern))), [])
+            return self.open_sidecar(role, given)
+        found = next((paths for pattern in patterns if (paths := self.find_sidecar(pattern))), [])
         if len(found) > 1:
             self.ambiguous.add(role)
         if len(found) != 1:
             return None
         try:
-            return self.use(role, found[0])
+            return self.open_sidecar(role, found[0])
         except InputError:
             self.unreadable[role] = found[0]
             return None

@@ -12,7 +12,7 @@ CERTAIN = 90
 TIE = 10
 
 
-class Head(NamedTuple):
+class FileHead(NamedTuple):
     """The beginning of an input.
 
     Attributes:
@@ -31,7 +31,7 @@ class Head(NamedTuple):
         return len(self.data) == self.size
 
 
-class Match(NamedTuple):
+class Detection(NamedTuple):
     """How surely a family recognises an input.
 
     Attributes:

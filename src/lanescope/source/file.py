@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from lanescope.errors import InputError, os_reason
-from lanescope.source.detection import HEAD_BYTES, Head
+from lanescope.source.detection import HEAD_BYTES, FileHead
 
 if TYPE_CHECKING:
     import queue
@@ -81,13 +81,13 @@ class Source:
         """File name without the folder."""
         return os.path.basename(self.path) or self.path  # noqa: PTH119 (pathlib would turn "run/" into "run")
 
-    def head(self, size: int = HEAD_BYTES) -> Head:
+    def head(self, size: int = HEAD_BYTES) -> FileHead:
         """Return at most ``size`` bytes from the start."""
         wanted = min(size, self.size)
         content = bytearray(wanted)
         self._seek()
         self._fill(memoryview(content), wanted)
-        return Head(bytes(content), self.size, self.name)
+        return FileHead(bytes(content), self.size, self.name)
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[memoryview]:
         """Yield the content in pieces of ``size`` bytes; a piece is valid until the next one is asked for.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.source.capture import Capture
-from lanescope.source.detection import HEAD_BYTES, Head
+from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.file import CHUNK_BYTES, Source
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class MemorySource(Source):
         self._data = data
         self._hex = ""
 
-    def head(self, size: int = HEAD_BYTES) -> Head:
+    def head(self, size: int = HEAD_BYTES) -> FileHead:
         """Return at most ``size`` bytes from the start."""
-        return Head(self._data[:size].tobytes(), self.size, self.name)
+        return FileHead(self._data[:size].tobytes(), self.size, self.name)
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[memoryview]:
         """Yield the content in pieces of ``size`` bytes."""
@@ -69,6 +69,6 @@ class MemoryCapture(Capture):
         self.folder = None
         self._begin(MemorySource(data, name))
 
-    def find(self, pattern: str) -> list[Path]:
+    def find_sidecar(self, pattern: str) -> list[Path]:
         """Return no neighbours."""
         return []

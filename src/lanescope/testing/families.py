@@ -13,7 +13,7 @@ import numpy as np
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
-from lanescope.source import MINE, Capture, Head
+from lanescope.source import MINE, Capture, FileHead
 from lanescope.source.detection import HEAD_BYTES
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.trace import Trace
@@ -103,7 +103,7 @@ def _check_detection(family: Family) -> None:
     for size in _HEADS:
         for what, data in (("zeros", bytes(size)), ("noise", noise.bytes(size)), ("text", b"text\n" * (size // 5))):
             for whole in (len(data), 10 * HEAD_BYTES + size):
-                score = family.probe(Head(data, whole, "capture")).score
+                score = family.detect(FileHead(data, whole, "capture")).score
                 assert score < MINE, f"{size} bytes of {what} in a file of {whole} score {score}"
 
 
@@ -115,7 +115,7 @@ def _check_simulation(family: Family, simulation: Simulation) -> None:
             path.write_bytes(content)
         main = Path(folder, next(iter(simulation.files)))
         with session.capture(main) as capture:
-            match = family.probe(capture.main.head())
+            match = family.detect(capture.main.head())
             assert match.score >= MINE, f"its own simulation scores {match.score}: {match.reason}"
             trace = Trace.concat(session.decode(capture, family, {}))
         assert_consistent(trace)

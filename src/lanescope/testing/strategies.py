@@ -193,7 +193,7 @@ def _inputs(draw: st.DrawFn, builder: TraceBuilder, *, sound: bool) -> list[int]
         found.append(
             builder.input(
                 capture="run",
-                part="main" if not number else f"part {number}",
+                role="main" if not number else f"part {number}",
                 path=f"run-{number}.bin",
                 size=8 * (words + padding + lost),
                 sha256=f"{number:064x}",

@@ -82,12 +82,12 @@ class TraceBuilder:
         sha256: str,
         family: str,
         format: str,
-        part: str = "main",
+        role: str = "main",
         options: Mapping[str, Any] | None = None,
     ) -> int:
         """Add an input file and return its id."""
         given = json.dumps(dict(options or {}), sort_keys=True, default=str)
-        return self._share("inputs", capture, part, path, size, sha256, family, format, given)
+        return self._share("inputs", capture, role, path, size, sha256, family, format, given)
 
     def clock(
         self,

@@ -186,7 +186,7 @@ def _reject_duplicates(traces: Sequence[Trace]) -> None:
     seen: dict[str, str] = {}
     for trace in traces:
         for row in trace.inputs.rows():
-            if row["part"] != "main":
+            if row["role"] != "main":
                 continue  # captures may share a file of names
             if row["sha256"] in seen:
                 raise MergeError(
@@ -354,7 +354,7 @@ def _latest(trace: Trace) -> int:
 
 
 def _name(trace: Trace) -> str:
-    return next((row["path"] for row in trace.inputs.rows() if row["part"] == "main"), "a trace without inputs")
+    return next((row["path"] for row in trace.inputs.rows() if row["role"] == "main"), "a trace without inputs")
 
 
 def _counts_from(trace: Trace) -> str:
@@ -427,7 +427,7 @@ def _is_merged(trace: Trace) -> bool:
 def _grouped(trace: Trace) -> Trace:
     """Return ``trace`` with one more group, of id 0, above all its roots."""
     tracks = trace.tracks
-    mains = [row for row in trace.inputs.rows() if row["part"] == "main"]
+    mains = [row for row in trace.inputs.rows() if row["role"] == "main"]
     group = Table.from_arrays(
         tracks.spec,
         {

@@ -133,7 +133,7 @@ INPUTS = TableSpec(
     (
         _ID,
         ColumnSpec("capture", "utf8", "name of the run that the file belongs to"),
-        ColumnSpec("part", "utf8", "role of the file in the capture: `main`, or the family's name for a sidecar file"),
+        ColumnSpec("role", "utf8", "role of the file in the capture: `main`, or the family's name for a sidecar file"),
         ColumnSpec("path", "utf8", "path as specified"),
         ColumnSpec("size", "int64", "content size after decompression", unit="bytes"),
         ColumnSpec("sha256", "utf8", "SHA-256 of the content, hexadecimal"),

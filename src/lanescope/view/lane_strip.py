@@ -226,13 +226,13 @@ class _Strip:
 
     def _marks(self, track: int) -> Iterable[Line]:
         """Yield a line of marks under a lane that has findings: where each begins, and its code where there is room."""
-        mine = [f for f in self.layout.findings if f.place.track_id == track and f.place.ts is not None]
+        mine = [f for f in self.layout.findings if f.location.track_id == track and f.location.ts is not None]
         if not mine:
             return
         row: list[tuple[str, str]] = [("", " ")] * self.layout.cells
         taken = [False] * self.layout.cells
         mine.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
-        at = self.layout.cell(np.array([finding.place.ts for finding in mine], np.int64)).tolist()
+        at = self.layout.cell(np.array([finding.location.ts for finding in mine], np.int64)).tolist()
         for finding, cell in zip(mine, at, strict=True):
             if not taken[cell]:
                 row[cell], taken[cell] = (_SEVERITY_STYLES[finding.severity], self.glyphs.mark), True
@@ -301,7 +301,7 @@ class _Strip:
         ranked = sorted(grouped, key=lambda key: (-SEVERITIES.index(key[0]), key[1]))
         for severity, code in ranked[:_RULES_SHOWN]:
             some = grouped[severity, code]
-            lanes = len({finding.place.track_id for finding in some if finding.place.track_id is not None})
+            lanes = len({finding.location.track_id for finding in some if finding.location.track_id is not None})
             total = sum(finding.count for finding in some)
             where = f" on {format_count(lanes, 'lane')}" if lanes else ""
             text = f" {some[0].title}, {self.glyphs.times}{total}{where}"

@@ -99,7 +99,7 @@ class StripLayout:
         """Return the most telling lanes, and a few counters, in drawing order."""
         worst: dict[int, int] = {}
         for finding in self.findings:
-            track = finding.place.track_id
+            track = finding.location.track_id
             if track is not None and finding.severity != "notice":
                 worst[track] = max(worst.get(track, 0), SEVERITIES.index(finding.severity))
         gaps = set(self.time.gaps.group.tolist())

@@ -30,11 +30,11 @@ def test_the_devices_differ_in_one_event():
 def test_names_and_numbers_name_slots(tmp_path):
     path = tmp_path / "run.config.json"
     tile = {"type": "core", "col": 0, "row": 2, "events": ["INSTR_VECTOR", 33, 0, 34]}
-    path.write_text(json.dumps({"device": "aie2p", "frequency_hz": 1.8e9, "colshift": 1, "tiles": [tile]}))
+    path.write_text(json.dumps({"device": "aie2p", "frequency_hz": 1.8e9, "column_shift": 1, "tiles": [tile]}))
     made = config.load(path)
     assert made.slot_names("core", 0, 2) == ("INSTR_VECTOR", "INSTR_EVENT_0", "", "INSTR_EVENT_1", "", "", "", "")
     assert made.slot_names("core", 1, 2) == ("",) * 8
-    assert made.colshift == 1
+    assert made.column_shift == 1
     assert made.frequency == Fraction(1_800_000_000)
 
 
@@ -96,7 +96,7 @@ def test_an_ambiguous_column_shift_is_told_and_can_be_given(tmp_path):
     names, stats = shifted(tmp_path, tiles, [("core", 3, 2)])
     assert names == {"core (0, 2)"}
     assert stats["aie_ambiguous_config"] == 2
-    names, stats = shifted(tmp_path, tiles, [("core", 3, 2)], colshift=2)
+    names, stats = shifted(tmp_path, tiles, [("core", 3, 2)], column_shift=2)
     assert names == {"core (1, 2)"}
     assert "aie_ambiguous_config" not in stats
 

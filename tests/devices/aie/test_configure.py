@@ -68,7 +68,9 @@ def configs(draw, *, is_mlir=False):
     device = draw(st.sampled_from(events.DEVICES))
     made = draw(st.lists(units(device, is_mlir=is_mlir), min_size=1, max_size=6))
     more = (
-        {} if is_mlir else {"colshift": draw(st.none() | st.integers(-3, 5)), "frequency": draw(st.none() | st.just(7))}
+        {}
+        if is_mlir
+        else {"column_shift": draw(st.none() | st.integers(-3, 5)), "frequency": draw(st.none() | st.just(7))}
     )
     return config.apply_defaults(config_of(device, made, **more))
 
@@ -164,10 +166,10 @@ def tile(**more):
         ({"tiles": [CORE, CORE]}, "tile 2: core (0, 2) is listed twice"),
         ({"device": "aie2x", "tiles": []}, "did you mean aie2"),
         ({"tils": []}, "did you mean tiles"),
-        ({"begin": [{"address": "0x34", "value": 1}]}, "no register writes of a trace unit found"),
-        ({"begin": [{"address": "x", "value": 1}]}, "begin 1: invalid address 'x': expected an integer"),
-        ({"begin": 7}, "invalid begin: expected a list"),
-        ({"schema": "other/1", "begin": []}, "schema 'other/1'"),
+        ({"start_writes": [{"address": "0x34", "value": 1}]}, "no register writes of a trace unit found"),
+        ({"start_writes": [{"address": "x", "value": 1}]}, "start_writes 1: invalid address 'x': expected an integer"),
+        ({"start_writes": 7}, "invalid start_writes: expected a list"),
+        ({"schema": "other/1", "start_writes": []}, "schema 'other/1'"),
         ([], "expected a JSON object"),
     ],
 )
@@ -252,7 +254,7 @@ def test_the_command_turns_each_form_into_each(command, tmp_path):
 def test_the_command_shows_register_writes(command):
     status, out, err = command("traced.json")
     assert (status, err) == (0, "")
-    assert "begin\t0\t2\tTrace_Control0\t0x340d0\t0x797a0000\tstop=BROADCAST_14 start=BROADCAST_15" in out
+    assert "start\t0\t2\tTrace_Control0\t0x340d0\t0x797a0000\tstop=BROADCAST_14 start=BROADCAST_15" in out
 
 
 def test_the_command_complains_in_one_line(command, tmp_path):

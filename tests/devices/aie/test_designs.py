@@ -120,7 +120,7 @@ def test_contradictory_configurations_of_a_tile_label_nothing(tmp_path, which):
     assert stats(trace)["aie_contradictory_config"] == 1
     assert "aie_unknown_tile" not in stats(trace)
     [finding] = [f for f in check.run(trace) if f.code == "LS404"]
-    assert (finding.severity, finding.place.track) == ("warning", "core (0, 2)")
+    assert (finding.severity, finding.location.track) == ("warning", "core (0, 2)")
 
 
 @pytest.mark.parametrize("which", AGREEING)
@@ -138,7 +138,7 @@ def test_a_contradictory_tile_still_tells_the_column_shift(tmp_path):
 
 def test_contradictory_registers_of_a_document_label_nothing(tmp_path):
     writes = [{"col": 0, "row": 2, "address": "0x340e0", "value": value} for value in (33, 26)]
-    (tmp_path / "run.config.json").write_text(json.dumps({"begin": writes}))
+    (tmp_path / "run.config.json").write_text(json.dumps({"start_writes": writes}))
     dump(tmp_path / "run.bin", (0, 0, 2, 1))
     trace = lanescope.open(tmp_path / "run.bin")
     assert slot_names(trace) == ["slot 0"]
@@ -190,12 +190,12 @@ def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):
     status, out, err = command("check", "run.bin")
     assert status == 1
     assert "LS404" in out
-    assert "--colshift" in err
+    assert "--column-shift" in err
     for target in ("out.json", "out.pftrace"):
         _, _, err = command("convert", "run.bin", "-o", target)
         assert "aie_ambiguous_config 2" in err
-    assert command("check", "run.bin", "--colshift", "1")[0] == 0
-    assert "ambiguous" not in command("convert", "run.bin", "--colshift", "1", "-o", "more.json")[2]
+    assert command("check", "run.bin", "--column-shift", "1")[0] == 0
+    assert "ambiguous" not in command("convert", "run.bin", "--column-shift", "1", "-o", "more.json")[2]
 
 
 UNREAD = {
@@ -240,7 +240,7 @@ def test_register_writes_that_are_not_read_are_not_dropped_without_a_word(text, 
 def test_a_document_of_registers_that_are_not_read_says_so(tmp_path):
     path = tmp_path / "registers.json"
     listed = [{"col": 0, "row": 2, "address": address, "value": 33} for address in ("0x340e0", "0x34404")]
-    path.write_text(json.dumps({"begin": listed}))
+    path.write_text(json.dumps({"start_writes": listed}))
     assert sum(config.load(path).unread.values()) == 1
 
 

@@ -18,7 +18,7 @@ from lanescope.io import parquet, perfetto
 from lanescope.source import Capture
 from lanescope.trace import Flag, Trace
 
-OPTIONS = {"config": None, "mlir": None, "colshift": None, "frequency": None}
+OPTIONS = {"config": None, "mlir": None, "column_shift": None, "frequency": None}
 HEADER = encode.header(0, 1, 2, 1)
 EVENTS = ["INSTR_VECTOR", "INSTR_EVENT_0", "LOCK_STALL", "INSTR_EVENT_1"]
 VECTOR, BEGIN, END = 1, 2, 8

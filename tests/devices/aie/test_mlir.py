@@ -155,7 +155,7 @@ def test_its_trace_is_labelled(corpus, tmp_path):
     trace = lanescope.open(folder / "trace_emu.bin", mlir=str(folder / "input_with_addresses.mlir"))
     assert {"INSTR_VECTOR", "INSTR_EVENT_0", "INSTR_EVENT_1"} <= set(trace.tracks["name"].tolist())
     assert "aie_unknown_tile" not in set(trace.stats["name"].tolist())
-    assert trace.inputs["part"].tolist() == ["main", "config"]
+    assert trace.inputs["role"].tolist() == ["main", "config"]
     # The text beside a capture that has its name is found.
     (tmp_path / "run.bin").write_bytes((folder / "trace_emu.bin").read_bytes())
     (tmp_path / "run.mlir").write_bytes((folder / "input_with_addresses.mlir").read_bytes())

@@ -90,7 +90,7 @@ def rows(recording):
     if recording["mode"] == 2:
         return [flow_row(*row) for row in zip(*recording["flow"].values(), strict=True)]
     slices = recording["slices"]
-    return sorted(zip(slices["slot"], slices["begin"], slices["dur"], slices["flags"], strict=True))
+    return sorted(zip(slices["slot"], slices["start"], slices["dur"], slices["flags"], strict=True))
 
 
 def flow_row(kind, ts, value, count, flags):

@@ -41,7 +41,7 @@ def read_cut(content, size, whole):
     It is refused when no record, or not the level and the metadata, end within those bytes; else every element that
     ends there is read as it stands in the whole file, and nothing else. Return the records, None of a refused file.
     """
-    needed = {whole.level_key} | (set() if whole.generation.startswith("v1") else {"metadata"})
+    needed = {whole.level_key} | (set() if whole.format_version.startswith("v1") else {"metadata"})
     spans = {key: (begin, end) for key, begin, end in entries(text(content), "run.json")}
     # A number that ends where the file does may have gone on.
     is_there = all(spans[key][1] + (key == whole.level_key) <= size for key in needed)

@@ -307,7 +307,7 @@ def test_a_step_of_one_core_is_found(step, first, last):
     assert causality(trace) == {"notice": run["violated_edges"]}
     (clock,) = (finding for finding in check.run(trace) if finding.code == "LS304")
     kernels = trace.slices["category"][clock.evidence.ids] == "kernel"
-    assert (clock.place.track, kernels.sum()) == ("Ascend/Worker View/AIC_1", last - first)
+    assert (clock.location.track, kernels.sum()) == ("Ascend/Worker View/AIC_1", last - first)
 
 
 def causality(trace):

@@ -281,7 +281,7 @@ def test_neighbours_that_are_not_wanted_or_not_there():
     path = GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json"
     trace = decode_file(path, deps="none", names="none")
     assert len(trace.flows) == 0
-    assert trace.inputs["part"].tolist() == ["main"]
+    assert trace.inputs["role"].tolist() == ["main"]
     assert json.loads(trace.inputs["options"][0]) == {"deps": "none", "names": "none"}
     with pytest.raises(InputError, match="no such file"):
         decode_file(path, deps="/nowhere/deps.json")
@@ -336,8 +336,8 @@ def test_arrow_takes_every_table():
 def test_sql_gives_the_averages_of_the_simulator(tmp_path, capsys):
     from lanescope.cli import main
 
-    for seed, generation in enumerate(("v3", "v3c")):
-        simulation = simulated(seed, generation=generation, tasks=300, aic=4, aiv=8)
+    for seed, format_version in enumerate(("v3", "v3c")):
+        simulation = simulated(seed, format_version=format_version, tasks=300, aic=4, aiv=8)
         for name, content in simulation.files.items():
             (tmp_path / name).write_bytes(content)
         path = str(tmp_path / next(iter(simulation.files)))

@@ -33,7 +33,7 @@ from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, SUBMI
 from lanescope.devices.ascend.formats.records import Records, section
 from lanescope.errors import InputError, UsageError
 from lanescope.pipeline import session
-from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Head
+from lanescope.source import CERTAIN, HEAD_BYTES, MINE, FileHead
 from lanescope.wire.strategies import values
 
 LISTS = (AICORE, AICPU, PHASES, SUBMITS)
@@ -81,13 +81,13 @@ def test_sizes_are_those_of_the_compiled_headers():
     assert [s["count"].offset for s in (AICPU_BUFFER, AICORE_BUFFER, PHASE_BUFFER_V3C, SUBMIT_BUFFER)] == [
         *(32000, 32768, 1048576, 524288)
     ]
-    assert {(r.platform, r.generation): r.header.size for r in REGIONS} == {
+    assert {(r.platform, r.format_version): r.header.size for r in REGIONS} == {
         ("a2a3", "v3"): 127104,
         ("a2a3", "v3c"): 127168,
         ("a5", "v3"): 340672,
         ("a5", "v3c"): 233152,
     }
-    newest = {(r.platform, r.generation): r.header for r in REGIONS}
+    newest = {(r.platform, r.format_version): r.header for r in REGIONS}
     assert [newest["a2a3", "v3c"][name].offset for name in ("queue_heads", "num_cores", "core_to_thread")] == [
         *(126976, 127008, 127028)
     ]
@@ -127,16 +127,16 @@ def test_records_of_cores_as_their_struct_says(rows, index):
 )
 @settings(max_examples=some(40))
 def test_phases_as_their_structs_say(first, newest):
-    for rows, layout, generation in ((first, PHASE_BUFFER_V3, "v3"), (newest, PHASE_BUFFER_V3C, "v3c")):
+    for rows, layout, format_version in ((first, PHASE_BUFFER_V3, "v3"), (newest, PHASE_BUFFER_V3C, "v3c")):
         record = layout["records"].type
-        found = read_dump(entry("sched_phase", 2) + buffer(layout, rows), generation=generation)[PHASES]
+        found = read_dump(entry("sched_phase", 2) + buffer(layout, rows), format_version=format_version)[PHASES]
         good = [row for row in rows if max(row["start_time"], row["end_time"]) < 1 << 62]
         assert found.group.tolist() == [2] * len(good)
         assert found["shared_at_end"].tolist() == [row["shared_depth_at_end"] for row in good]
         names = [record["kind"].values.get(row["kind"], f"kind_{row['kind']}") for row in good]
         assert [found.texts[code] for code in found["kind"].tolist()] == names
         assert found.has("pop_hit").tolist() == [name == "dispatch" for name in names]
-        if generation == "v3c":
+        if format_version == "v3c":
             is_task = [name in ("dummy_task", "predicated_skip", "graph_prepare") for name in names]
             assert found.has("task_id").tolist() == is_task
             ids = [row["pop_miss_or_ring_id"] << 32 | row["pop_hit_or_local_id"] for row in good]
@@ -167,12 +167,12 @@ def test_dispatches_and_submits_as_their_structs_say(dispatches, submits):
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.header.name)
 @pytest.mark.parametrize("case", CASES[1:])
 def test_what_was_collected_reads_back_from_a_dump(case, region):
-    naming = "l2" if region.generation == "v3" else "chip"
+    naming = "l2" if region.format_version == "v3" else "chip"
     found = read((GOLDEN / case / f"{naming}_swimlane_records.json").read_bytes())
     content = encode_dump(found, region)
     again = read_dump(content)
     assert again.metadata["clock_freq_hz"] == region.frequency
-    assert (again.generation, again.level) == (region.generation, found.level)
+    assert (again.format_version, again.level) == (region.format_version, found.level)
     for layout in LISTS:
         first = found[layout]
         order = np.argsort(first["core_id"], kind="stable") if layout in (AICORE, AICPU) else slice(None)
@@ -229,7 +229,7 @@ def test_bare_buffers_of_one_stream(buffers, layout, rows, cell, expected, tmp_p
     content = buffer(buffers, rows) + buffer(buffers, rows[:2])
     path = tmp_path / "dump.bin"
     path.write_bytes(content)
-    (first, *_) = session.probe(path)
+    (first, *_) = session.detect(path)
     assert (first.family, first.format, first.score >= CERTAIN) == ("ascend", "dump", True)
     found = read_dump(content, index=6)[layout]
     assert found["core_id"].tolist() == [6] * 11
@@ -241,22 +241,22 @@ def test_bare_buffers_of_one_stream(buffers, layout, rows, cell, expected, tmp_p
     assert cli.main(["convert", str(path), "-o", str(tmp_path / "dump.pftrace")]) == 0
 
 
-def test_generation_of_a_dump():
+def test_format_version_of_a_dump():
     record = dict.fromkeys(("loop_iter", "tasks_processed", "pop_hit", "pop_miss"), 0)
     depths = {f"{where}_depth_at_{when}": [0, 0, 0] for where in ("local", "shared") for when in ("start", "end")}
     phase = {"start_time": 5, "end_time": 9, "kind": 1, **record, **depths}
     plain = entry("sched_phase", 0) + buffer(PHASE_BUFFER_V3, [phase])
     first = entry("sched_phase", 0) + buffer(PHASE_BUFFER_V3, [{**phase, "shared_depth_at_end": [0, 2, 0]}])
     newest = entry("sched_phase", 0) + buffer(PHASE_BUFFER_V3, [{**phase, "kind": 11}])
-    assert read_dump(first).generation == "v3"
-    assert read_dump(newest).generation == "v3c"
-    assert "ascend_generation_assumed" not in stats(decode_dump(first))
-    assert stats(decode_dump(plain))["ascend_generation_assumed"] == 1
-    assert read_dump(plain, generation="v3").generation == "v3"
+    assert read_dump(first).format_version == "v3"
+    assert read_dump(newest).format_version == "v3c"
+    assert "ascend_format_version_assumed" not in stats(decode_dump(first))
+    assert stats(decode_dump(plain))["ascend_format_version_assumed"] == 1
+    assert read_dump(plain, format_version="v3").format_version == "v3"
     core = entry("aicore_task", 0) + buffer(AICORE_BUFFER, [CORE])
-    assert tasks(decode_dump(core, generation="v2"), "receive_ticks") == [("task(t5)", None)]
+    assert tasks(decode_dump(core, format_version="v2"), "receive_ticks") == [("task(t5)", None)]
     with pytest.raises(UsageError, match="v9"):
-        read_dump(plain, generation="v9")
+        read_dump(plain, format_version="v9")
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_any_bytes_are_accounted_for(edits, cut):
 
 @given(st.binary(max_size=3000))
 def test_noise_is_no_dump(noise):
-    assert FAMILY.probe(Head(noise, len(noise), "x.bin")).score < MINE
+    assert FAMILY.detect(FileHead(noise, len(noise), "x.bin")).score < MINE
     with pytest.raises(InputError):
         read_dump(noise)
 
@@ -365,14 +365,14 @@ def test_zeros_and_large_noise_are_no_dump():
     random = np.random.default_rng(3)
     for size in (32064, 32832, 1048640, 524352, REGIONS[0].size):
         for content in (bytes(size), random.integers(0, 256, size, np.uint8).tobytes()):
-            assert FAMILY.probe(Head(content[:HEAD_BYTES], size, "x.bin")).score < MINE
+            assert FAMILY.detect(FileHead(content[:HEAD_BYTES], size, "x.bin")).score < MINE
 
 
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.header.name)
 def test_dumps_are_recognised(region):
     found = read((GOLDEN / "v3_spec_dummy" / "chip_swimlane_records.json").read_bytes())
     content = encode_dump(found, region)
-    match = FAMILY.probe(Head(content[:HEAD_BYTES], len(content), "dump.bin"))
+    match = FAMILY.detect(FileHead(content[:HEAD_BYTES], len(content), "dump.bin"))
     assert (match.score >= CERTAIN, match.format) == (True, "dump")
 
 

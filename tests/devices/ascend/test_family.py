@@ -14,14 +14,14 @@ from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import STAGES
 from lanescope.pipeline import session
-from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Capture, Head
+from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Capture, FileHead
 
 ROW = [0, 1, 1, 10, 20, 1]
 
 
 def probe(content):
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return FAMILY.probe(Head(data[:HEAD_BYTES], len(data), "x.json"))
+    return FAMILY.detect(FileHead(data[:HEAD_BYTES], len(data), "x.json"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -37,14 +37,14 @@ def test_golden_captures_are_recognised(case, naming):
 
 @pytest.mark.parametrize("naming", NAMINGS)
 @pytest.mark.parametrize(("columns", "name"), [(5, "v2"), (6, "v3"), (7, "v4")])
-def test_the_generation_follows_from_the_rows(naming, columns, name):
+def test_the_format_version_follows_from_the_rows(naming, columns, name):
     content = records([[0, 1, 1, 10, 20, 1, 1][:columns]], key=f"{naming}_swimlane_level")
     found = probe(content)
     assert found.score >= CERTAIN
     assert found.format == ("v3c" if (naming, columns) == ("chip", 6) else name)
 
 
-def test_generations_without_rows_of_numbers_are_recognised():
+def test_format_versions_without_rows_of_numbers_are_recognised():
     old = {"version": 2, "tasks": [{"task_id": 1, "ring_id": 0, "start_time_us": 1.0, "duration_us": 1.0}]}
     assert (probe(old).score, probe(old).format) == (90, "v1a")
     newer = {**old, "l2_swimlane_level": 2}
@@ -96,16 +96,16 @@ def test_random_heads_are_not():
 
 def test_no_other_family_wants_it():
     content = next(iter(simulated(1).files.values()))
-    head = Head(content[:HEAD_BYTES], len(content), "run.json")
-    assert {family.name: family.probe(head).score for family in registry.builtin() if family.name != "ascend"}
-    assert all(family.probe(head).score < MINE for family in registry.builtin() if family.name != "ascend")
+    head = FileHead(content[:HEAD_BYTES], len(content), "run.json")
+    assert {family.name: family.detect(head).score for family in registry.builtin() if family.name != "ascend"}
+    assert all(family.detect(head).score < MINE for family in registry.builtin() if family.name != "ascend")
 
 
-@pytest.mark.parametrize("generation", ["v2", "v3", "v3c"])
-def test_simulated_captures_are_recognised(generation):
-    content = next(iter(simulated(1, generation=generation).files.values()))
-    assert (probe(content).score >= CERTAIN, probe(content).format) == (True, generation)
-    assert decode_simulated(simulated(1, generation=generation)).inputs["format"][0] == generation
+@pytest.mark.parametrize("format_version", ["v2", "v3", "v3c"])
+def test_simulated_captures_are_recognised(format_version):
+    content = next(iter(simulated(1, format_version=format_version).files.values()))
+    assert (probe(content).score >= CERTAIN, probe(content).format) == (True, format_version)
+    assert decode_simulated(simulated(1, format_version=format_version)).inputs["format"][0] == format_version
 
 
 def test_a_graph_given_as_the_capture_says_what_is_missing():

@@ -19,7 +19,7 @@ from lanescope.trace import TimeBase, TraceBuilder
 
 @pytest.fixture(scope="module")
 def trace():
-    return decode_(simulated(3, tasks=200, generation="v3c", speculative=0.3))
+    return decode_(simulated(3, tasks=200, format_version="v3c", speculative=0.3))
 
 
 def rows(trace, by):

@@ -52,7 +52,7 @@ def test_a_bar_for_each_execution(case, naming):
     assert sorted(bar for bar in kernels if bar[0] in labels) == sorted(expected)
 
 
-def test_setups_of_the_seed_generation_have_bars():
+def test_setups_of_the_seed_format_version_have_bars():
     events = merged(golden("v3_cold_first", "l2"))
     # Deltas of 180, 35, 2, 1 cycles; one of 0 has no bar.
     assert [bar[1:] for bar in bars(events, WORKER) if bar[0] == "setup"] == [
@@ -104,9 +104,9 @@ def test_the_one_violation_is_called_one(naming):
     assert len([arrow for arrow in arrows(events, "dependency") if arrow[0][0] == WORKER]) == 2
 
 
-@pytest.mark.parametrize("generation", ["v2", "v3", "v3c"])
-def test_arrows_leave_bars_and_enter_bars(generation):
-    trace = decode_simulated(simulated(2, tasks=150, generation=generation, aic=4, aiv=6))
+@pytest.mark.parametrize("format_version", ["v2", "v3", "v3c"])
+def test_arrows_leave_bars_and_enter_bars(format_version):
+    trace = decode_simulated(simulated(2, tasks=150, format_version=format_version, aic=4, aiv=6))
     events = merged(trace)
     spans = {}
     for event in events:
@@ -157,9 +157,9 @@ def test_names_do_not_break_the_json():
     assert 'odd"kind(1)' in {event["name"] for event in events}
 
 
-@pytest.mark.parametrize("generation", ["v1c", "v4"])
-def test_other_generations_are_exported_too(generation):
-    trace = decode_simulated(simulated(5, tasks=80, generation=generation))
+@pytest.mark.parametrize("format_version", ["v1c", "v4"])
+def test_other_format_versions_are_exported_too(format_version):
+    trace = decode_simulated(simulated(5, tasks=80, format_version=format_version))
     kernels = [event for event in merged(trace) if event.get("cat") == "event" and "fanout-hint" in event["args"]]
     assert len(kernels) == len(trace.details["ascend_tasks"])
 

@@ -13,18 +13,18 @@ from lanescope.devices.ascend.family import FAMILY
 from lanescope.errors import UsageError
 from lanescope.trace import Flag
 
-GENERATIONS = ("v1a", "v1b", "v1c", "v2", "v3", "v3c", "v4")
-COUNTED = GENERATIONS[3:]
+FORMAT_VERSIONS = ("v1a", "v1b", "v1c", "v2", "v3", "v3c", "v4")
+COUNTED = FORMAT_VERSIONS[3:]
 LOSSES = {"drop_aicore": 3, "drop_aicpu": 4, "drop_both": 5, "duplicates": 6, "ambiguous": 2, "bad_rows": 3}
 NS = 1_000_000_000
 
 
 def scenario(seed):
-    """Return different options for each seed: all generations, levels, clocks, shapes of the chip, and faults."""
-    generation = GENERATIONS[seed % 7]
+    """Return different options for each seed: all format versions, levels, clocks, shapes of the chip, and faults."""
+    format_version = FORMAT_VERSIONS[seed % 7]
     options = {
         "tasks": 60 + seed % 6 * 20,
-        "generation": generation,
+        "format_version": format_version,
         "level": 1 + seed // 3 % 4,
         "clock": (50_000_000, 1_000_000_000, 33_000_000)[seed // 12 % 3],
         "aic": 1 + seed % 5,
@@ -43,12 +43,12 @@ def scenario(seed):
         options |= LOSSES
         if seed % 3 == 0:
             options |= {"overflow": 2, "buffer": 8}
-        if generation.startswith("v1"):
+        if format_version.startswith("v1"):
             options |= {"duplicates": 0, "ambiguous": 0}
-    if generation == "v4":
+    if format_version == "v4":
         options["epochs"] = 1 + seed % 3
     if seed % 9 == 8:
-        options |= {"generation": "v3c", "host": True, "anchors": seed % 18 == 8, "epochs": 1}
+        options |= {"format_version": "v3c", "host": True, "anchors": seed % 18 == 8, "epochs": 1}
     return options
 
 
@@ -57,7 +57,7 @@ def recorded(truth):
     rows = truth["rows"]
     names = [name for name, values in rows.items() if values is not None]
     listed = [dict(zip(names, values, strict=True)) for values in zip(*(rows[name] for name in names), strict=True)]
-    if truth["generation"].startswith("v1"):
+    if truth["format_version"].startswith("v1"):
         # Nanoseconds since the smallest reading, from 1.
         for row in listed:
             for stamp in ("dispatch", "receive", "start", "end", "finish"):
@@ -66,11 +66,11 @@ def recorded(truth):
     return {(row["core"], row["run_epoch"], row["reg_task_id"]): row for row in listed if row["has_aicore"]}
 
 
-def key_of(row, trace, generation):
+def key_of(row, trace, format_version):
     """Return by what the truth has an execution."""
-    if generation.startswith("v1"):
+    if format_version.startswith("v1"):
         return row["core"], int(trace.slices["ts_ticks"][row["slice_id"]])
-    return row["core"], row["run_epoch"] if generation == "v4" else 1, row["reg_task_id"]
+    return row["core"], row["run_epoch"] if format_version == "v4" else 1, row["reg_task_id"]
 
 
 @pytest.mark.parametrize("seed", range(some(210, 42)))
@@ -79,12 +79,12 @@ def test_every_execution_is_as_it_was(seed):
     simulation = simulated(seed, **options)
     truth, trace = simulation.truth, decode_simulated(simulation)
     true = recorded(truth)
-    generation = truth["generation"]
-    knows_receive = generation in ("v3", "v3c", "v4")
+    format_version = truth["format_version"]
+    knows_receive = format_version in ("v3", "v3c", "v4")
     met = []
     names = trace.slices["name"]
     for row in trace.details["ascend_tasks"].rows():
-        key = key_of(row, trace, generation)
+        key = key_of(row, trace, format_version)
         met.append(key)
         expected = true[key]
         if expected["is_ambiguous"]:
@@ -104,7 +104,7 @@ def test_every_execution_is_as_it_was(seed):
         assert row["gate_wait_ticks"] == (expected["gate"] if knows_receive else None)
         assert names[row["slice_id"]] == expected["name"]
     assert sorted(met) == sorted([*true, *(key for key, row in true.items() if row["is_ambiguous"])])
-    if knows_receive or generation == "v2":
+    if knows_receive or format_version == "v2":
         assert trace.details["ascend_runs"]["base_ticks"].tolist() == [truth["base_cycles"]]
 
 
@@ -150,11 +150,11 @@ def test_edges_and_violations_are_those_of_the_graph(seed):
     assert run["violated_pairs"] >= run["violated_edges"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_planted_violations_are_found_and_no_others(generation):
+@pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
+def test_planted_violations_are_found_and_no_others(format_version):
     found = 0
     for seed in range(10):
-        options = {"generation": generation, "tasks": 200, "aic": 4, "aiv": 8}
+        options = {"format_version": format_version, "tasks": 200, "aic": 4, "aiv": 8}
         clean = decode_simulated(simulated(seed, **options))
         assert judged(clean) == ([], [])
         assert not check.run(clean, select=["LS2"])
@@ -167,11 +167,18 @@ def test_planted_violations_are_found_and_no_others(generation):
     assert found > 20
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_clocks_that_step_are_found_and_explain_what_they_break(generation):
+@pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
+def test_clocks_that_step_are_found_and_explain_what_they_break(format_version):
     broken = 0
     for seed in range(6):
-        options = {"generation": generation, "tasks": 300, "aic": 4, "aiv": 8, "clock_steps": 2, "violations": 5}
+        options = {
+            "format_version": format_version,
+            "tasks": 300,
+            "aic": 4,
+            "aiv": 8,
+            "clock_steps": 2,
+            "violations": 5,
+        }
         simulation = simulated(seed, **options)
         truth, trace = simulation.truth, decode_simulated(simulation)
         (run,) = trace.details["ascend_runs"].rows()
@@ -202,10 +209,10 @@ def test_buffers_that_overflow_lose_runs_of_records():
     assert trace.details["ascend_cores"]["lost_ticks"].sum() > 0
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
-def test_sums_equal_the_truth(generation, level):
-    simulation = simulated(3, generation=generation, level=level, tasks=500, predicated=0.05)
+def test_sums_equal_the_truth(format_version, level):
+    simulation = simulated(3, format_version=format_version, level=level, tasks=500, predicated=0.05)
     trace, totals = decode_simulated(simulation), simulation.truth["totals"]
     table = trace.details["ascend_tasks"]
     assert len(table) == totals["executions"]
@@ -215,10 +222,10 @@ def test_sums_equal_the_truth(generation, level):
     assert stats(trace).get("ascend_gate_wait", 0) == totals["gated"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_a_simulated_chip_keeps_the_rules_of_a_chip(generation):
+@pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
+def test_a_simulated_chip_keeps_the_rules_of_a_chip(format_version):
     for seed in range(6):
-        rows = simulated(seed, generation=generation, tasks=300, aic=4, aiv=8).truth["rows"]
+        rows = simulated(seed, format_version=format_version, tasks=300, aic=4, aiv=8).truth["rows"]
         columns = {name: np.array(values) for name, values in rows.items() if name != "name"}
         dispatch, receive, start, end, finish = (columns[n] for n in ("dispatch", "receive", "start", "end", "finish"))
         assert (dispatch < receive).all()
@@ -235,10 +242,10 @@ def test_a_simulated_chip_keeps_the_rules_of_a_chip(generation):
             assert (dispatch[mine[2:]] >= finish[mine[:-2]]).all()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
 @pytest.mark.parametrize("clock", [50_000_000, 1_000_000_000])
-def test_phases_of_a_simulated_chip(generation, clock):
-    simulation = simulated(5, generation=generation, clock=clock, tasks=300)
+def test_phases_of_a_simulated_chip(format_version, clock):
+    simulation = simulated(5, format_version=format_version, clock=clock, tasks=300)
     trace = decode_simulated(simulation)
     phases, slices = trace.details["ascend_phases"], trace.slices
     begin = slices["ts_ticks"][phases["slice_id"]]
@@ -257,7 +264,7 @@ def test_phases_of_a_simulated_chip(generation, clock):
     sending = ("dispatch", "early_dispatch", "drain_publish")
     assert count[np.isin(name, sending)].sum() == executions
     drains, parts = name == "drain", np.isin(name, ("drain_prepare", "drain_publish"))
-    assert drains.any() == (generation in ("v3c", "v4"))
+    assert drains.any() == (format_version in ("v3c", "v4"))
     assert parts.sum() == 2 * drains.sum()
     assert (role[parts] == "inner").all()
     assert count[name == "complete"].sum() == executions
@@ -281,7 +288,7 @@ def test_lanes_of_a_simulated_chip_are_disjoint():
 
 def test_the_clock_of_the_host_is_found_within_the_stated_error():
     for seed in range(8):
-        simulation = simulated(seed, generation="v3c", host=True, tasks=80)
+        simulation = simulated(seed, format_version="v3c", host=True, tasks=80)
         host, trace = simulation.truth["host"], decode_simulated(simulation)
         assert trace.time.epoch_ns == host["first_host_ns"]
         assert stats(trace) == {}
@@ -295,7 +302,9 @@ def test_the_clock_of_the_host_is_found_within_the_stated_error():
             assert abs(found - expected) <= error + 2
 
 
-@pytest.mark.parametrize("options", [{}, {"generation": "v3c", "host": True}, LOSSES], ids=["plain", "host", "losses"])
+@pytest.mark.parametrize(
+    "options", [{}, {"format_version": "v3c", "host": True}, LOSSES], ids=["plain", "host", "losses"]
+)
 def test_the_same_seed_gives_the_same_bytes(options):
     settled = {option.name: options.get(option.name, option.default) for option in FAMILY.sim_options}
     first, second, other = FAMILY.simulate(settled, 1), FAMILY.simulate(settled, 1), FAMILY.simulate(settled, 2)
@@ -312,9 +321,9 @@ def test_truth_may_be_sums_alone():
 @pytest.mark.parametrize(
     "options",
     [
-        {"generation": "v5"},
+        {"format_version": "v5"},
         {"epochs": 2},
-        {"generation": "v4", "host": True},
+        {"format_version": "v4", "host": True},
         {"level": 5},
         {"tasks": 0},
         {"threads": 0},
@@ -370,10 +379,10 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("generation", COUNTED)
+@pytest.mark.parametrize("format_version", COUNTED)
 @pytest.mark.parametrize("fault", PLANTED)
-def test_check_finds_what_was_planted(fault, generation):
-    options = {"tasks": 150, "generation": generation, "aic": 3, "aiv": 5}
+def test_check_finds_what_was_planted(fault, format_version):
+    options = {"tasks": 150, "format_version": format_version, "aic": 3, "aiv": 5}
     simulation = simulated(11, **{fault: 4}, **options)
     for loss, code, stat in PLANTED[fault]:
         planted = simulation.truth["losses"][loss]

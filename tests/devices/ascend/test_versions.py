@@ -1,4 +1,4 @@
-"""Every generation by its shape: what each says, what it lacks, and what its stamps mean."""
+"""Every format version by its shape: what each says, what it lacks, and what its stamps mean."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ from lanescope import cli
 from lanescope.devices.ascend.formats.encode import encode_records
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, RECORDS, SUBMITS
 from lanescope.devices.ascend.formats.v1 import as_v1
-from lanescope.devices.ascend.formats.versions import GENERATIONS, Erratum
+from lanescope.devices.ascend.formats.versions import FORMAT_VERSIONS, Erratum
 from lanescope.errors import InputError
 from lanescope.pipeline import session
 from lanescope.source import CERTAIN
@@ -62,12 +62,12 @@ def fixture(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_is_recognised_and_read(name):
-    (first, *_) = session.probe(FILES[name])
+    (first, *_) = session.detect(FILES[name])
     assert (first.family, first.format, first.score >= CERTAIN) == ("ascend", name, True)
     trace = session.open(FILES[name])
     assert run_of(trace)["format_version"] == name
     # Nobody has shown us such a file: its rows are counted.
-    is_published = GENERATIONS[name].status == "published"
+    is_published = FORMAT_VERSIONS[name].status == "published"
     assert is_published == (name in (*OLD, "v4"))
     assert (stats(trace).get("unverified_encoding", 0) > 0) == is_published
     assert all(row["lost"] == 0 for row in trace.accounting.rows() if row["scope"] == "input")
@@ -91,13 +91,13 @@ def test_every_truncated_file_is_read_as_far_as_it_goes(name):
     assert found[-1] is not None  # nothing but the last bracket is missing
 
 
-def test_only_what_a_generation_has_is_known():
+def test_only_what_a_format_version_has_is_known():
     unknown = {
         name: [row["receive_ticks"] for row in session.open(path).details["ascend_tasks"].rows()]
         for name, path in FILES.items()
     }
     assert {name for name, stamps in unknown.items() if all(stamp is None for stamp in stamps)} == {*OLD, "v2"}
-    assert {name for name, known in GENERATIONS.items() if not known.has_receive} == {*OLD, "v2"}
+    assert {name for name, known in FORMAT_VERSIONS.items() if not known.has_receive} == {*OLD, "v2"}
     for name, path in FILES.items():
         rows = session.open(path).details["ascend_tasks"].rows()
         is_known = [(row["reg_task_id"] is not None, row["run_epoch"] is not None) for row in rows]
@@ -118,12 +118,12 @@ def test_errata_are_named(name, says):
     assert run_of(session.open(FILES[name]))["errata"] == says
 
 
-def test_every_generation_has_one_meaning_of_the_end():
-    for known in GENERATIONS.values():
+def test_every_format_version_has_one_meaning_of_the_end():
+    for known in FORMAT_VERSIONS.values():
         assert len(known.errata & {Erratum.END_AFTER_FIN, Erratum.END_BEFORE_FIN}) == 1
 
 
-def test_lists_of_two_generations_are_refused():
+def test_lists_of_two_format_versions_are_refused():
     old, new = fixture("v1c"), fixture("v4")
     with pytest.raises(InputError, match="more than one format version"):
         read({**old, "aicore_tasks": [[0, 1, 1, 10, 20, 1]]})
@@ -380,7 +380,7 @@ def test_more_runs_than_a_graph_may_have():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_generations_of_one_capture_agree(case):
+def test_format_versions_of_one_capture_agree(case):
     first, second = golden(case, "l2"), golden(case, "chip")
     assert tasks(first, "duration_ticks", "dispatch_ticks", "finish_ticks") == tasks(
         second, "duration_ticks", "dispatch_ticks", "finish_ticks"
@@ -411,7 +411,7 @@ def same(first, second):
 def test_what_is_written_reads_back(name):
     found = read(FILES[name].read_bytes())
     again = read(encode_records(found))
-    assert (again.generation, again.level_key, again.level) == (found.generation, found.level_key, found.level)
+    assert (again.format_version, again.level_key, again.level) == (found.format_version, found.level_key, found.level)
     assert again.streams == found.streams
     same(found, again)
 
@@ -419,9 +419,9 @@ def test_what_is_written_reads_back(name):
 @pytest.mark.parametrize("key", ["version", "l2_perf_level", "l2_swimlane_level"])
 @pytest.mark.parametrize("clock", [50_000_000, 1_000_000_000])
 def test_a_counter_as_v1_wrote_it(key, clock):
-    found = read(next(iter(simulated(3, tasks=80, generation="v2", clock=clock).files.values())))
+    found = read(next(iter(simulated(3, tasks=80, format_version="v2", clock=clock).files.values())))
     old = read(encode_records(as_v1(found, key)))
-    assert old.generation == {"version": "v1a", "l2_perf_level": "v1b"}.get(key, "v1c")
+    assert old.format_version == {"version": "v1a", "l2_perf_level": "v1b"}.get(key, "v1c")
     base = min(
         int(found[layout][name].min())
         for layout, name in ((AICPU, "dispatch_cycles"), (PHASES, "start_cycles"), (SUBMITS, "start_cycles"))

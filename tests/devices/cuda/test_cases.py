@@ -387,7 +387,7 @@ def test_records_behind_a_finalize_begin_a_further_launch():
 
 
 def test_records_behind_a_finalize_can_be_ignored():
-    trace = decode(buffer([RERUN]), multi="ignore")
+    trace = decode(buffer([RERUN]), after_finalize="ignore")
     assert len(trace.slices) == 2
     assert stats(trace) == {"cuda_after_finalize": 3, "cuda_ignored_after_finalize": 3}
     assert accounts(trace)["slot"]["lost"] == 3
@@ -613,7 +613,7 @@ REACHED = {
     "cuda_empty_lane": lambda: decode(buffer([LANE, []], slots=30)),
     "cuda_after_finalize": lambda: decode(buffer([RERUN])),
     "cuda_stale": lambda: decode(buffer([[*LANE, *((kind, event, time - 800) for kind, event, time in LANE)]])),
-    "cuda_ignored_after_finalize": lambda: decode(buffer([RERUN]), multi="ignore"),
+    "cuda_ignored_after_finalize": lambda: decode(buffer([RERUN]), after_finalize="ignore"),
     "cuda_clock_reversal": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8)]])),
     "cuda_multiple_writers": lambda: decode(buffer([[("I", 0, 9), ("I", 0, 8), ("I", 0, 9), ("I", 0, 8)]])),
     "cuda_negative_duration": lambda: decode(buffer([[("B", 0, 9), ("E", 0, 8)]])),

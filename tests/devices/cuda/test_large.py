@@ -30,7 +30,7 @@ CASES = {
     "strided": {"layout": "tirx", "stride": 41},
     "flashinfer1": {"layout": "flashinfer1"},
     "flashinfer2": {"layout": "flashinfer2", "holes": 1},
-    "warpscope": {"layout": "warpscope", "cap": 400, "tiles": 160},
+    "warpscope": {"layout": "warpscope", "max_records": 400, "tiles": 160},
     "ls2": {"layout": "ls2", "instants": True, "overflow": True},
     "ring": {"layout": "ls2", "ring": True, "overflow": True, "payload": True},
     "cycles": {"layout": "ls2", "clock64": True},
@@ -55,7 +55,9 @@ def opened(path: Path, monkeypatch, **limits: int) -> Trace:
         for module, name in ((decoding, "WHOLE_BYTES"), (word_source, "PIECE_WORDS"), (batches, "PART_RECORDS")):
             if name in limits:
                 patch.setattr(module, name, limits[name])
-        return lanescope.open(path, "cuda", **({"layout": "warpscope", "cap": 400} if "warpscope" in path.name else {}))
+        return lanescope.open(
+            path, "cuda", **({"layout": "warpscope", "max_records": 400} if "warpscope" in path.name else {})
+        )
 
 
 @pytest.mark.parametrize("case", CASES)

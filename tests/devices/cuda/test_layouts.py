@@ -144,15 +144,15 @@ def test_finalize_is_no_record_of_flashinfer():
 
 
 def test_a_probe_with_a_limit():
-    simulation = simulate(2, layout="warpscope", blocks=3, groups=2, tiles=6, cap=20)
+    simulation = simulate(2, layout="warpscope", blocks=3, groups=2, tiles=6, max_records=20)
     assert simulation.truth["lost_by_lane"]
-    told = decode_simulation(simulation, layout="warpscope", cap=20)
+    told = decode_simulation(simulation, layout="warpscope", max_records=20)
     assert {lane for lane, row in lanes(told).items() if row["is_full"]} == {
         tuple(row[:2]) for row in simulation.truth["lost_by_lane"]
     }
     assert {row["capacity"] for row in lanes(told).values()} == {20}
     # A limit that was told wrong is seen: words stand behind it.
-    wrong = decode_simulation(simulation, layout="warpscope", cap=19)
+    wrong = decode_simulation(simulation, layout="warpscope", max_records=19)
     assert stat(wrong, "cuda_corrupt_record")["count"] == 6
     assert accounts(wrong)["slot"]["lost"] == 6
 
@@ -161,7 +161,7 @@ def test_a_probe_with_a_limit():
     ("options", "message"),
     [
         ({"layout": "flashinfer-v1", "stride": 9}, "invalid stride: layout flashinfer-v1 uses the number of lanes, 4"),
-        ({"layout": "tirx-v1", "cap": 9}, "no record limit"),
+        ({"layout": "tirx-v1", "max_records": 9}, "no record limit"),
         ({"layout": "ls2", "stride": 9}, "--stride and layout ls2 are mutually exclusive"),
     ],
 )

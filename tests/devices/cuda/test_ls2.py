@@ -159,7 +159,7 @@ def test_parts_give_the_rows_of_the_whole(monkeypatch):
     words = np.frombuffer(simulation.files["attention.npy"][128:], "<u8")
     whole = lanescope.cuda.decode(words)
     monkeypatch.setattr(batches, "PART_RECORDS", 300)
-    several = list(lanescope.cuda.batches(words))
+    several = list(lanescope.cuda.iter_batches(words))
     assert len(several) > 3
     parts = lanescope.Trace.concat(several)
     for name, table in whole.tables().items():

@@ -49,10 +49,10 @@ def wild(draw):
 @given(wild(), st.sampled_from(["split", "ignore"]), st.sampled_from([None, 0, 7]))
 @example(np.array([1 << 32 | 1, 1 << 32 | 1, 1], np.uint64), "split", None)  # the last word is of an earlier launch
 @example(np.array([2 << 32 | 1, *[0] * 39, 1], np.uint64), "split", 7)  # which other layouts may have written, too
-def test_random_words_are_decoded_and_accounted_for(words, multi, extra):
+def test_random_words_are_decoded_and_accounted_for(words, after_finalize, extra):
     stride = None if extra is None else int(words[0] & 0xFFFFFFFF) * int(words[0] >> 32) + extra
     layout = {} if stride is None else {"layout": "tirx", "stride": stride}
-    trace = decode(words, multi=multi, **layout)  # the builder refuses sums that do not add up
+    trace = decode(words, after_finalize=after_finalize, **layout)  # the builder refuses sums that do not add up
     used = int(np.count_nonzero(words[1:]))
     account = accounts(trace)["slot"]
     assert account["total"] == len(words)

@@ -56,7 +56,7 @@ def test_from_a_file(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     trace = decode(WORDS, events=str(tmp_path / name))
     assert trace.slices["name"].tolist() == EXPECTED
-    assert trace.inputs["part"].tolist() == ["main", "events"]
+    assert trace.inputs["role"].tolist() == ["main", "events"]
     assert [(row["input_id"], row["decoded"]) for row in trace.accounting.rows() if row["input_id"] == 1] == [
         (1, len(text))
     ]
@@ -115,7 +115,7 @@ def test_values_that_are_no_names(options):
 @pytest.mark.parametrize(
     "options",
     [{"stride": "x"}, {"stride": "0"}, {"stride": -1}, {"anchor": 1.5}, {"anchor": 1 << 63}, {"launch_ns": "-1"},
-     {"multi": "both"}, {"multi": 3}, {"unknown": 1}],
+     {"after_finalize": "both"}, {"after_finalize": 3}, {"unknown": 1}],
 )  # fmt: skip
 def test_options_that_are_none(options):
     with pytest.raises(UsageError):

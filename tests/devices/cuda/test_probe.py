@@ -11,13 +11,13 @@ import pytest
 from devices.cuda.helpers import GOLDEN, buffer, simulate
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.formats.encode import strided
-from lanescope.source import CERTAIN, HEAD_BYTES, MINE, TIE, Head
+from lanescope.source import CERTAIN, HEAD_BYTES, MINE, TIE, FileHead
 
 LANE = [("B", 1, 1000), ("E", 1, 1200), ("B", 2, 1300), ("E", 2, 1500), ("F", 0, 1600)]
 
 
 def probe(data, size=None):
-    return FAMILY.probe(Head(data[:HEAD_BYTES], size or len(data), "name"))
+    return FAMILY.detect(FileHead(data[:HEAD_BYTES], size or len(data), "name"))
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.npy")), ids=lambda path: path.stem)
@@ -98,7 +98,7 @@ def test_captures_of_other_families(corpus):
     assert others
     for path in others:
         with path.open("rb") as file:
-            assert FAMILY.probe(Head(file.read(HEAD_BYTES), path.stat().st_size, path.name)).score < MINE, path
+            assert FAMILY.detect(FileHead(file.read(HEAD_BYTES), path.stat().st_size, path.name)).score < MINE, path
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -207,7 +207,7 @@ def test_names_come_from_beside_the_buffer():
     trace = decode_simulation(simulate(blocks=2, tiles=2))
     assert set(trace.slices["name"]) <= set(EVENTS)
     assert set(trace.tracks["name"]) >= {"load", "compute", "store"}
-    assert trace.inputs["part"].tolist() == ["main", "events"]
+    assert trace.inputs["role"].tolist() == ["main", "events"]
 
 
 @pytest.mark.parametrize(

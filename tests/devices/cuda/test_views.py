@@ -36,7 +36,7 @@ def kernel(request):
     """A simulation, its trace, and a connection that knows all its tables."""
     simulation = simulate(seed=request.param, **SETUPS[request.param])
     trace = decode_simulation(simulation)
-    with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
+    with duckdb_sql.connect(trace, session.derived_tables(trace).values()) as connection:
         yield simulation.truth, trace, connection
 
 
@@ -161,7 +161,7 @@ def test_a_sweep_over_every_nanosecond_finds_the_same(seed):
     sweep = Sweep(trace)
     names = trace.tracks["name"].tolist()
     expected = {(int(names[unit].split()[1]), *pair): ns for (unit, *pair), ns in sweep.overlaps().items()}
-    table = session.views(trace)["cuda_overlap"].table
+    table = session.derived_tables(trace)["cuda_overlap"].table
     assert {(r["block"], r["region"], r["other_region"]): r["overlap_ns"] for r in table.rows()} == expected
     summed = Counter()
     for (_, one, other), ns in expected.items():
@@ -191,7 +191,7 @@ def test_every_layout_tells_the_same(layout, seed):
     simulation = simulate(seed=seed, blocks=5, tiles=6, sms=2, groups=3 + seed, layout=layout)
     trace = decode_simulation(simulation)
     planted_ = simulation.truth["planted"]
-    tables = session.views(trace)
+    tables = session.derived_tables(trace)
     names = {name for name, _, _ in planted_["overlap"]}  # LS2 also records when loads are in flight
     found = {
         (r["region"], r["other_region"]): r["overlap_ns"] for r in tables["overlap"].table.rows() if r["overlap_ns"]
@@ -218,14 +218,14 @@ def test_flows_of_a_buffer_charge_waits_as_planted(options):
     # The buffer has no signal by which one computing group gives its turn to the next one.
     planted_ = [row for row in simulation.truth["planted"]["charged"] if row[3] != "qk"]
     expected = merged({tuple(row[:4]): tuple(row[4:]) for row in planted_})
-    found = merged(charged(trace, session.views(trace)["idle"].table, "exact"))
+    found = merged(charged(trace, session.derived_tables(trace)["idle"].table, "exact"))
     assert {key[:2] for key in expected} >= {(0, "wait_empty"), (1, "wait_full")}
     assert {key: n for key, n in found.items() if key[:2] in {key[:2] for key in expected}} == expected
 
 
 def test_loads_in_flight_belong_to_their_block():
     trace = decode_simulation(simulate(seed=4, blocks=3, tiles=5, layout="ls2"))
-    tables = session.views(trace)
+    tables = session.derived_tables(trace)
     rows = {(r["block"], r["other_region"]): r for r in tables["cuda_overlap"].table.rows() if r["region"] == "fetch"}
     assert {block for block, _ in rows} == {0, 1, 2}
     # Asynchronous: while a load is in flight its issuer loads the next one, or waits.
@@ -236,7 +236,7 @@ def test_loads_in_flight_belong_to_their_block():
 @pytest.mark.parametrize(("layout", "slots"), [("flashinfer2", 3000), ("ls2", 0)])
 def test_multiprocessors_are_told_where_the_layout_says_them(layout, slots):
     trace = decode_simulation(simulate(seed=1, blocks=7, tiles=4, sms=3, layout=layout, slots=slots))
-    rows = {row["sm"]: row for row in session.views(trace)["cuda_sms"].table.rows()}
+    rows = {row["sm"]: row for row in session.derived_tables(trace)["cuda_sms"].table.rows()}
     assert {sm: row["blocks"] for sm, row in rows.items()} == {0: 3, 1: 2, 2: 2}
     for row in rows.values():
         assert row["busy_ns"] + row["stalled_ns"] + row["unknown_ns"] + row["vacant_ns"] == row["window_ns"]
@@ -245,11 +245,11 @@ def test_multiprocessors_are_told_where_the_layout_says_them(layout, slots):
     # Three waves on one, two on the others: what is left is their tail.
     assert rows[1]["tail_ns"] > rows[0]["tail_ns"]
     resident = Counter()
-    for row in session.views(trace)["cuda_sm_residency"].table.rows():
+    for row in session.derived_tables(trace)["cuda_sm_residency"].table.rows():
         assert row["blocks"] == 1
         resident[row["sm"]] += row["dur"]
     assert resident == {sm: row["resident_ns"] for sm, row in rows.items()}
-    spread = {row["region"]: row for row in session.views(trace)["cuda_region_stats"].table.rows()}
+    spread = {row["region"]: row for row in session.derived_tables(trace)["cuda_region_stats"].table.rows()}
     assert spread["qk"]["instances"] == 3
     assert spread["qk"]["slowest_instance"] == "sm 0"
     assert 1.0 < spread["qk"]["imbalance"] < 9 / 7 * 1.1
@@ -261,15 +261,15 @@ def test_several_gpus_have_multiprocessors_of_their_own(tmp_path):
         for name, content in simulation.files.items():
             (tmp_path / name.replace("attention", f"gpu{gpu}")).write_bytes(content)
     trace = session.merge([session.open(tmp_path / f"gpu{gpu}.npy") for gpu in range(2)])
-    rows = list(session.views(trace)["cuda_sms"].table.rows())
+    rows = list(session.derived_tables(trace)["cuda_sms"].table.rows())
     assert [(row["sm"], row["blocks"]) for row in rows] == [(0, 2), (1, 1)] * 2
     assert len({row["instance"] for row in rows}) == 4
 
 
 def test_a_layout_without_multiprocessors_has_no_rows_of_them():
     trace = decode_simulation(simulate(seed=1, blocks=3, tiles=2))
-    assert len(session.views(trace)["cuda_sms"].table) == 0
-    assert session.views(trace)["cuda_region_stats"].table["instances"].max() == 3
+    assert len(session.derived_tables(trace)["cuda_sms"].table) == 0
+    assert session.derived_tables(trace)["cuda_region_stats"].table["instances"].max() == 3
 
 
 def test_what_is_lost_is_no_idle_time():
@@ -283,7 +283,9 @@ def test_what_is_lost_is_no_idle_time():
     assert row["unknown_ns"] > 0
     assert row["hidden_ns"] <= truth["load_hidden_ns"]
     assert row["exposed_ns"] <= truth["load_ns"] - truth["load_hidden_ns"]
-    stalled = {r["block"]: r["stalled_ns"] for r in session.views(trace)["cuda_blocks"].table.rows()}
-    really = {r["block"]: r["stalled_ns"] for r in session.views(decode_simulation(full))["cuda_blocks"].table.rows()}
+    stalled = {r["block"]: r["stalled_ns"] for r in session.derived_tables(trace)["cuda_blocks"].table.rows()}
+    really = {
+        r["block"]: r["stalled_ns"] for r in session.derived_tables(decode_simulation(full))["cuda_blocks"].table.rows()
+    }
     assert all(ns <= really[block] for block, ns in stalled.items())
-    assert sum(r["unknown_ns"] for r in session.views(trace)["cuda_blocks"].table.rows()) > 0
+    assert sum(r["unknown_ns"] for r in session.derived_tables(trace)["cuda_blocks"].table.rows()) > 0

@@ -14,19 +14,19 @@ from devices.levelzero.helpers import Script
 from lanescope.cli.dump import stage_lines
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
-from lanescope.source import Capture, Head
+from lanescope.source import Capture, FileHead
 from lanescope.testing import assert_consistent
 
 
-def head(content: bytes) -> Head:
-    return Head(content[:65536], len(content), "x")
+def head(content: bytes) -> FileHead:
+    return FileHead(content[:65536], len(content), "x")
 
 
 def test_probe_knows_its_own(tmp_path) -> None:
     script = Script()
     for _ in range(2000):
         script.call("zeInit")
-    match = FAMILY.probe(head(script.text))
+    match = FAMILY.detect(head(script.text))
     assert (match.score, match.format) == (95, "thapi_text")
     assert "Level Zero" in match.reason
     (tmp_path / "run").write_bytes(script.text)
@@ -44,18 +44,18 @@ def test_probe_knows_its_own(tmp_path) -> None:
     ],
 )
 def test_probe_refuses_others(content) -> None:
-    assert FAMILY.probe(head(content)).score < 50
+    assert FAMILY.detect(head(content)).score < 50
 
 
 @given(st.binary(max_size=4096))
 def test_probe_refuses_noise(content) -> None:
-    assert FAMILY.probe(head(content)).score < 50
+    assert FAMILY.detect(head(content)).score < 50
 
 
 def test_probe_doubts_a_mixture() -> None:
     record = Script().call("zeInit").text
-    assert FAMILY.probe(head(record + b"noise\n" * 50)).score < 50
-    assert FAMILY.probe(head(record * 10 + b"noise\n" * 3)).score >= 50
+    assert FAMILY.detect(head(record + b"noise\n" * 50)).score < 50
+    assert FAMILY.detect(head(record * 10 + b"noise\n" * 3)).score >= 50
 
 
 def test_family_costs_nothing_to_import() -> None:
@@ -85,9 +85,9 @@ def test_dump(tmp_path) -> None:
 def test_captures_merge(tmp_path) -> None:
     """With a date they share a clock; tracks and slices of the details move along."""
     script = Script().append("Barrier", 0x4).result(0x4)
-    one = script.open(tmp_path, "one.thapi_text", date="2026-03-01")
+    one = script.open(tmp_path, "one.thapi_text", start_date="2026-03-01")
     script.call("zeInit")
-    other = script.open(tmp_path, "other.thapi_text", date="2026-03-02")
+    other = script.open(tmp_path, "other.thapi_text", start_date="2026-03-02")
     merged = lanescope.merge([one, other])
     assert_consistent(merged)
     first, second = merged.details["levelzero_operations"].rows()

@@ -639,10 +639,10 @@ def test_a_folder_its_parts_and_its_description_can_be_named(kept):
     one = [lanescope.open(part) for part in parts]
     assert len(whole.slices) == sum(len(trace.slices) for trace in one)
     assert len(lanescope.open(parts[0] / "metadata").slices) == len(one[0].slices)
-    assert lanescope.probe(kept)[0].format == "lanescope_ctf"
+    assert lanescope.detect(kept)[0].format == "lanescope_ctf"
     assert sum(whole.inputs["size"].tolist()) == sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
     with pytest.raises(UsageError, match="knows its date"):
-        lanescope.open(kept, date="2026-01-01")
+        lanescope.open(kept, start_date="2026-01-01")
 
 
 def test_there_may_be_more_streams_than_open_files(kept, tmp_path):

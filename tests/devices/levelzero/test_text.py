@@ -121,7 +121,7 @@ def test_lines_that_are_no_records(tmp_path) -> None:
     assert (gap["cause"], gap["lost_count"], gap["first_offset"], gap["dur"]) == ("bad_lines", 2, len(lines[0]), 1000)
     assert stats(trace)["levelzero_invalid_line"] == 2
     (finding,) = (found for found in check.run(trace) if found.detail == "levelzero_invalid_line")
-    assert (finding.code, finding.place.track, finding.place.ts) == ("LS002", "unreadable lines", gap["ts"])
+    assert (finding.code, finding.location.track, finding.location.ts) == ("LS002", "unreadable lines", gap["ts"])
 
 
 @pytest.mark.parametrize("cut", [10, 100, 1])

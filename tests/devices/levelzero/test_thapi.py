@@ -140,7 +140,7 @@ def test_numbers_of_devices(tmp_path) -> None:
     ],
 )
 def test_when_fractions_shrink(name, time, expected, tmp_path) -> None:
-    trace = Script(step=10_000_000).call("zeInit").open(tmp_path, name, time=time)
+    trace = Script(step=10_000_000).call("zeInit").open(tmp_path, name, time_format=time)
     assert trace.slices["dur"].tolist() == [expected]
     assert ("levelzero_thapi_time" in trace.stats["name"].tolist()) == (expected == 10)
 
@@ -153,13 +153,13 @@ def test_real_times_under_a_test_name_do_not_shrink(tmp_path) -> None:
 
 def test_unknown_ways_are_refused(tmp_path) -> None:
     script = Script().call("zeInit")
-    for option, value in (("time", "fast"), ("tolerance_ms", -1.0), ("date", "yesterday")):
+    for option, value in (("time_format", "fast"), ("clock_tolerance_ms", -1.0), ("start_date", "yesterday")):
         with pytest.raises(UsageError, match=f"for --{option.replace('_', '-')}"):
             script.open(tmp_path, **{option: value})
 
 
 def test_a_date_makes_the_time_absolute(tmp_path) -> None:
-    trace = Script().call("zeInit").open(tmp_path, date="2026-03-01")
+    trace = Script().call("zeInit").open(tmp_path, start_date="2026-03-01")
     assert (trace.time.epoch_kind, trace.time.epoch_ns) == ("unix", 1_772_323_200_000_000_000 + 12 * 3600 * 10**9)
     assert Script().call("zeInit").open(tmp_path).time.epoch_kind == "first_event"
 

@@ -61,7 +61,7 @@ UNTIMED = ("zeCommandListAppendSignalEvent", "zeCommandListAppendWaitOnEvents", 
 TRUE_TICKS = ("start", "end", "context_start", "context_end")
 
 
-@pytest.mark.parametrize("options", [(), ("--host-read",)], ids=["inline", "host read"])
+@pytest.mark.parametrize("options", [(), ("--host-timestamps",)], ids=["inline", "host read"])
 @pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence", "unordered"])
 def test_every_operation_has_the_ticks_that_the_driver_gave_it(fake_ze, timed, what, options):
     done, folder, truth = timed(fake_ze.app, what, 3, options=options)
@@ -112,7 +112,7 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(fake_ze, ti
 
 
 def test_timing_switched_off_adds_no_command(fake_ze, timed):
-    _, folder, truth = timed(fake_ze.app, "mixed", 2, options=["--no-timing"])
+    _, folder, truth = timed(fake_ze.app, "mixed", 2, options=["--no-device-timestamps"])
     events = events_of(folder)
     assert set(events["appends"]["how"].tolist()) == {"UNTIMED"}
     assert len(events["results"]) == 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lanescope.families import Family, Format, Option, Simulator
-from lanescope.source import Head, Match
+from lanescope.source import Detection, FileHead
 
 
-def detect(head: Head) -> Match:
+def detect(head: FileHead) -> Detection:
     """Magic and version decide."""
     if head.data[:6] == b"BLNK\x01\x00":
-        return Match(95, "blinker-1", "begins with BLNK, version 1")
-    return Match(0)
+        return Detection(95, "blinker-1", "begins with BLNK, version 1")
+    return Detection(0)
 
 
 FAMILY = Family(

@@ -6,7 +6,7 @@ Example:
     >>> lane = builder.track("core 0", kind="lane", role="core")
     >>> _ = builder.append("slices", track_id=lane, ts=[0, 20], dur=[30, 10], name=["load", "mma"])
     >>> for finding in run(builder.finish()):
-    ...     print(finding.code, finding.severity, finding.place.track, finding.count, finding.detail)
+    ...     print(finding.code, finding.severity, finding.location.track, finding.count, finding.detail)
     LS101 warning core 0 2 mma starts 10 ns before load ends
 """
 
@@ -104,7 +104,7 @@ def to_table(findings: Sequence[Finding]) -> Table:
                 )
             },
             **{
-                name: [getattr(finding.place, name) for finding in findings]
+                name: [getattr(finding.location, name) for finding in findings]
                 for name in ("track_id", "track", "ts", "input_id", "input", "offset")
             },
             "evidence_table": [finding.evidence.table for finding in findings],

@@ -105,7 +105,7 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
                 severity=hit.severity or rule.severity,
                 title=rule.title,
                 detail=hit.detail,
-                place=Location(
+                location=Location(
                     track_id=hit.track_id,
                     track="" if hit.track_id is None else subject.tree.path(hit.track_id),
                     ts=hit.ts,

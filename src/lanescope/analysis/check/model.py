@@ -67,7 +67,7 @@ class Finding:
         severity: ``notice``, ``warning`` or ``error``.
         title: the rule's title.
         detail: one line, measured values with units; may be empty.
-        place: location.
+        location: location.
         count: number of violations.
         affected_fraction: time that the evidence covers, as a share of the time that all slices of the trace cover;
             None if the evidence is not slices.
@@ -81,7 +81,7 @@ class Finding:
     severity: str
     title: str
     detail: str
-    place: Location
+    location: Location
     count: int
     affected_fraction: float | None
     affected_lane_fraction: float | None
@@ -95,7 +95,7 @@ class Finding:
             "severity": self.severity,
             "title": self.title,
             "detail": self.detail,
-            "place": {name: getattr(self.place, name) for name in Location.__slots__},
+            "location": {name: getattr(self.location, name) for name in Location.__slots__},
             "count": self.count,
             "affected_fraction": self.affected_fraction,
             "affected_lane_fraction": self.affected_lane_fraction,

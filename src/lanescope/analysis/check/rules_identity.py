@@ -89,7 +89,7 @@ RULES = (
         "unit, or contains unsupported statements. Lanes then have no labels, labels from one of several matches, or "
         "incomplete labels. The severity follows the stat.",
         "Run `lanescope info` for the reason. Pass the configuration of the recorded design and sequence: `--config` "
-        "or `--mlir` for AIE dumps, and `--colshift` if several columns match.",
+        "or `--mlir` for AIE dumps, and `--column-shift` if several columns match.",
         _unsettled,
     ),
 )

@@ -58,7 +58,7 @@ class AieDecoder:
 
     Args:
         capture: the capture; a neighbour ``NAME.config.json`` is used unless a configuration is given.
-        options: ``config``, ``mlir``, ``colshift`` and ``frequency``; any may be None.
+        options: ``config``, ``mlir``, ``column_shift`` and ``frequency``; any may be None.
         block_bytes: how much input is decoded at a time.
 
     Raises:
@@ -71,7 +71,7 @@ class AieDecoder:
         self._config, config_source = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
-        shift, fitting = column_shift(capture.main, self._config, options.get("colshift"))
+        shift, fitting = column_shift(capture.main, self._config, options.get("column_shift"))
         self._text = core.AieText() if is_text(capture.main.head().data) else None
 
         self._builder = TraceBuilder(
@@ -92,7 +92,7 @@ class AieDecoder:
             self._add_part("config", config_source)
         for part in schema.PROGRAM_FILES:
             if options.get(part):
-                self._add_part(part, capture.use(part, options[part]))
+                self._add_part(part, capture.open_sidecar(part, options[part]))
         if fitting > 1:
             self._builder.add_stat("aie_ambiguous_config", fitting, input_id=self._input)
         unread = sum(self._config.unread.values())
@@ -128,7 +128,7 @@ class AieDecoder:
         """Record a file beside the dump, which is read as a whole."""
         of_part = self._builder.input(
             capture=self._capture,
-            part=part,
+            role=part,
             path=source.path,
             size=source.size,
             sha256=source.sha256,

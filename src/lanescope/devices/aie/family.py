@@ -32,7 +32,7 @@ FAMILY = Family(
     formats=(
         Format(
             "aie-trace",
-            detect=_HERE + "formats.detect:probe",
+            detect=_HERE + "formats.detect:detect",
             decode=_decode,
             layouts=_HERE + "formats.registers:LAYOUTS",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
@@ -43,7 +43,7 @@ FAMILY = Family(
     options=(
         Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
         Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),
-        Option("colshift", whole, "column of a packet minus that of the design (what fits best)", metavar="N"),
+        Option("column_shift", whole, "column of a packet minus that of the design (what fits best)", metavar="N"),
         Option("listing", str, "program of the cores, for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"),
         Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
         Option("errata", str, "what the device is known to do where paths leave it open", metavar="NAME,..."),
@@ -102,8 +102,8 @@ FAMILY = Family(
             _HERE + "commands.aie_wavediff:run",
             _HERE + "commands.aie_wavediff:ARGUMENTS",
             examples=(
-                "lanescope aie-wavediff capture.bin simulated.vcd --period 1000 --landmark core_1_2.slot_0",
-                "lanescope aie-wavediff capture.bin simulated.vcd --order",
+                "lanescope aie-wavediff capture.bin simulated.vcd --period 1000 --sync-on core_1_2.slot_0",
+                "lanescope aie-wavediff capture.bin simulated.vcd --ignore-time",
             ),
             takes_capture=True,
         ),

@@ -298,7 +298,7 @@ STATS = tuple(
         StatSpec(
             "aie_ambiguous_config",
             "notice",
-            "column shifts that match the configuration equally well: labels may belong to other tiles; use --colshift",
+            "column shifts that fit the configuration equally well: labels may be of other tiles; use --column-shift",
         ),
         StatSpec(
             "aie_contradictory_config",

@@ -87,7 +87,7 @@ class AscendDecoder:
         """Decode: one batch.
 
         Raises:
-            InputError: the file is cut off, no JSON, of another generation, or a neighbour that was asked for is.
+            InputError: the file is cut off, no JSON, of another format version, or a neighbour that was asked for is.
         """
         records = read(self._take_text(), self._capture.main.path, self._options)
         parts = Sidecars.find(self._capture, self._options)

@@ -77,7 +77,7 @@ FAMILY = Family(
             metavar="HZ",
             settles="frequency",
         ),
-        Option("generation", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
+        Option("format_version", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
         Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
         Option(
             "arrows", _one_of("edge", "block"), "one for each edge, or for each pair of blocks", metavar="edge|block"
@@ -114,7 +114,7 @@ FAMILY = Family(
         _HERE + "simulate:simulate",
         options=(
             Option("tasks", non_negative_int, "tasks of the graph", 400),
-            Option("generation", str, "v1a, v1b, v1c, v2, v3, v3c or v4", "v3", metavar="NAME"),
+            Option("format_version", str, "v1a, v1b, v1c, v2, v3, v3c or v4", "v3", metavar="NAME"),
             Option(
                 "level", non_negative_int, "1 core timing, 2 and dispatches, 3 and scheduler phases, 4 and submits", 4
             ),

@@ -453,7 +453,7 @@ STATS = (
         "host and device clocks without alignment: only the order of the two parts is known",
     ),
     StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are not a valid buffer: lost"),
-    StatSpec("ascend_generation_assumed", "notice", "raw dumps without a format version: v3c is assumed"),
+    StatSpec("ascend_format_version_assumed", "notice", "raw dumps without a format version: v3c is assumed"),
     StatSpec("ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored"),
     StatSpec("ascend_unknown_runtime", "notice", "captures without a runtime name: the layout of task IDs is assumed"),
     StatSpec(

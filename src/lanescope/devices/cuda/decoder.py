@@ -46,14 +46,16 @@ class CudaDecoder:
 
     def _check_options(self) -> None:
         options = self._options
-        for name in ("stride", "anchor", "launch_ns", "cap"):
+        for name in ("stride", "anchor", "launch_ns", "max_records"):
             value = options[name]
             if value is not None and not _is_count(value):
                 raise UsageError(f"invalid value {value!r} for {flag(name)}: must be a non-negative integer")
-        if options["cap"] == 0:
-            raise UsageError(f"invalid value 0 for {flag('cap')}: must be a positive integer")
-        if options["multi"] not in ("split", "ignore"):
-            raise UsageError(f"invalid value {options['multi']!r} for {flag('multi')} (choose from split, ignore)")
+        if options["max_records"] == 0:
+            raise UsageError(f"invalid value 0 for {flag('max_records')}: must be a positive integer")
+        if options["after_finalize"] not in ("split", "ignore"):
+            raise UsageError(
+                f"invalid value {options['after_finalize']!r} for {flag('after_finalize')} (choose from split, ignore)"
+            )
         if options["stale"] not in ("drop", "keep"):
             raise UsageError(f"invalid value {options['stale']!r} for {flag('stale')} (choose from drop, keep)")
         if options["layout"] is not None and options["layout"] not in SHORT_NAMES.values():

@@ -8,7 +8,7 @@ from lanescope.families.family import Family, Format, Simulator
 from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int
 
 if TYPE_CHECKING:
-    from lanescope.source import Head, Match
+    from lanescope.source import Detection, FileHead
 
 _HERE = "lanescope.devices.cuda."
 _NPY = b"\x93NUMPY"
@@ -51,23 +51,23 @@ def _stale(text: str) -> str:
     return text
 
 
-def _multi(text: str) -> str:
+def _after_finalize(text: str) -> str:
     if text not in ("split", "ignore"):
         raise ValueError("it is neither split nor ignore")
     return text
 
 
-def _detect(head: Head) -> Match:
+def _detect(head: FileHead) -> Detection:
     """Judge by the header word, and by how many words name the lane of their slot."""
-    from lanescope.source import Match
+    from lanescope.source import Detection
 
     # Most of what is not ours is told by the header alone, before the decoder has to be imported.
     words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
     if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
-        return Match(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
-    from lanescope.devices.cuda.formats.detect import probe
+        return Detection(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
+    from lanescope.devices.cuda.formats.detect import detect
 
-    return probe(head)
+    return detect(head)
 
 
 FAMILY = Family(
@@ -115,9 +115,17 @@ FAMILY = Family(
             settles="frequency",
         ),
         Option(
-            "cap", positive_int, "warpscope: records that a lane may have, as the probe was told", metavar="RECORDS"
+            "max_records",
+            positive_int,
+            "warpscope: records that a lane may have, as the probe was told",
+            metavar="RECORDS",
         ),
-        Option("multi", _multi, "records behind a finalize: split makes further launches, ignore drops them", "split"),
+        Option(
+            "after_finalize",
+            _after_finalize,
+            "records behind a finalize: split makes further launches, ignore drops them",
+            "split",
+        ),
         Option(
             "stale",
             _stale,
@@ -159,7 +167,7 @@ FAMILY = Family(
             Option("instants", bool, "an instant for each tile", default=False),
             Option("wrap", bool, "let the stamps run through zero halfway", default=False),
             Option("overflow", bool, "a buffer too small for what is recorded", default=False),
-            Option("cap", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
+            Option("max_records", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
             Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
             Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
             Option("payload", bool, "ls2: a payload with each record", default=False),

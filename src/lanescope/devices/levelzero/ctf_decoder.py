@@ -33,8 +33,8 @@ class RecordingDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture, self._options = capture, dict(options)
         self._tolerance = tolerance_of(options)
-        if options["time"] != "auto" or options["date"] is not None:
-            raise UsageError("a recording contains its date and times", hint="remove --time and --date")
+        if options["time_format"] != "auto" or options["start_date"] is not None:
+            raise UsageError("a recording contains its date and times", hint="remove --time-format and --start-date")
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take bytes of the description; the streams beside it are read at the end."""
@@ -64,7 +64,7 @@ class RecordingDecoder:
         for part, source in sources:
             ids[part] = builder.input(
                 capture=self._capture.name,
-                part="main" if source is self._capture.main else part,
+                role="main" if source is self._capture.main else part,
                 path=source.path,
                 size=source.size,
                 sha256=source.sha256,

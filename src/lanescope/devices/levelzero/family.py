@@ -45,21 +45,21 @@ FAMILY = Family(
     ),
     options=(
         Option(
-            "time",
+            "time_format",
             str,
             "auto: exact, but for THAPI's own tests; exact: as written; thapi: fractions of a second shrunk by 10^6",
             default="auto",
             metavar="HOW",
         ),
         Option(
-            "date",
+            "start_date",
             str,
             "the day on which the trace begins, UTC; the text does not say",
             metavar="YYYY-MM-DD",
             settles="clock",
         ),
         Option(
-            "tolerance_ms",
+            "clock_tolerance_ms",
             milliseconds,
             "how far host and device clocks may be off",
             default=10.0,

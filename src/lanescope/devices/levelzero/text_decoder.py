@@ -40,12 +40,12 @@ class LevelZeroDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture, self._options = capture, dict(options)
-        time = options["time"]
+        time = options["time_format"]
         if time not in layout.TIMES:
-            raise UsageError(f"invalid value {time!r} for --time (choose from {', '.join(layout.TIMES)})")
+            raise UsageError(f"invalid value {time!r} for --time-format (choose from {', '.join(layout.TIMES)})")
         self._tolerance = tolerance_of(options)
         self._is_shrunk = time == "thapi" or (time == "auto" and is_thapi_test(capture))
-        self._day = _day(options["date"])
+        self._day = _day(options["start_date"])
         day_s = layout.THAPI_DATE_S if self._day is None else self._day
         self._reader = TextReader(shrink=layout.THAPI_SHRINK if self._is_shrunk else 1, day_s=day_s)
 
@@ -115,10 +115,10 @@ def _same(table: Table) -> Table:
 
 
 def tolerance_of(options: Mapping[str, Any]) -> int:
-    """Return the option ``tolerance_ms`` in ns."""
-    tolerance = options["tolerance_ms"]
+    """Return the option ``clock_tolerance_ms`` in ns."""
+    tolerance = options["clock_tolerance_ms"]
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < 3.6e6:
-        raise UsageError(f"invalid value {tolerance!r} for --tolerance-ms: expected milliseconds, e.g. 10")
+        raise UsageError(f"invalid value {tolerance!r} for --clock-tolerance-ms: expected milliseconds, e.g. 10")
     return int(tolerance * _MS)
 
 
@@ -138,4 +138,4 @@ def _day(date: Any) -> int | None:
     try:
         return int(datetime.strptime(str(date), "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise UsageError(f"invalid value {date!r} for --date: expected YYYY-MM-DD") from None
+        raise UsageError(f"invalid value {date!r} for --start-date: expected YYYY-MM-DD") from None

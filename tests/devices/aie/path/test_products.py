@@ -151,7 +151,7 @@ def test_certain_rows_are_what_happened_in_that_order(seed, lc_at, tmp_path_fact
 
 def test_sql_sees_the_tables(here):
     trace = lanescope.open("run.bin", listing="main.lst")
-    with duckdb_sql.connect(trace, session.views(trace).values()) as connection:
+    with duckdb_sql.connect(trace, session.derived_tables(trace).values()) as connection:
         told = connection.execute("select sum(frames), sum(certain) from aie_path_stats").fetchone()
         executed = connection.execute(
             "select sum(executed_bundles), sum(bundle_count) from aie_path_functions"
@@ -161,7 +161,7 @@ def test_sql_sees_the_tables(here):
 
 
 def test_without_a_listing_there_are_no_such_tables(here):
-    assert not any(name.startswith("aie_path") for name in session.views(lanescope.open("run.bin")))
+    assert not any(name.startswith("aie_path") for name in session.derived_tables(lanescope.open("run.bin")))
 
 
 def test_what_is_wrong_with_a_listing_is_said_when_a_capture_is_opened(here):
@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_listing_is_said_when_a_capture_is_opened(here):
 
 def test_listing_and_elf_are_inputs_with_their_hash(here):
     inputs = lanescope.open("run.bin", listing="main.lst").inputs
-    (row,) = [row for row in inputs.rows() if row["part"] == "listing"]
+    (row,) = [row for row in inputs.rows() if row["role"] == "listing"]
     content = Path("main.lst").read_bytes()
     assert (row["path"], row["size"], row["sha256"]) == ("main.lst", len(content), hashlib.sha256(content).hexdigest())
 
@@ -186,7 +186,7 @@ def test_a_trace_outlives_its_listing_but_not_its_paths(here):
     Path("main.lst").write_text(LISTING.replace("vmul", "vmac"))
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
     with pytest.raises(InputError, match="file changed after the capture was opened"):
-        session.views(session.open("run.parquet"))["aie_path_stats"].table  # noqa: B018
+        session.derived_tables(session.open("run.parquet"))["aie_path_stats"].table  # noqa: B018
     Path("main.lst").unlink()
     assert cli.main(["sql", "run.parquet", "select count(*) from slices"]) == 0
     assert cli.main(["sql", "run.parquet", "select certain from aie_path_stats"]) == 2

@@ -299,7 +299,7 @@ def test_an_ambiguous_program_is_reported_as_such():
 
 
 def test_the_cap_is_reported_not_silent():
-    walk = Walker(listing(*AMBIGUOUS, functions=AMBIGUOUS_FUNCTIONS), cap=3).walk(
+    walk = Walker(listing(*AMBIGUOUS, functions=AMBIGUOUS_FUNCTIONS), max_states=3).walk(
         stream((START, 0), (TAKEN,), (TAKEN,), (NOT_TAKEN,))
     )
     assert walk.unresolved == [Unresolved(1, 3, "cap")]

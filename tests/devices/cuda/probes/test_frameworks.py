@@ -80,4 +80,4 @@ def test_a_session_without_any_package_says_what_to_install():
         with pytest.raises(MissingDependencyError, match="install CuPy, PyTorch or Numba"):
             cuda.session(events=["a"], blocks=1)
     with pytest.raises(UsageError, match="unknown backend 'abacus'"):
-        cuda.session(events=["a"], blocks=1, using="abacus")
+        cuda.session(events=["a"], blocks=1, backend="abacus")

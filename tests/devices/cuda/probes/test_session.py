@@ -306,7 +306,7 @@ def cupy(monkeypatch):
 
 @pytest.mark.usefixtures("cupy")
 def test_cupy_allocates():
-    with cuda.session(events=EVENTS, blocks=2, records_per_lane=16, using="cupy", gpus=[0, 1]) as s:
+    with cuda.session(events=EVENTS, blocks=2, records_per_lane=16, backend="cupy", gpus=[0, 1]) as s:
         for number in (0, 1):
             Gpu(number, 1000 * number).kernel(4, s.plan)(s.launch(gpu=number))
         assert s.device == "pretended 0"
@@ -326,4 +326,4 @@ def test_a_package_without_a_gpu_says_so(monkeypatch):
     with pytest.raises(
         MissingDependencyError, match="cupy found no GPU: cudaErrorNoDevice: no CUDA-capable device is detected;"
     ):
-        cuda.session(events=EVENTS, blocks=1, using="cupy")
+        cuda.session(events=EVENTS, blocks=1, backend="cupy")

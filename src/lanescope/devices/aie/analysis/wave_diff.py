@@ -105,7 +105,7 @@ def compare(
     wave: Waveform,
     *,
     names: Mapping[str, str] = {},
-    landmark: tuple[str, int] | None = None,
+    sync_on: tuple[str, int] | None = None,
     period: Fraction = Fraction(1000),
     tolerance: int = 0,
     is_order_only: bool = False,
@@ -116,22 +116,22 @@ def compare(
         signals: those of the trace.
         wave: the simulator's waveforms.
         names: our name -> theirs; without any, signals of the same name, or with the same last parts, are compared.
-        landmark: a signal of ours and which of its rises both sides count time from; else both begin at 0.
+        sync_on: a signal of ours and which of its rises both sides count time from; else both begin at 0.
         period: picoseconds of one time unit of the trace.
         tolerance: by how many units of the trace times may differ.
         is_order_only: times are not compared, only values and their order.
 
     Raises:
-        UsageError: a name that one side does not have, or nothing to compare; no such landmark.
+        UsageError: a name that one side does not have, or nothing to compare; no such signal or rise to synchronize on.
     """
     ours = {signal.name: signal for signal in signals}
     pairs = _paired(list(ours), wave, names)
     scale = wave.tick / period
     offset = Fraction(0)
-    if landmark is not None:
-        name, which = landmark
+    if sync_on is not None:
+        name, which = sync_on
         if name not in pairs:
-            raise UsageError(f"the landmark {name} is not compared", hint="there are " + ", ".join(pairs))
+            raise UsageError(f"--sync-on: signal {name!r} is not compared", hint="use one of " + ", ".join(pairs))
         here = _rise(ours[name], which)
         offset = _rise(wave.signal(pairs[name]), which) * scale - here
     return [

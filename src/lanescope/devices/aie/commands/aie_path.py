@@ -31,7 +31,7 @@ def run(context: CommandContext, values: Values) -> int:
     found = options.of_trace(trace)
     if found is None:
         raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
-    paths = Paths(trace, found.program, found.errata, cap=values["cap"], core=values["core"])
+    paths = Paths(trace, found.program, found.errata, max_states=values["max_states"], core=values["core"])
     if not paths.recordings:
         raise UsageError(
             f"{values['input']} has no recording in execution mode{' of that core' if values['core'] else ''}",
@@ -158,6 +158,6 @@ ARGUMENTS = (
     ),
     Argument("--json", "one JSON document, schema lanescope.aie-path/1", bool, group="what"),
     Argument("--core", "only the core there; all when not given", _place, metavar="COL,ROW"),
-    Argument("--cap", "guesses followed at a time", positive_int, 4000, "N"),
+    Argument("--max-states", "guesses followed at a time", positive_int, 4000, "N"),
     Argument("--limit", "with --path: only the first N rows", positive_int, metavar="N"),
 )

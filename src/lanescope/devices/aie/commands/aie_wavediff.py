@@ -18,19 +18,19 @@ def run(context: CommandContext, values: Values) -> int:
     """
     from lanescope.devices.aie.analysis import wave_diff
 
-    names, landmark = _names(values["map"]), _landmark(values["landmark"])
+    names, sync_on = _names(values["map"]), _sync_on(values["sync_on"])
     trace = context.open(values["input"])
     period = values["period"]
-    if period is None and trace.time.time_unit == "cycles" and not values["order"]:
+    if period is None and trace.time.time_unit == "cycles" and not values["ignore_time"]:
         raise UsageError("the trace counts cycles, the simulator picoseconds", hint="say --period PS")
     found = wave_diff.compare(
         context.signals(trace),
         wave_diff.Waveform(Path(values["wave"])),
         names=names,
-        landmark=landmark,
+        sync_on=sync_on,
         period=period or Fraction(1000),
         tolerance=values["tolerance"],
-        is_order_only=values["order"],
+        is_order_only=values["ignore_time"],
     )
     if values["json"]:
         context.json("lanescope.aie-wavediff/1", signals=[row._asdict() for row in found])
@@ -49,14 +49,14 @@ def _period(text: str) -> Fraction:
     return value
 
 
-def _landmark(text: str | None) -> tuple[str, int] | None:
+def _sync_on(text: str | None) -> tuple[str, int] | None:
     if text is None:
         return None
     name, colon, which = text.rpartition(":")
     if not colon:
         return text, 1
     if not (which.isascii() and which.isdecimal() and len(which) < 10 and int(which)):
-        raise UsageError(f"--landmark {text}: {which!r} is not a count from 1", hint="say NAME or NAME:N")
+        raise UsageError(f"--sync-on {text}: {which!r} is not a count from 1", hint="say NAME or NAME:N")
     return name, int(which)
 
 
@@ -77,9 +77,9 @@ def _names(path: str | None) -> dict[str, str]:
 ARGUMENTS = (
     Argument("wave", "waveforms of a simulator"),
     Argument("--map", "JSON object: name of our signal -> name of theirs", metavar="FILE"),
-    Argument("--landmark", "count time from the N-th rise of this signal of ours, and of theirs", metavar="NAME[:N]"),
+    Argument("--sync-on", "count time from the N-th rise of this signal of ours, and of theirs", metavar="NAME[:N]"),
     Argument("--period", "picoseconds of a cycle, if the capture counts those", _period, metavar="PS"),
     Argument("--tolerance", "units that times may differ by", non_negative_int, 0, "N"),
-    Argument("--order", "compare values and their order, not times", bool),
+    Argument("--ignore-time", "compare values and their order, not times", bool),
     Argument("--json", "one JSON document, schema lanescope.aie-wavediff/1", bool),
 )

@@ -37,7 +37,7 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
     else:
         found = Path(given)
     known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
-    return known, source or capture.use("config", found)
+    return known, source or capture.open_sidecar("config", found)
 
 
 def load(path: Path) -> Config:
@@ -55,7 +55,7 @@ def load(path: Path) -> Config:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: invalid JSON: {error}", hint="write the configuration as a JSON object") from None
     try:
-        if isinstance(content, dict) and "begin" in content:
+        if isinstance(content, dict) and "start_writes" in content:
             return register_json.from_document(content)
         return json_config.parse(content)
     except ConfigError as error:

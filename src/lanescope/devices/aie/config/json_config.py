@@ -13,8 +13,8 @@
       ]
     }
 
-``col`` and ``row`` are those of the design; a packet's column is that plus ``colshift``, since the runtime may place a
-design at any free column. When it is left out, decoding finds the shift that fits the capture best.
+``col`` and ``row`` are those of the design; a packet's column is that plus ``column_shift``, since the runtime may
+place a design at any free column. When it is left out, decoding finds the shift that fits the capture best.
 ``events`` are names or numbers, slot 0 first. Everything but ``tiles`` may be left out; what ``lanescope aie-config``
 needs besides is in ``TILE_KEYS`` and ``KEYS``.
 """
@@ -41,7 +41,7 @@ from lanescope.devices.aie.formats.layout import MODES
 KEYS = {
     "device": "aie2 or aie2p",
     "frequency_hz": "clock of the array",
-    "colshift": "column of packets minus column of the design",
+    "column_shift": "column of packets minus column of the design",
     "mode": "trace mode of all cores",
     "start": "event at which all units start, such as BROADCAST_15",
     "stop": "event at which they stop",
@@ -92,10 +92,10 @@ def parse(content: Any) -> Config:
     first = content.get("first_packet_id")
     if first is not None:
         units = {unit.place: unit for unit in with_packet_ids(units.values(), integer(first, 31, "first_packet_id"))}
-    shift, hertz, trigger = content.get("colshift"), content.get("frequency_hz"), content.get("trigger")
+    shift, hertz, trigger = content.get("column_shift"), content.get("frequency_hz"), content.get("trigger")
     return Config(
         device,
-        colshift=None if shift is None else integer(shift, 127, "colshift", least=-127),
+        column_shift=None if shift is None else integer(shift, 127, "column_shift", least=-127),
         frequency=None if hertz is None else _hertz(hertz),
         units=units,
         trigger=None if trigger is None else integer(trigger, 127, "trigger"),
@@ -108,8 +108,8 @@ def to_json(config: Config) -> dict[str, Any]:
     if config.frequency is not None:
         hertz = config.frequency
         content["frequency_hz"] = hertz.numerator if hertz.denominator == 1 else str(hertz)
-    if config.colshift is not None:
-        content["colshift"] = config.colshift
+    if config.column_shift is not None:
+        content["column_shift"] = config.column_shift
     if config.trigger is not None:
         content["trigger"] = config.trigger
     content["tiles"] = [_tile(config, unit) for unit in config.units.values()]

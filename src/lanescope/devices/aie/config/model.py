@@ -66,7 +66,7 @@ class Config:
 
     Attributes:
         device: ``aie2`` or ``aie2p``.
-        colshift: column of a packet minus column of the design; None: not stated.
+        column_shift: column of a packet minus column of the design; None: not stated.
         frequency: clock of the array in Hz, None when it is unknown.
         units: the trace units by module, column of the design and row.
         trigger: column of the shim tile whose user events are broadcast as start and stop, None if not stated.
@@ -76,7 +76,7 @@ class Config:
     """
 
     device: str = "aie2"
-    colshift: int | None = None
+    column_shift: int | None = None
     frequency: Fraction | None = None
     units: Mapping[Place, Unit] = field(default_factory=dict)
     trigger: int | None = None

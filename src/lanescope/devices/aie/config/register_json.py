@@ -20,7 +20,7 @@ def to_document(known: Config) -> dict[str, Any]:
     content = to_json(known)
     del content["tiles"]
     content.pop("trigger", None)
-    for part, writes in (("begin", start_writes(known)), ("end", stop_writes(known))):
+    for part, writes in (("start_writes", start_writes(known)), ("stop_writes", stop_writes(known))):
         content[part] = [
             {
                 "col": write.col,
@@ -45,11 +45,11 @@ def from_document(content: Mapping[str, Any]) -> Config:
     schema = content.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise ConfigError(f"unsupported schema {str(schema)[:60]!r}", f"use schema {SCHEMA}")
-    head = {name: content[name] for name in ("device", "frequency_hz", "colshift") if name in content}
+    head = {name: content[name] for name in ("device", "frequency_hz", "column_shift") if name in content}
     known = parse({**head, "tiles": []})
     writes = []
     unread: Counter[str] = Counter()
-    for part in ("begin", "end"):
+    for part in ("start_writes", "stop_writes"):
         listed = content.get(part, [])
         if not isinstance(listed, list):
             raise ConfigError(f"invalid {part}: expected a list")

@@ -272,7 +272,7 @@ def unread_at(address: int, value: int) -> str:
 def describe(known: Config) -> list[tuple[str, int, int, str, str, str, str]]:
     """Return a row for each register write: when, column, row, register, address, value, what it means."""
     rows = []
-    for part, writes in (("begin", start_writes(known)), ("end", stop_writes(known))):
+    for part, writes in (("start", start_writes(known)), ("stop", stop_writes(known))):
         for write in writes:
             said = " ".join(f"{name}={value}" for name, value in write.description(known.device).items())
             address, value = f"{write.register.offset:#x}", f"{write.value:#010x}"

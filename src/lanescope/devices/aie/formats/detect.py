@@ -6,10 +6,10 @@ import re
 from array import array
 from typing import TYPE_CHECKING
 
-from lanescope.source.detection import Match
+from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
-    from lanescope.source.detection import Head
+    from lanescope.source.detection import FileHead
 
 BINARY, TEXT = "aie-trace", "aie-trace-text"
 
@@ -44,7 +44,7 @@ def words_of(head: bytes) -> array[int]:
     return words
 
 
-def probe(head: Head) -> Match:
+def detect(head: FileHead) -> Detection:
     """Score a head by how many of its packets are sound.
 
     A header is weak evidence (1 word in 4096 passes its checks by chance), so each source also has to begin with a
@@ -74,15 +74,15 @@ def probe(head: Head) -> Match:
             bad += 1
         at += _PACKET_WORDS
     if not sound or bad > sound:
-        return Match(0, "", "no trace packets found")
+        return Detection(0, "", "no trace packets found")
     reason = f"{sound} of {sound + bad} packets valid, {started} sources with a Start"
     if not bad and sound >= _CERTAIN_PACKETS:
-        return Match(95, form, reason)
+        return Detection(95, form, reason)
     share = sound / (sound + bad)
     score = 50 + round(35 * share * min(sound, _CERTAIN_PACKETS) / _CERTAIN_PACKETS)
     if sound == 1 and not _looks_like_one_packet(words):
-        return Match(30, form, reason)
-    return Match(score, form, reason)
+        return Detection(30, form, reason)
+    return Detection(score, form, reason)
 
 
 def _looks_like_one_packet(words: array[int]) -> bool:

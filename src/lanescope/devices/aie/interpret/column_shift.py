@@ -28,8 +28,8 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
     The one that is given, or stands in the configuration. Else that under which most traced units are configured ones;
     among equals none at all, or the one that puts the leftmost units over each other.
     """
-    if given is not None or known.colshift is not None:
-        return (given if given is not None else known.colshift or 0), 1
+    if given is not None or known.column_shift is not None:
+        return (given if given is not None else known.column_shift or 0), 1
     if not known.places:
         return 0, 1
     units = {

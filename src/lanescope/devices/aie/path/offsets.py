@@ -77,7 +77,7 @@ class Dump:
 
 def dump_for(trace: Trace) -> Dump | None:
     """Return the capture that a trace was decoded from; None if there is none any more, or several."""
-    mains = [row for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"]
+    mains = [row for row in trace.inputs.rows() if row["family"] == "aie" and row["role"] == "main"]
     if len(mains) != 1 or mains[0]["path"] == "-":
         return None
     try:

@@ -69,7 +69,7 @@ def of_options(options: Mapping[str, Any]) -> PathOptions | None:
 
 def options_of(trace: Trace) -> dict[str, Any]:
     """Return the options that a trace was decoded with; none of captures that were decoded with different ones."""
-    options = {str(row["options"]) for row in trace.inputs.rows() if row["family"] == "aie" and row["part"] == "main"}
+    options = {str(row["options"]) for row in trace.inputs.rows() if row["family"] == "aie" and row["role"] == "main"}
     found: dict[str, Any] = json.loads(options.pop() or "{}") if len(options) == 1 else {}
     return found
 
@@ -82,7 +82,7 @@ def of_trace(trace: Trace) -> PathOptions | None:
     """
     given = of_options(options_of(trace))
     for row in trace.inputs.rows():
-        if given is not None and row["family"] == "aie" and row["part"] in PROGRAM_FILES:
+        if given is not None and row["family"] == "aie" and row["role"] in PROGRAM_FILES:
             with closing(Source(row["path"])) as source:
                 if source.sha256 != row["sha256"]:
                     what = f"{row['path']}: file changed after the capture was opened"

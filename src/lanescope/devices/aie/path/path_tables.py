@@ -23,7 +23,7 @@ from lanescope.devices.aie.path.program.program import (
 from lanescope.devices.aie.path.segments import Segment
 from lanescope.devices.aie.path.walk.core_state import ERRATUM_DOCS, PLACES, UNKNOWN, Erratum, settled
 from lanescope.devices.aie.path.walk.walk_counts import Counts
-from lanescope.devices.aie.path.walk.walker import CAP, Walk, Walker
+from lanescope.devices.aie.path.walk.walker import MAX_STATES, Walk, Walker
 from lanescope.devices.aie.path.walk.windows import Fact
 from lanescope.families.family import Derived
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
@@ -43,7 +43,7 @@ class Paths:
         trace: the trace.
         program: the program of its cores.
         errata: what the device is known to do.
-        cap: guesses that are followed at a time.
+        max_states: guesses that are followed at a time.
         core: column and row of the only core that is meant; None: all.
     """
 
@@ -53,13 +53,13 @@ class Paths:
         program: Program,
         errata: Erratum = UNKNOWN,
         *,
-        cap: int = CAP,
+        max_states: int = MAX_STATES,
         core: tuple[int, int] | None = None,
     ) -> None:
         self.trace = trace
         self.program = program
         self._given = settled(errata)
-        self._cap = cap
+        self._max_states = max_states
         self._core = core
 
     @cached_property
@@ -70,7 +70,7 @@ class Paths:
 
     @cached_property
     def _first(self) -> tuple[Walker, list[Walk]]:
-        walker = Walker(self.program, self._given, cap=self._cap)
+        walker = Walker(self.program, self._given, max_states=self._max_states)
         return walker, [walker.walk(each.stream) for each in self.recordings]
 
     @cached_property
@@ -95,13 +95,13 @@ class Paths:
         if self.errata == self._given or not any(walk.counts.frames["ambiguous"] for walk in walks):
             return walker, walks
         # The recordings say where loop frames come: what was open for want of that may be so no longer.
-        again = Walker(self.program, self.errata, cap=self._cap)
+        again = Walker(self.program, self.errata, max_states=self._max_states)
         return again, [again.walk(each.stream) for each in self.recordings]
 
     @cached_property
     def kept(self) -> tuple[Walker, list[Walk]]:
         """The walks with the path itself; memory grows with the recordings."""
-        walker = Walker(self.program, self._counted[0].machine.errata, cap=self._cap, keeps_path=True)
+        walker = Walker(self.program, self._counted[0].machine.errata, max_states=self._max_states, keeps_path=True)
         return walker, [walker.walk(each.stream) for each in self.recordings]
 
     @property

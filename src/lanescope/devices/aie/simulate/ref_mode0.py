@@ -85,7 +85,7 @@ class EventTimeRecording:
             "stop": self.stop if is_whole else None,
             "cycles": known_end,
             "restarts": len(gaps),
-            "slices": dict(zip(("slot", "begin", "dur", "flags"), (column.tolist() for column in joined), strict=True)),
+            "slices": dict(zip(("slot", "start", "dur", "flags"), (column.tolist() for column in joined), strict=True)),
             "gaps": [list(gap) for gap in gaps],
         }
 

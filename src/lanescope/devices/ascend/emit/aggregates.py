@@ -189,7 +189,7 @@ def _run(canvas: TimelineBuilder) -> None:
     canvas.builder.append(
         "ascend_runs",
         input_id=canvas.main,
-        format_version=told.generation,
+        format_version=told.format_version,
         errata=np.array([" ".join(sorted(erratum.name.lower() for erratum in told.errata))], object),
         rank=None if canvas.rank is None else [canvas.rank],
         device=None if canvas.device is None else [canvas.device],

@@ -119,12 +119,12 @@ class TimelineBuilder:
 
     def _inputs(self, options: Mapping[str, Any]) -> None:
         told, builder = self.told, self.builder
-        formats = {"main": told.generation, "deps": "deps", "names": "name_map"}
+        formats = {"main": told.format_version, "deps": "deps", "names": "name_map"}
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {
             part: builder.input(
                 capture=self._name(),
-                part=part,
+                role=part,
                 path=source.path,
                 size=source.size,
                 sha256=source.sha256,

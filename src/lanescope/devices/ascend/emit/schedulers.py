@@ -17,7 +17,7 @@ from lanescope.trace.column import Mask
 Int64 = npt.NDArray[np.int64]
 
 MARKERS = tuple(kind for kind, known in PHASE_KINDS.items() if known.role == "marker")
-#: v1's name of the one step that later generations write.
+#: v1's name of the one step that later format versions write.
 _SUBMITS = {"orch_submit": "submit"}
 #: Lanes of tasks that a scheduler passes without a core, by the kind of their marker.
 _BARE_LANES = {"dummy_task": ("Dummy", "dummy task"), "predicated_skip": ("Predicated", "skipped task")}

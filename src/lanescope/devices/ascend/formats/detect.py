@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lanescope.source.detection import Match
+from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
-    from lanescope.source.detection import Head
+    from lanescope.source.detection import FileHead
 
 #: Keys of the level, newest first.
 _LEVELS = ("chip_swimlane_level", "l2_swimlane_level", "l2_perf_level")
@@ -33,26 +33,26 @@ _SURE, _SEEN = 8, 64
 _NO_PADDING = bytes(12)
 
 
-def _probe_dump(head: Head) -> Match:
+def _probe_dump(head: FileHead) -> Detection:
     """Look for ready entries, or for records of one stream in a file of whole buffers."""
     data = head.data
     if len(data) < _ENTRY.size:
-        return Match(0)
+        return Detection(0)
     number = _entry(data, 0)
     if number >= 0:
         used = _used(data[_ENTRY.size :], number)
         if used:
-            return Match(95 if used >= _SURE else 60, "dump", f"a ready entry, {used} records behind it fit")
+            return Detection(95 if used >= _SURE else 60, "dump", f"a ready entry, {used} records behind it fit")
     if head.size >= _LEAST_REGION and len(data) == 1 << 16:
         entries = [_entry(data, at) for at in range(0, len(data), _ENTRY.size)]
         used = sum(number >= 0 for number in entries)
         if min(entries) >= -1 and used:
-            return Match(95 if used >= _SURE else 60, "dump", f"a header with {used} ready entries")
+            return Detection(95 if used >= _SURE else 60, "dump", f"a header with {used} ready entries")
     for number, (size, _, _) in enumerate(_BUFFERS):
         used = 0 if head.size % size else _used(data, number)
         if used:
-            return Match(95 if used >= _SURE else 60, "dump", f"whole buffers, the first {used} records fit")
-    return Match(0)
+            return Detection(95 if used >= _SURE else 60, "dump", f"whole buffers, the first {used} records fit")
+    return Detection(0)
 
 
 def _entry(data: bytes, at: int) -> int:
@@ -85,26 +85,26 @@ def _used(data: bytes, number: int) -> int:
     return used
 
 
-def detect(head: Head) -> Match:
+def detect(head: FileHead) -> Detection:
     """Look for the keys of a records file, or for ready entries and records of a dump."""
     # Searched for by bytes: patterns are slow to compile, and every capture is asked.
     data = head.data
     begin = data[:_VALUE_BYTES].lstrip()
     if not (begin.startswith(b"{") and begin[1:].lstrip().startswith(b'"')):
-        return _probe_dump(head) if b"\0" in data[:4096] else Match(0)
+        return _probe_dump(head) if b"\0" in data[:4096] else Detection(0)
     key = next((key for key in _LEVELS if _value(data, key)), "")
     keys = _present(data, _KEYS)
     if not key:
         old = _present(data, _V1_KEYS)
         if _value(data, "version")[:1] in (b"1", b"2", b"3", b"4") and len(old) >= 4 and not _present(data, _DEPS_KEYS):
-            return Match(90, "v1a", f"keys version, {', '.join(old)}")
+            return Detection(90, "v1a", f"keys version, {', '.join(old)}")
         # The level may stand behind the lists.
-        return Match(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}") if keys else Match(0)
+        return Detection(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}") if keys else Detection(0)
     level = _value(data, key).split(b",")[0].split(b"}")[0].strip()
     if level not in (b"1", b"2", b"3", b"4"):
-        return Match(60, "", f"{key} is no level")
+        return Detection(60, "", f"{key} is no level")
     score = 98 if keys or _present(data, _V1_KEYS) else 70
-    return Match(score, _generation(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
+    return Detection(score, _format_version(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
 
 
 def _value(data: bytes, key: str) -> bytes:
@@ -120,7 +120,7 @@ def _present(data: bytes, keys: Iterable[str]) -> list[str]:
     return sorted(key for key in keys if _value(data, key))
 
 
-def _generation(key: str, data: bytes, keys: Iterable[str]) -> str:
+def _format_version(key: str, data: bytes, keys: Iterable[str]) -> str:
     row = _value(data, "aicore_tasks").replace(b" ", b"").replace(b"\n", b"")
     length = row.split(b"]")[0].count(b",") + 1 if row.startswith(b"[[") else 0
     if key == "l2_perf_level":

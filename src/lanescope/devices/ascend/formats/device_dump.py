@@ -78,26 +78,26 @@ class Dump:
     Attributes:
         pieces: its parts in order; they cover every byte.
         region: the layout of header and pools, None without them.
-        generation: v3 or v3c: whose phases the buffers hold; empty: nothing in it says so.
+        format_version: v3 or v3c: whose phases the buffers hold; empty: nothing in it says so.
     """
 
     pieces: tuple[Piece, ...]
     region: Region | None
-    generation: str
+    format_version: str
 
 
 @cache
-def buffer_of(stream: str, generation: str) -> Struct:
+def buffer_of(stream: str, format_version: str) -> Struct:
     """Return the struct of the buffers of a stream."""
-    phases = PHASE_BUFFER_V3 if generation == "v3" else PHASE_BUFFER_V3C
+    phases = PHASE_BUFFER_V3 if format_version == "v3" else PHASE_BUFFER_V3C
     buffers = {"aicpu_task": AICPU_BUFFER, "aicore_task": AICORE_BUFFER, "orch_phase": SUBMIT_BUFFER}
     return {**buffers, "sched_phase": phases}[stream]
 
 
 @cache
-def record_dtype(stream: str, generation: str) -> tuple[np.dtype[Any], int, int]:
+def record_dtype(stream: str, format_version: str) -> tuple[np.dtype[Any], int, int]:
     """Return the numpy type of a stream's records, how many a buffer holds, and the bytes of a buffer."""
-    struct = buffer_of(stream, generation)
+    struct = buffer_of(stream, format_version)
     records = struct["records"]
     assert isinstance(records.type, Struct)
     assert records.count is not None
@@ -131,7 +131,7 @@ def split_sections(content: Bytes, index: int = 0) -> Dump | None:
     if region is None and not any(piece.what == "buffer" for piece in found):
         return None
     pieces += found
-    return Dump(tuple(pieces), region, "" if region is None else region.generation)
+    return Dump(tuple(pieces), region, "" if region is None else region.format_version)
 
 
 def _fits(content: Bytes, region: Region) -> bool:
@@ -249,8 +249,8 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     Args:
         content: its bytes, uint8 [size].
         path: for messages.
-        options: ``index``, core or thread of bare buffers; ``frequency`` of the counter and ``generation``, where the
-            dump says neither.
+        options: ``index``, core or thread of bare buffers; ``frequency`` of the counter and ``format_version``, if
+            the dump contains neither.
 
     Raises:
         InputError: it is no dump.
@@ -261,11 +261,11 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
             f"{path} is neither a records file nor a dump of device memory",
             hint="a dump has a header and pools, ready entries with their buffers, or buffers of one stream",
         )
-    said = options.get("generation")
+    said = options.get("format_version")
     if said not in (None, "v2", "v3", "v3c"):
-        raise UsageError(f"there are no dumps of generation {said!r}", hint="say v2, v3 or v3c")
-    generation = dump.generation or said or _generation(content, dump)
-    reader = _Dumped(content, dump, generation or "v3c")
+        raise UsageError(f"invalid value {said!r} for --format-version (choose from v2, v3, v3c)")
+    format_version = dump.format_version or said or _format_version(content, dump)
+    reader = _Dumped(content, dump, format_version or "v3c")
     header = {} if dump.region is None else _header(content, dump.region)
     sections = {layout.name: reader.section(stream, header.get("level", 0)) for stream, layout in LISTS.items()}
     sections = {name: rows for name, rows in sections.items() if len(rows) or name == AICORE.name}
@@ -279,10 +279,10 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
         metadata,
         sections,
         size=len(content),
-        generation=generation or "v3c",
+        format_version=format_version or "v3c",
         streams=tuple(_streams(content, dump, reader.collected)),
         accounts=(reader.good_bytes, len(content) - reader.good_bytes - lost, lost),
-        problems=tuple(_problems(dump, reader, is_assumed=not generation)),
+        problems=tuple(_problems(dump, reader, is_assumed=not format_version)),
     )
 
 
@@ -292,11 +292,11 @@ def _problems(dump: Dump, reader: _Dumped, *, is_assumed: bool) -> Iterator[tupl
     yield "ascend_invalid_row", reader.bad_count, reader.bad_first
     yield "ascend_missing_start", reader.unstamped, None
     if is_assumed:
-        yield "ascend_generation_assumed", 1, None
+        yield "ascend_format_version_assumed", 1, None
 
 
-def _generation(content: Bytes, dump: Dump) -> str:
-    """Return the generation that scheduler phases show; empty where there are none, or none that tells."""
+def _format_version(content: Bytes, dump: Dump) -> str:
+    """Return the format version that scheduler phases show; empty where there are none, or none that tells."""
     for piece in dump.pieces:
         if piece.what != "buffer" or piece.stream != "sched_phase":
             continue
@@ -309,10 +309,10 @@ def _generation(content: Bytes, dump: Dump) -> str:
     return ""
 
 
-def _rows(content: Bytes, piece: Piece, generation: str) -> Rows:
+def _rows(content: Bytes, piece: Piece, format_version: str) -> Rows:
     """Return the records of a buffer that are valid by its count."""
-    dtype, most, _ = record_dtype(piece.stream, generation)
-    count = _count(content, piece.begin, buffer_of(piece.stream, generation))
+    dtype, most, _ = record_dtype(piece.stream, format_version)
+    count = _count(content, piece.begin, buffer_of(piece.stream, format_version))
     return np.frombuffer(content, dtype, min(count, most), piece.begin)
 
 
@@ -349,9 +349,9 @@ def _streams(content: Bytes, dump: Dump, collected: Mapping[tuple[str, int], int
 class _Dumped:
     """The records of a dump, stream by stream."""
 
-    def __init__(self, content: Bytes, dump: Dump, generation: str) -> None:
+    def __init__(self, content: Bytes, dump: Dump, format_version: str) -> None:
         self._content = content
-        self._generation = generation
+        self._format_version = format_version
         self._buffers: dict[str, list[Piece]] = {stream: [] for stream in STREAMS}
         for piece in dump.pieces:
             if piece.what == "buffer":
@@ -365,7 +365,7 @@ class _Dumped:
         layout = LISTS[stream]
         # Sequences wrap; buffers of one stream lie in the order in which they were handed over.
         pieces = sorted(self._buffers[stream], key=lambda piece: piece.index)
-        parts = [_rows(self._content, piece, self._generation) for piece in pieces]
+        parts = [_rows(self._content, piece, self._format_version) for piece in pieces]
         if not sum(map(len, parts)):
             return empty(layout)
         rows = np.concatenate(parts)
@@ -393,7 +393,7 @@ class _Dumped:
             self.collected[stream, int(number)] = int(count)
         if not len(rows):
             return empty(layout)
-        columns = _COLUMNS[stream](rows, index, self._generation)
+        columns = _COLUMNS[stream](rows, index, self._format_version)
         texts = columns.pop("texts", ())
         made = section(layout, columns, group=index if layout.depth == 2 else None, texts=texts)
         return Section(
@@ -401,7 +401,7 @@ class _Dumped:
         )
 
 
-def _aicore(rows: Rows, index: Int64, generation: str) -> dict[str, Any]:
+def _aicore(rows: Rows, index: Int64, format_version: str) -> dict[str, Any]:
     columns = {
         "core_id": index,
         "task_token_raw": rows["task_token_raw"],
@@ -409,7 +409,9 @@ def _aicore(rows: Rows, index: Int64, generation: str) -> dict[str, Any]:
         "start_cycles": rows["start_time"],
         "end_cycles": rows["end_time"],
     }
-    return columns if generation == "v2" else {**columns, "receive_to_start_cycles": rows["receive_to_start_cycles"]}
+    return (
+        columns if format_version == "v2" else {**columns, "receive_to_start_cycles": rows["receive_to_start_cycles"]}
+    )
 
 
 def _aicpu(rows: Rows, index: Int64, _: str) -> dict[str, Any]:
@@ -421,8 +423,8 @@ def _aicpu(rows: Rows, index: Int64, _: str) -> dict[str, Any]:
     }
 
 
-def _phases(rows: Rows, _: Int64, generation: str) -> dict[str, Any]:
-    is_first = generation != "v3c"
+def _phases(rows: Rows, _: Int64, format_version: str) -> dict[str, Any]:
+    is_first = format_version != "v3c"
     names = KIND_NUMBERS_V3 if is_first else KIND_NUMBERS_V3C
     numbers, code = np.unique(rows["kind"], return_inverse=True)
     texts = tuple(names.get(number, f"kind_{number}") for number in numbers.tolist())

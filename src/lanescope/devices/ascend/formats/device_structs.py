@@ -1,6 +1,6 @@
 """What cores and control processors store in device memory: records, their buffers, and what the host shares with them.
 
-Source: hw-native-sys/simpler at 83728d2 (generation v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
+Source: hw-native-sys/simpler at 83728d2 (v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
 files), pull requests 856 to 1079 (v1);
 ``src/a2a3/platform/include/common/l2_swimlane_profiling.h``,
 ``src/common/platform/include/common/chip_swimlane_profiling.h``.; sizes and offsets are those of the compiled headers.
@@ -186,14 +186,14 @@ class Region:
 
     Attributes:
         platform: the chip.
-        generation: v3 or v3c.
+        format_version: v3 or v3c.
         threads, cores, entries: how many the header has room for: scheduler threads, cores, ready entries a thread.
         header: its struct.
         frequency: of the chip's counter, Hz.
     """
 
     platform: str
-    generation: str
+    format_version: str
     threads: int
     cores: int
     entries: int
@@ -213,7 +213,7 @@ class Region:
         return self.header.size + len(self.pools) * POOL.size
 
 
-def _region(platform: str, generation: str, threads: int, cores: int, entries: int, frequency: int) -> Region:
+def _region(platform: str, format_version: str, threads: int, cores: int, entries: int, frequency: int) -> Region:
     at = threads * entries * QUEUE_ENTRY.size
     members = [
         Member("queues", 0, QUEUE_ENTRY, "Ready entries, by thread.", count=threads * entries),
@@ -226,7 +226,7 @@ def _region(platform: str, generation: str, threads: int, cores: int, entries: i
         at += 4
     members.append(Member("core_to_thread", at, "i8", "-1: not assigned.", count=cores))
     at += cores
-    if generation == "v3c":
+    if format_version == "v3c":
         for name in ("rq_freeze_active", "rq_contended", "fq_freeze_active", "fq_contended"):
             members.append(Member(name, at, "u32", "Back pressure."))
             at += 4
@@ -234,13 +234,13 @@ def _region(platform: str, generation: str, threads: int, cores: int, entries: i
     if size > at:
         members.append(Member("padding", at, "u8", count=size - at, default=0))
     header = Struct(
-        f"ascend.header_{platform}_{generation}",
+        f"ascend.header_{platform}_{format_version}",
         size=size,
         doc="Begin of the shared memory; pools follow: AICPU tasks, AICore tasks, scheduler phases, orchestrator.",
-        source=_V3_SOURCE if generation == "v3" else _V3C_SOURCE,
+        source=_V3_SOURCE if format_version == "v3" else _V3C_SOURCE,
         members=tuple(members),
     )
-    return Region(platform, generation, threads, cores, entries, header, frequency)
+    return Region(platform, format_version, threads, cores, entries, header, frequency)
 
 
 REGIONS = (

@@ -60,7 +60,7 @@ _ARGUMENT = (
 
 
 def encode_records(records: Records) -> bytes:
-    """Return a records file, of the generation that ``records.generation`` names (v2, v3 and v3c need none).
+    """Return a records file, of the format version that ``records.format_version`` names (v2, v3 and v3c need none).
 
     Args:
         records: what to write; ``unknown`` and ``size`` are not used. A cell that is not present is left out. v1 writes
@@ -68,7 +68,7 @@ def encode_records(records: Records) -> bytes:
     """
     parts: list[Text] = [f'{{\n  "{records.level_key}": {records.level}'.encode()]
     sections = records.sections
-    if records.generation in ("v1a", "v1b", "v1c"):
+    if records.format_version in ("v1a", "v1b", "v1c"):
         from lanescope.devices.ascend.formats import v1
 
         sections = v1.sections_of(records)
@@ -77,7 +77,7 @@ def encode_records(records: Records) -> bytes:
     for layout in (*V1, *RECORDS):
         if layout.name in sections:
             section = sections[layout.name]
-            if records.generation == "v4" and layout in (AICPU, PHASES):
+            if records.format_version == "v4" and layout in (AICPU, PHASES):
                 parts += _scheduler_tasks(section) if layout is AICPU else _scheduler_records(records, section)
                 continue
             parts.append(f',\n  "{layout.key}": '.encode())
@@ -278,7 +278,7 @@ def encode_dump(
     records: Records,
     region: Region | None = REGIONS[0],
     *,
-    generation: str = "",
+    format_version: str = "",
     losses: Mapping[tuple[str, int], tuple[int, int]] | None = None,
 ) -> bytes:
     """Return a dump: the exact inverse of reading, as far as records of the device hold what is asked for.
@@ -286,26 +286,26 @@ def encode_dump(
     Args:
         records: what to write.
         region: the chip whose header and pools come first; None: entries and buffers alone.
-        generation: v3 or v3c, whose phases to write; empty: that of the region.
+        format_version: v3 or v3c, whose phases to write; empty: that of the region.
         losses: by stream and index: records dropped with notice, and without.
     """
-    generation = generation or ("v3c" if region is None else region.generation)
+    format_version = format_version or ("v3c" if region is None else region.format_version)
     buffers, written = list[bytes](), dict[tuple[str, int], int]()
     for stream, layout in LISTS.items():
         rows = records[layout]
         index = rows["core_id"].astype(np.int64) if layout.depth == 1 else rows.group.astype(np.int64)
-        raw = _UNREAD[stream](rows, generation)
+        raw = _UNREAD[stream](rows, format_version)
         for number in np.unique(index).tolist():
             mine = raw[index == number]
             written[stream, number] = len(mine)
-            buffers += _filled(mine, stream, number, generation)
+            buffers += _filled(mine, stream, number, format_version)
     head = b"" if region is None else _region(records, region, buffers[::2], written, losses or {})
     return head + b"".join(buffers)
 
 
-def _filled(rows: Rows, stream: str, index: int, generation: str) -> Iterable[bytes]:
-    _, most, size = record_dtype(stream, generation)
-    struct = buffer_of(stream, generation)
+def _filled(rows: Rows, stream: str, index: int, format_version: str) -> Iterable[bytes]:
+    _, most, size = record_dtype(stream, format_version)
+    struct = buffer_of(stream, format_version)
     for seq, first in enumerate(range(0, len(rows), most)):
         part = rows[first : first + most]
         entry = {"core_index": index, "kind": STREAMS.index(stream), "buffer_ptr": 4096 * (seq + 1), "buffer_seq": seq}
@@ -364,10 +364,10 @@ def _raw_aicore(rows: Section, _: str) -> Rows:
     )
 
 
-def _raw_aicpu(rows: Section, generation: str) -> Rows:
+def _raw_aicpu(rows: Section, format_version: str) -> Rows:
     columns = {"dispatch_time": "dispatch_cycles", "finish_time": "finish_cycles", "reg_task_id": "reg_task_id"}
     return _raw(
-        len(rows), record_dtype("aicpu_task", generation)[0], {name: rows[cell] for name, cell in columns.items()}
+        len(rows), record_dtype("aicpu_task", format_version)[0], {name: rows[cell] for name, cell in columns.items()}
     )
 
 
@@ -378,8 +378,8 @@ def _kind_number(text: str, numbers: Mapping[str, int]) -> int:
     return numbers.get(text, len(numbers))
 
 
-def _raw_phases(rows: Section, generation: str) -> Rows:
-    names = KIND_NUMBERS_V3C if generation == "v3c" else KIND_NUMBERS_V3
+def _raw_phases(rows: Section, format_version: str) -> Rows:
+    names = KIND_NUMBERS_V3C if format_version == "v3c" else KIND_NUMBERS_V3
     numbers = {name: number for number, name in names.items()}
     codes = [_kind_number(text, numbers) for text in rows.texts]
     columns: dict[str, Any] = {
@@ -391,7 +391,7 @@ def _raw_phases(rows: Section, generation: str) -> Rows:
         "shared_depth_at_start": rows["shared_at_start"],
         "shared_depth_at_end": rows["shared_at_end"],
     }
-    if generation == "v3c":
+    if format_version == "v3c":
         has_task = rows.has("task_id")
         task = rows["task_id"]
         low, high = (task & np.uint64(0xFFFFFFFF)).astype(np.int64), (task >> np.uint64(32)).astype(np.int64)
@@ -400,13 +400,13 @@ def _raw_phases(rows: Section, generation: str) -> Rows:
     else:
         columns |= {"pop_hit": rows["pop_hit"], "pop_miss": rows["pop_miss"]}
         columns |= {"local_depth_at_start": rows["local_at_start"], "local_depth_at_end": rows["local_at_end"]}
-    return _raw(len(rows), record_dtype("sched_phase", generation)[0], columns)
+    return _raw(len(rows), record_dtype("sched_phase", format_version)[0], columns)
 
 
-def _raw_submits(rows: Section, generation: str) -> Rows:
+def _raw_submits(rows: Section, format_version: str) -> Rows:
     columns = {"start_time": "start_cycles", "end_time": "end_cycles", "task_id": "task_id", "submit_idx": "submit_idx"}
     return _raw(
-        len(rows), record_dtype("orch_phase", generation)[0], {name: rows[cell] for name, cell in columns.items()}
+        len(rows), record_dtype("orch_phase", format_version)[0], {name: rows[cell] for name, cell in columns.items()}
     )
 
 

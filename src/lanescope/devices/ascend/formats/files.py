@@ -1,4 +1,4 @@
-"""The files of a capture: records of any generation, task graphs, names."""
+"""The files of a capture: records of any format version, task graphs, names."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_records(text: Bytes, path: str) -> Records:
         path: for messages.
 
     Raises:
-        InputError: it is no JSON object, is no records file of a known generation, or is cut off before the first
+        InputError: it is no JSON object, is no records file of a known format version, or is cut off before the first
             record or before what the records need.
     """
     reader = Reader(text, path, can_be_cut=True)
@@ -114,7 +114,7 @@ def _read_scheduler_tasks(reader: Reader, file: File) -> None:
 
 
 def _records(file: File, text: Bytes) -> Records:
-    """Return a file's records, by the reader of its generation; ``InputError`` if it is none, or mixes generations."""
+    """Return a file's records, by the reader of its format version; ``InputError`` if it is none, or mixes versions."""
     shape = _shape(file)
     if shape == "v1":
         return v1.records(file, _level(file), text)
@@ -125,7 +125,7 @@ def _records(file: File, text: Bytes) -> Records:
 
 
 def _shape(file: File) -> str:
-    """Return the family of generations that a file belongs to: ``v1``, ``raw`` (v2, v3, v3c) or ``v4``."""
+    """Return the family of format versions that a file belongs to: ``v1``, ``raw`` (v2, v3, v3c) or ``v4``."""
     lists = {name for name, section in file.lists.items() if len(section)}
     given = {*file.lists, *file.other, *(name for name, _, _ in file.unknown)}
     is_v1 = V1_TASKS.name in file.lists and given.isdisjoint(("edges", "tensors"))

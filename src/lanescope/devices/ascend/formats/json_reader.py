@@ -30,7 +30,7 @@ class Cut(Exception):
 
 
 class File:
-    """A records file as it stands, before anybody knows its generation.
+    """A records file as it stands, before anybody knows its format version.
 
     Attributes:
         path: for messages.

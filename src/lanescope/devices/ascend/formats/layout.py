@@ -4,7 +4,7 @@ The collector writes JSON; each list in it holds rows (arrays of integers, by po
 ``Layout`` says what the elements of one list look like: it directs the native scanner, and the encoder and the raw
 tables follow from it. What the lists are made of on the device is in ``structs``.
 
-Source: hw-native-sys/simpler at 83728d2 (generation v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
+Source: hw-native-sys/simpler at 83728d2 (v3), 063e1cd and 60742ff (v2), 6ebaf77 (v3c), 129e28e (v4, single
 files), pull requests 856 to 1079 (v1);
 ``src/a2a3/platform/include/common/l2_swimlane_profiling.h``,
 ``src/common/platform/include/common/chip_swimlane_profiling.h``.
@@ -41,7 +41,7 @@ class JsonField:
         count: length of a list of numbers; 1 is a plain number.
         is_required: False: the element is complete without it.
         words: the texts that are told apart.
-        since: first generation that writes it, empty: all.
+        since: first format version that writes it, empty: all.
     """
 
     name: str
@@ -202,7 +202,7 @@ UPLOADS = Layout(
         JsonField("detail", "bytes copied", unit="bytes", limit=MAX_CYCLES, is_required=False, since="v3c"),
     ),
 )
-#: The lists of a records file, in the order in which they are written. Readers of all generations arrive at these.
+#: The lists of a records file, in the order in which they are written. Readers of all format versions arrive at these.
 RECORDS = (AICORE, AICPU, PHASES, SUBMITS, HOST_SUBMITS, UPLOADS)
 
 

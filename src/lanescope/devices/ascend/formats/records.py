@@ -1,4 +1,4 @@
-"""The records of a capture as columns, in the terms that all generations share."""
+"""The records of a capture as columns, in the terms that all format versions share."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Stream:
 
 @frozen_class
 class Records:
-    """One capture of records, in the terms that all generations share.
+    """One capture of records, in the terms that all format versions share.
 
     Attributes:
         level_key: the key that held the level.
@@ -195,7 +195,7 @@ class Records:
         sections: the lists of ``layout.RECORDS`` by name; those that the file does not have are not in it.
         unknown: keys that are not of this format, with begin and end of their values.
         size: bytes of the file.
-        generation: see ``generations``; empty: told by the shape of the rows.
+        format_version: see ``format_versions``; empty: told by the shape of the rows.
         lists: the lists as they stand in the file; None: they are ``sections``.
         fanout: edges that stand in the records themselves (v1a).
         streams: what producers tell of their streams (v4, raw dumps).
@@ -211,7 +211,7 @@ class Records:
     sections: dict[str, Section]
     unknown: tuple[tuple[str, int, int], ...] = ()
     size: int = 0
-    generation: str = ""
+    format_version: str = ""
     lists: dict[str, Section] | None = None
     fanout: Deps | None = None
     streams: tuple[Stream, ...] = ()

@@ -33,9 +33,9 @@ from lanescope.trace import ticks_to_ns
 
 Int64 = npt.NDArray[np.int64]
 
-#: Names of the generations by the key of the level.
+#: Names of the format versions by the key of the level.
 _NAMES = {"version": "v1a", "l2_perf_level": "v1b"}
-#: What the "counter" of this generation is: nanoseconds.
+#: What the "counter" of this format version is: nanoseconds.
 FREQUENCY = 1_000_000_000
 #: The reading at the collector's base.
 ORIGIN = 1
@@ -47,7 +47,7 @@ def records(file: File, level: tuple[str, int], text: Bytes) -> Records:
     aicore, aicpu = _streams(tasks, level[1])
     sections = {AICORE.name: aicore, AICPU.name: aicpu}
     for old, new, convert in ((V1_PHASES, PHASES, _phases), (V1_SUBMITS, SUBMITS, _submits)):
-        # An empty list has no units: it may have been read as one of a later generation.
+        # An empty list has no units: it may have been read as one of a later format version.
         if old.name in file.lists:
             sections[new.name] = convert(file.lists[old.name])
         elif new.name in file.lists:
@@ -63,7 +63,7 @@ def records(file: File, level: tuple[str, int], text: Bytes) -> Records:
         sections,
         tuple(file.unknown),
         file.size,
-        generation=_NAMES.get(level[0], "v1c"),
+        format_version=_NAMES.get(level[0], "v1c"),
         lists=file.lists,
         fanout=_fanout(tasks, aicore["task_token_raw"], text, file.path),
     )
@@ -199,7 +199,7 @@ def as_v1(records: Records, level_key: str) -> Records:
     sections |= {layout.name: ns(records[layout]) for layout in (PHASES, SUBMITS) if layout.name in records.sections}
     metadata = {**records.metadata, "clock_freq_hz": FREQUENCY}
     name = _NAMES.get(level_key, "v1c")
-    return replace(records, level_key=level_key, metadata=metadata, sections=sections, generation=name)
+    return replace(records, level_key=level_key, metadata=metadata, sections=sections, format_version=name)
 
 
 def sections_of(records: Records) -> dict[str, Section]:
@@ -253,7 +253,7 @@ def _old(layout: Layout, rows: Section, text: str) -> Section:
         columns |= {cell.name: values, f"{cell.name}_valid": rows.has(name)}
     texts = rows.texts
     if layout is V1_SUBMITS:
-        # The step that has no name in later generations.
+        # The step that has no name in later format versions.
         texts = (*rows.texts, "orch_submit")
         columns["phase"] = np.where(rows.has("phase"), rows["phase"], len(rows.texts))
         columns["phase_valid"] = True

@@ -89,7 +89,7 @@ def records(file: File, level: tuple[str, int]) -> Records:
         sections,
         tuple(file.unknown),
         file.size,
-        generation="v4",
+        format_version="v4",
         lists={name: rows for name, rows in file.lists.items() if name != PHASES.name or len(rows)},
         streams=tuple(streams),
         problems=(("ascend_metric_unmatched", unplaced, None),) if unplaced else (),

@@ -1,6 +1,6 @@
-"""The generations of the file format: how each is told by its shape, and what its stamps mean.
+"""The versions of the file format: how each is detected by its shape, and what its stamps mean.
 
-No generation says its version. Between two of them names change, and meanings: those that a reader has to know are
+No file contains its version. Between two versions names change, and meanings: those that a reader has to know are
 errata, named here, and asked for by name wherever they matter.
 
 Source: as in ``layout``.
@@ -16,7 +16,7 @@ from lanescope.families.declaration import frozen_class
 
 
 class Erratum(enum.Enum):
-    """A meaning that is not the same in all generations."""
+    """A meaning that is not the same in all format versions."""
 
     END_AFTER_FIN = "the end is stamped after the finish register was written: it contains the write"
     END_BEFORE_FIN = "the end is stamped before the finish register is written"
@@ -34,8 +34,8 @@ class Erratum(enum.Enum):
 
 
 @frozen_class
-class Generation:
-    """One generation of the format.
+class FormatVersion:
+    """One version of the format.
 
     Attributes:
         name: as this project calls it.
@@ -60,26 +60,26 @@ _V1 = _set(Erratum.END_AFTER_FIN, Erratum.SLOT_NOT_RESERVED, Erratum.JOINED, Err
 _V3 = _set(Erratum.END_AFTER_FIN, Erratum.SLOT_NOT_RESERVED, Erratum.HALF_IDS, Erratum.DEPTH_COPIED)
 _CHIP = _set(Erratum.END_BEFORE_FIN)
 
-GENERATIONS = {
-    generation.name: generation
-    for generation in (
-        Generation(
+FORMAT_VERSIONS = {
+    format_version.name: format_version
+    for format_version in (
+        FormatVersion(
             "v1a",
             "until May 2026: `version` holds the level, `tasks` in microseconds, at first with `fanout`",
             _V1 | {Erratum.SUBSTEPS},
             has_receive=False,
             status="published",
         ),
-        Generation(
+        FormatVersion(
             "v1b", "end of May 2026: as v1a, level in `l2_perf_level`", _V1, has_receive=False, status="published"
         ),
-        Generation(
+        FormatVersion(
             "v1c", "June 2026: as v1a, level in `l2_swimlane_level`", _V1, has_receive=False, status="published"
         ),
-        Generation("v2", "June 2026: `aicore_tasks` rows of 5 numbers", _V3, has_receive=False),
-        Generation("v3", "June 2026 on: rows of 6 numbers", _V3 | {Erratum.RECEIVE_AT_DOORBELL}),
-        Generation("v3c", "August 2026: rows of 6 numbers, `chip_swimlane_level`", _CHIP),
-        Generation(
+        FormatVersion("v2", "June 2026: `aicore_tasks` rows of 5 numbers", _V3, has_receive=False),
+        FormatVersion("v3", "June 2026 on: rows of 6 numbers", _V3 | {Erratum.RECEIVE_AT_DOORBELL}),
+        FormatVersion("v3c", "August 2026: rows of 6 numbers, `chip_swimlane_level`", _CHIP),
+        FormatVersion(
             "v4",
             "September 2026: rows of 7 numbers, `scheduler_tasks` and `scheduler_records`",
             _CHIP | {Erratum.COUNTER_PER_RUN, Erratum.STREAMS_LEFT_OUT},
@@ -104,19 +104,19 @@ def on_host(records: Records) -> bool:
 
 def errata(records: Records) -> frozenset[Erratum]:
     """Return what holds in a capture."""
-    found = GENERATIONS[of(records)].errata
+    found = FORMAT_VERSIONS[of(records)].errata
     if not found.isdisjoint((Erratum.RECEIVE_AT_DOORBELL, Erratum.MICROSECONDS)) or of(records) == "v2":
         return found
     return found | {Erratum.RECEIVE_AT_DOORBELL if on_host(records) else Erratum.RECEIVE_AT_PICKUP}
 
 
 def of(records: Records) -> str:
-    """Return the name of the generation of a capture: what its reader said, or what the shape of its rows says.
+    """Return the name of the format version of a capture: what its reader said, or what the shape of its rows says.
 
     A file without rows of cores is told by its naming alone.
     """
-    if records.generation:
-        return records.generation
+    if records.format_version:
+        return records.format_version
     rows = records[AICORE]
     if len(rows) and rows.has("run_epoch").any():
         return "v4"

@@ -154,7 +154,7 @@ class Kept:
 
 
 def check_dependencies(graph: Graph, runs: Executions, suspect: Mask) -> Kept:
-    """Judge every edge at the instant that the generation of the capture allows.
+    """Judge every edge at the instant that the format version of the capture allows.
 
     Args:
         graph: the task graph.

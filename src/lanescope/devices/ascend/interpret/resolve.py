@@ -22,7 +22,7 @@ from lanescope.devices.ascend.formats.layout import (
     UPLOADS,
 )
 from lanescope.devices.ascend.formats.records import Records, Section
-from lanescope.devices.ascend.formats.versions import GENERATIONS, Erratum
+from lanescope.devices.ascend.formats.versions import FORMAT_VERSIONS, Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret.clock import Alignment, Times, longest, times
@@ -49,7 +49,7 @@ class Interpreter:
         parts: its neighbours.
 
     Attributes:
-        generation: its name, see ``generations``.
+        format_version: its name, see ``format_versions``.
         errata: what holds in it.
         deps: the task graph, from its file or from the records.
         frequency: of the device's counter, Hz.
@@ -75,7 +75,7 @@ class Interpreter:
     def __init__(self, records: Records, parts: Sidecars) -> None:
         self.records = records
         self.parts = parts
-        self.generation = versions.of(records)
+        self.format_version = versions.of(records)
         self.errata = versions.errata(records)
         self.deps = parts.deps if parts.deps is not None else records.fanout
         # Without a frequency the time axis counts cycles: one is drawn as 1 ns.
@@ -89,7 +89,7 @@ class Interpreter:
     @property
     def task_naming(self) -> Callable[[int], str]:
         """How task ids are written: v4 has a layout for each runtime."""
-        if self.generation != "v4":
+        if self.format_version != "v4":
             return naming.task_name
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
 
@@ -132,9 +132,9 @@ class Interpreter:
         if not without.all():
             self.note("ascend_mixed_rows", without, aicore)
         self.problems += records.problems
-        if GENERATIONS[self.generation].status == "published":
+        if FORMAT_VERSIONS[self.format_version].status == "published":
             self.problems.append(("unverified_encoding", sum(len(rows) for rows in records.as_read.values()), None))
-        if self.generation == "v4" and records.metadata.get("runtime") not in (
+        if self.format_version == "v4" and records.metadata.get("runtime") not in (
             versions.HOST_BUILT,
             versions.RINGS,
         ):

@@ -1,4 +1,4 @@
-"""The simulator: a scenario and a seed become the files of a capture, of any generation, and the truth they hide."""
+"""The simulator: a scenario and a seed become the files of a capture of any version, and the truth they hide."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lanescope.families.family import Simulation
 
 __all__ = ["Scenario", "simulate"]
 
-#: Keys of the level by generation, where it is not that of v3.
+#: Keys of the level by format version, where it is not that of v3.
 _LEVEL_KEYS = {"v1a": "version", "v1b": "l2_perf_level", "v3c": "chip_swimlane_level", "v4": "chip_swimlane_level"}
 
 
@@ -67,7 +67,7 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     }
     if work is not None:
         made["unknown_kinds"] = work.unknown
-    key = _LEVEL_KEYS.get(s.generation, "l2_swimlane_level")
+    key = _LEVEL_KEYS.get(s.format_version, "l2_swimlane_level")
     files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections, work)}
     if s.deps:
         files["deps.json"] = encode_deps(deps)
@@ -80,9 +80,9 @@ def _content(
     s: Scenario, key: str, metadata: dict[str, Any], sections: dict[str, Section], work: Phases | None
 ) -> bytes:
     records = Records(key, s.level, metadata, sections)
-    if s.generation == "v4":
+    if s.format_version == "v4":
         metadata["runtime"] = "tensormap_and_ringbuffer"
-        records = Records(key, s.level, metadata, sections, generation="v4", streams=_streams(work))
+        records = Records(key, s.level, metadata, sections, format_version="v4", streams=_streams(work))
     if s.is_v1:
         from lanescope.devices.ascend.formats.v1 import as_v1
 

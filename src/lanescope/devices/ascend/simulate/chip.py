@@ -10,7 +10,7 @@ construction:
 A row is dispatched in the first window after its task is ready and one of the two places of its core is free; rows of
 one window share the stamp. The core takes it when the register write has crossed the chip and the previous kernel is
 over, sets up (long when the function changed), runs, and is observed at the begin of a later iteration. A task that is
-staged early waits on its core for the doorbell; where that wait shows depends on the generation.
+staged early waits on its core for the doorbell; where that wait shows depends on the format version.
 """
 
 from __future__ import annotations

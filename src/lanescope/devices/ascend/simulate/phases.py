@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 
 _RESOLVE = 36
 _MIN_RESOLVE_NS = 1000  # shorter ones are not recorded
-#: Kinds that a generation writes; those that are not named here write all.
+#: Kinds that a format version writes; those that are not named here write all.
 _KINDS = {
     **dict.fromkeys(("v1a", "v1b", "v1c", "v2"), ("complete", "dispatch")),
     "v3": ("complete", "dispatch", "release", "resolve", "early_dispatch", "dummy_task"),
@@ -62,9 +62,9 @@ class _Phases:
         self._dispatches()
 
     def part(self, kind: str, lane: Int64, iteration: Int64, begin: Any, end: Any, count: Any, **more: Any) -> None:
-        """Add phases of a kind, unless the generation does not write it; times are ticks within their iterations."""
-        generation = self.run.scenario.generation
-        if not len(lane) or kind not in _KINDS.get(generation, (kind,)):
+        """Add phases of a kind unless the format version omits it; times are ticks within their iterations."""
+        format_version = self.run.scenario.format_version
+        if not len(lane) or kind not in _KINDS.get(format_version, (kind,)):
             return
         at = self.base + self.run.begin(lane, iteration)
         self.parts.append(
@@ -217,7 +217,7 @@ class _Phases:
                 columns[f"shared_at_{when}"] = joined("depth", 3, place)[0]
                 if not s.is_chip:
                     columns[f"local_at_{when}"] = columns[f"shared_at_{when}"][:, ::-1]
-        if s.generation == "v4":
+        if s.format_version == "v4":
             at = np.searchsorted(self.run.first_iterations, columns["loop_iter"] - 1, side="right")
             columns["run_epoch"] = at if s.epochs > 1 else np.ones_like(at)
         renamed = self._rename(columns, kinds)

@@ -104,7 +104,7 @@ def record(run: Run, random: np.random.Generator, base: int, stepped: Mask, step
     }
     if s.has_receive:
         columns["receive_to_start_cycles"] = (run.start - run.receive)[kept]
-    if s.generation == "v4":
+    if s.format_version == "v4":
         columns["run_epoch"] = run.epoch[kept]
     aicore, contradicted = _repeated(section(AICORE, columns), run, reg_task_id, random)
     kept = order[has_aicpu[order]]
@@ -114,7 +114,7 @@ def record(run: Run, random: np.random.Generator, base: int, stepped: Mask, step
         "dispatch_cycles": base + run.dispatch[kept],
         "finish_cycles": base + run.finish[kept],
     }
-    if s.generation == "v4":
+    if s.format_version == "v4":
         columns["run_epoch"] = run.epoch[kept]
     aicpu = section(AICPU, columns)
     if s.shuffle:
@@ -168,7 +168,7 @@ def _repeated(aicore: Section, run: Run, reg_task_id: Int64, random: np.random.G
             found: Int64 = (np.asarray(epoch, np.int64) * 65536 + core) << 31 | number
             return found
 
-        mine = keys(run.core, reg_task_id, run.epoch if s.generation == "v4" else 0)
+        mine = keys(run.core, reg_task_id, run.epoch if s.format_version == "v4" else 0)
         rows_of = {name: aicore[name][against].astype(np.int64) for name in ("core_id", "reg_task_id", "run_epoch")}
         theirs = keys(rows_of["core_id"], rows_of["reg_task_id"], rows_of["run_epoch"])
         contradicted = np.isin(mine, theirs)

@@ -10,9 +10,9 @@ from lanescope.errors import UsageError
 
 #: The clock of the small chip; constants of the simulator are its ticks of 20 ns, scaled to faster clocks.
 SLOW_CLOCK = 50_000_000
-#: Generations, oldest first.
+#: Format versions, oldest first.
 V1 = ("v1a", "v1b", "v1c")
-GENERATIONS = (*V1, "v2", "v3", "v3c", "v4")
+FORMAT_VERSIONS = (*V1, "v2", "v3", "v3c", "v4")
 #: Those of the newer naming.
 CHIP = ("v3c", "v4")
 #: Tasks of an episode, about: as many episodes as that makes are simulated at once.
@@ -24,7 +24,7 @@ class Scenario:
     """The options of the simulator; ``family.py`` says what each means."""
 
     tasks: int = 400
-    generation: str = "v3"
+    format_version: str = "v3"
     level: int = 4
     aic: int = 24
     aiv: int = 48
@@ -66,16 +66,18 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Refuse what no chip could run."""
-        if self.generation not in GENERATIONS:
-            raise UsageError(f"unknown generation {self.generation!r}", hint="use one of " + ", ".join(GENERATIONS))
+        if self.format_version not in FORMAT_VERSIONS:
+            raise UsageError(
+                f"unknown format version {self.format_version!r}", hint="use one of " + ", ".join(FORMAT_VERSIONS)
+            )
         if not 1 <= self.level <= 4:
             raise UsageError(f"invalid level {self.level}: must be 1 to 4", hint="use level 4 to record everything")
         if min(self.tasks, self.aic, self.aiv, self.threads, self.epochs, self.buffer) < 1 or self.clock < 1_000_000:
             raise UsageError("tasks, aic, aiv, threads, epochs and buffer must be at least 1, clock at least 1000000")
-        if self.host and self.generation != "v3c":
-            raise UsageError("host requires generation v3c", hint="use generation=v3c")
-        if self.epochs > 1 and self.generation != "v4":
-            raise UsageError("epochs > 1 requires generation v4", hint="use generation=v4")
+        if self.host and self.format_version != "v3c":
+            raise UsageError("host requires format version v3c", hint="use --format-version v3c")
+        if self.epochs > 1 and self.format_version != "v4":
+            raise UsageError("epochs > 1 requires format version v4", hint="use --format-version v4")
         shares = self.shares
         if min(shares) < 0 or sum(shares) > 1:
             raise UsageError("invalid task fractions: each must be 0 or more, their sum at most 1")
@@ -105,17 +107,17 @@ class Scenario:
     @property
     def is_v1(self) -> bool:
         """Whether the collector joins the streams and writes microseconds."""
-        return self.generation in V1
+        return self.format_version in V1
 
     @property
     def is_chip(self) -> bool:
-        """Whether the generation is of the newer naming."""
-        return self.generation in CHIP
+        """Whether the format version is of the newer naming."""
+        return self.format_version in CHIP
 
     @property
     def has_receive(self) -> bool:
         """Whether cores record when they took a task."""
-        return self.generation in ("v3", *CHIP)
+        return self.format_version in ("v3", *CHIP)
 
     @property
     def has_staging(self) -> bool:

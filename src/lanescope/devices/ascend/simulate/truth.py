@@ -43,7 +43,7 @@ def truth(run: Run, found: Recorded, sections: dict[str, Section]) -> dict[str, 
         return listed
 
     made: dict[str, Any] = {
-        "generation": s.generation,
+        "format_version": s.format_version,
         "level": s.level,
         "clock": s.clock,
         "base_cycles": smallest(run, sections),

@@ -48,7 +48,7 @@ def batches(
         content: where it stands in the file.
     """
     parts = buffer.parts(PART_RECORDS)
-    rules = {"split": options["multi"] == "split", "step_back": STEP_BACK}
+    rules = {"split": options["after_finalize"] == "split", "step_back": STEP_BACK}
     # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
     summary, step, decoded = _all(buffer, parts, rules)
     if buffer.part_launches(summary, keep=options["stale"] == "keep", launch_ns=options["launch_ns"]):

@@ -36,7 +36,7 @@ def inputs(making: TraceAssembly) -> int:
     if beside is not None:
         part = builder.input(
             capture=capture.name,
-            part=names.PART,
+            role=names.PART,
             path=beside.path,
             size=beside.size,
             sha256=beside.sha256,
@@ -122,7 +122,7 @@ def _lane_stats(making: TraceAssembly) -> None:
         making.stats.add("cuda_no_records", len(making.known))
     after = int(summary["after_finalize"].sum())
     making.stats.add("cuda_after_finalize", after)
-    if options["multi"] == "ignore":
+    if options["after_finalize"] == "ignore":
         making.stats.add("cuda_ignored_after_finalize", after)
     # Holes and a second launch bring stray ends and steps back of their own, and so does a ring.
     alone = (summary["launches"] == 1) & (summary["missing"] == 0)

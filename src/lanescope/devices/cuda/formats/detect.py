@@ -14,7 +14,7 @@ from lanescope.devices.cuda.formats.proton import ProtonHeader
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
 from lanescope.devices.cuda.formats.word_source import Words, WordSource, content_of, store_of
 from lanescope.errors import InputError
-from lanescope.source import CERTAIN, Head, Match, npy
+from lanescope.source import CERTAIN, Detection, FileHead, npy
 
 #: From so many records on, checks that all hold are no coincidence.
 ENOUGH_RECORDS = 8
@@ -24,14 +24,14 @@ _MOST = 0.9
 _BLANK = 45
 
 
-def probe(head: Head) -> Match:
+def detect(head: FileHead) -> Detection:
     """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
     data = np.frombuffer(head.data, np.uint8)
     is_npy = head.data.startswith(npy.MAGIC)
     try:
         content = content_of(data)
     except InputError as error:
-        return Match(0, "", error.message)
+        return Detection(0, "", error.message)
     try:
         name = layout_of(content)
         if name == LS2:
@@ -42,10 +42,12 @@ def probe(head: Head) -> Match:
     except InputError as error:
         # An array of zeros is no capture, but nothing else that is known is saved as one.
         is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
-        return Match(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Match(0, "", error.message)
+        return (
+            Detection(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Detection(0, "", error.message)
+        )
     slots = (head.size - content.before) // 8
     if geometry.lanes > slots - 1:
-        return Match(0, "", f"too few slots: {slots} for {geometry.lanes} lanes")
+        return Detection(0, "", f"too few slots: {slots} for {geometry.lanes} lanes")
     words = content.words(8)
     if len(words) <= geometry.lanes:
         # The head ends inside the first row: nothing can tell the stride there, and nothing needs it.
@@ -53,21 +55,21 @@ def probe(head: Head) -> Match:
     return _judge(words, name, is_npy=is_npy)
 
 
-def _ls2(content: WordSource) -> Match:
+def _ls2(content: WordSource) -> Detection:
     found = Ls2Header.read(content.words(8))
-    return Match(100, LS2, f"LS2 header: {found.num_blocks} blocks x {found.num_groups} groups")
+    return Detection(100, LS2, f"LS2 header: {found.num_blocks} blocks x {found.num_groups} groups")
 
 
-def _proton(content: WordSource) -> Match:
+def _proton(content: WordSource) -> Detection:
     words = content.words(4)
     found = ProtonHeader.read(words)
     marks = words[found.payload :: found.scratch]
     good = int(np.count_nonzero(marks == layout.PROTON_PREAMBLE))
     reason = f"Proton header: {found.blocks} blocks, {good} of {len(marks)} block markers match"
-    return Match(CERTAIN if good == len(marks) else 60, PROTON, reason)
+    return Detection(CERTAIN if good == len(marks) else 60, PROTON, reason)
 
 
-def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
+def _judge(words: Words, name: str, *, is_npy: bool) -> Detection:
     tag = "lane"
     if name == FLASHINFER_V2:
         words, tag = Rewritten(words).whole(), "block"
@@ -76,11 +78,11 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     geometry, found = find_stride(words, header(words))
     grid = f"header: {geometry.num_blocks} blocks x {geometry.num_groups} groups"
     if not found.used:
-        return Match(60 if is_npy else 40, name, f"{grid}, no records")
+        return Detection(60 if is_npy else 40, name, f"{grid}, no records")
     placed = found.used - found.misplaced
     reason = f"{grid}, {placed:,} of {found.used:,} words match their {tag}"
     if not geometry.stride or placed < _MOST * found.used:
-        return Match(45 if is_npy else 30, name, reason)
+        return Detection(45 if is_npy else 30, name, reason)
     buffer = TirxBuffer(store_of(words), geometry, found)
     summary = buffer.decode(split=True, step_back=STEP_BACK).summary
     left = earlier_launch.find(buffer, summary, sm=None, launch_ns=None)
@@ -92,7 +94,7 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Match:
     reason += f", {odd} of them out of order" if odd else ""
     reason += f", {left.records} of an earlier launch" if left is not None else ""
     if odd > (1 - _MOST) * placed:
-        return Match(70 if is_npy else 40, name, reason)
+        return Detection(70 if is_npy else 40, name, reason)
     if placed < ENOUGH_RECORDS:
-        return Match(85 if is_npy else 55, name, reason)
-    return Match(95 if placed == found.used and not odd else 85, name, reason)
+        return Detection(85 if is_npy else 55, name, reason)
+    return Detection(95 if placed == found.used and not odd else 85, name, reason)

@@ -74,7 +74,7 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
 
     Args:
         content: the whole file.
-        options: of the family; ``layout``, ``stride`` and ``cap`` matter here.
+        options: of the family; ``layout``, ``stride`` and ``max_records`` matter here.
 
     Raises:
         InputError: the file does not hold a buffer of the layout.
@@ -82,8 +82,8 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
     """
     name = options["layout"] or layout_of(content)
     if name in (layout.LS2, layout.PROTON):
-        for option in ("stride", "cap"):
+        for option in ("stride", "max_records"):
             if options[option] is not None:
                 raise UsageError(f"--{option} and layout {name} are mutually exclusive", hint=f"remove --{option}")
         return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
-    return StridedBuffer(content.store(), name, stride=options["stride"], cap=options["cap"])
+    return StridedBuffer(content.store(), name, stride=options["stride"], max_records=options["max_records"])

@@ -35,7 +35,7 @@ class StridedBuffer:
         words: the whole buffer.
         name: which layout, of ``layout.TIRX_V1`` and so on.
         stride: slots between two records of a lane; found when None.
-        cap: records that a lane may have, where the probe has a limit.
+        max_records: records that a lane may have, where the probe has a limit.
 
     Raises:
         InputError: there is no header, or one that no kernel writes.
@@ -59,11 +59,11 @@ class StridedBuffer:
     has_payloads = False
 
     def __init__(
-        self, words: Words | WordStore, name: str, *, stride: int | None = None, cap: int | None = None
+        self, words: Words | WordStore, name: str, *, stride: int | None = None, max_records: int | None = None
     ) -> None:
         self.format = name
         self.words = store_of(words)
-        self._cap = cap
+        self._max_records = max_records
         self._sm: I64 | None = None
         self._earlier: earlier_launch.Earlier | None = None
         made, lanes = self.words, None
@@ -78,13 +78,13 @@ class StridedBuffer:
                 self._sm = rewritten.sm
             made = flashinfer.WithoutFinalize(made)
         self._made = made
-        if cap is not None:
+        if max_records is not None:
             if name != layout.WARPSCOPE:
-                raise UsageError(f"layout {name} has no record limit", hint="remove --cap")
+                raise UsageError(f"layout {name} has no record limit", hint="remove --max-records")
             if stride is None:
                 stride = find_stride(made, header(made))[0].stride or None
             if stride is not None:
-                made = made.beginning(1 + cap * stride)
+                made = made.beginning(1 + max_records * stride)
         self.tirx = TirxBuffer.read(made, stride=stride or lanes)
 
     @property
@@ -204,7 +204,7 @@ class StridedBuffer:
         yield "cuda_stride_inferred", int(geometry.source == "inferred"), None
         yield "cuda_stride_unknown", int(not geometry.stride), None
         yield "cuda_corrupt_record", self.tirx.unreadable, found.first_misplaced
-        if self._cap is not None:
+        if self._max_records is not None:
             yield "cuda_corrupt_record", *self._beyond
         if self._sm is not None:
             marks = int((summary["instants"] - summary["unmatched"]).sum())

@@ -267,22 +267,22 @@ _BACKENDS: dict[str, Callable[[int | None], Backend]] = {
 NAMES = ("cupy", "torch", "numba", "triton")
 
 
-def choose(using: str | None = None, ordinal: int | None = None) -> Backend:
+def choose(backend: str | None = None, ordinal: int | None = None) -> Backend:
     """Return what is to allocate buffers.
 
     Args:
-        using: ``cupy``, ``torch``, ``numba``, or ``triton`` for its interpreter; None: the simulator or the
+        backend: ``cupy``, ``torch``, ``numba``, or ``triton`` for its interpreter; None: the simulator or the
             interpreter that the environment asks for, else a package that is loaded already, else one that is there.
         ordinal: the number of the GPU; None: the current one.
 
     Raises:
         MissingDependencyError: none is there.
-        UsageError: ``using`` is none of these.
+        UsageError: ``backend`` is none of these.
     """
-    if using is not None:
-        if using not in _BACKENDS:
-            raise UsageError(f"unknown backend {using!r}", hint=f"use one of {', '.join(NAMES)}")
-        return _instantiate(using, ordinal)
+    if backend is not None:
+        if backend not in _BACKENDS:
+            raise UsageError(f"unknown backend {backend!r}", hint=f"use one of {', '.join(NAMES)}")
+        return _instantiate(backend, ordinal)
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" and "numba" in sys.modules:
         return _instantiate("numba", ordinal)
     if os.environ.get("TRITON_INTERPRET") == "1" and "triton" in sys.modules:

@@ -362,7 +362,7 @@ def session(
     payload: bool = False,
     ring: bool = False,
     clock: str = "globaltimer",
-    using: str | None = None,
+    backend: str | None = None,
     gpus: Sequence[int] | None = None,
     device_bytes: int = DEVICE_BYTES,
 ) -> Session:
@@ -377,7 +377,7 @@ def session(
         payload: every record has 64 bits of the kernel's own.
         ring: a full lane keeps the newest records, not the oldest.
         clock: ``globaltimer``, or ``clock64`` where the common timer is coarse.
-        using: what allocates: ``cupy``, ``torch``, ``numba``, ``triton`` (its interpreter); found when not given.
+        backend: what allocates: ``cupy``, ``torch``, ``numba``, ``triton`` (its interpreter); found when not given.
         gpus: numbers of the GPUs; the current one when not given.
         device_bytes: buffers are fetched when they take more memory of a GPU than this.
 
@@ -398,7 +398,7 @@ def session(
     numbers: Sequence[int | None] = [None] if gpus is None else list(gpus)
     if not numbers:
         raise UsageError("invalid gpus: expected at least one GPU", hint="remove gpus to use the current GPU")
-    return Session(plan, [choose(using, number) for number in numbers], device_bytes=device_bytes)
+    return Session(plan, [choose(backend, number) for number in numbers], device_bytes=device_bytes)
 
 
 def _anchor(backend: Backend) -> list[Anchor]:

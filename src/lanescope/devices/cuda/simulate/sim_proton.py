@@ -26,7 +26,7 @@ _ENTRY_NS, _EXIT_NS, _COPY_NS = 400, 600, 2000
 def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     """Make a file of Proton and its truth; ``simulate.simulate`` describes both. A group is one warp here."""
     refused = ("unfinished", "no_finalize", "two_writers", "clock_step", "holes", "corrupt", "crossing", "stray_ends")
-    for name in (*refused, "reruns", "slots", "cap", "ring", "clock64", "payload", "refused", "stale"):
+    for name in (*refused, "reruns", "slots", "max_records", "ring", "clock64", "payload", "refused", "stale"):
         if options[name]:
             raise UsageError(f"{flag(name)} is not supported by layout proton", hint=f"remove {flag(name)}")
     kernel = run(Setup.of({**options, "tick": 1, "wrap": False}), Random(seed))

@@ -41,9 +41,9 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         raise UsageError(
             f"invalid slots {slots}: too few for {setup.lanes} lanes", hint="use more slots or 0 for the exact number"
         )
-    cap = options["cap"]
-    if cap:
-        slots = min(slots, 1 + cap * setup.stride)
+    max_records = options["max_records"]
+    if max_records:
+        slots = min(slots, 1 + max_records * setup.stride)
     words, stored = strided.encode(
         records, num_blocks=setup.blocks, num_groups=setup.groups, stride=setup.stride, slots=slots, index=index
     )
@@ -58,7 +58,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     for lane in lanes:
         lane.corrupt_words(words, setup, truth)
     truth["planted"] = planted(kernel)
-    if cap:
+    if max_records:
         # A probe with a limit leaves the slots behind it alone, however large the buffer is.
         words = np.concatenate([words, np.zeros(setup.stride, np.uint64)])
     return Simulation(files=files(strided.to_npy(words), truth), truth=truth)
@@ -100,7 +100,7 @@ def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
     for name in ("ring", "clock64", "payload", "refused"):
         if options[name]:
             raise UsageError(f"{flag(name)} requires --layout ls2", hint="use --layout ls2")
-    if options["cap"] and setup.layout != WARPSCOPE:
+    if options["max_records"] and setup.layout != WARPSCOPE:
         raise UsageError(f"layout {setup.layout} has no record limit", hint="use --layout warpscope or --slots")
     for name in ("no_finalize", "reruns"):
         if options[name] and not setup.finalizes:

@@ -47,8 +47,8 @@ def run(context: CommandContext, values: Values) -> int:
         values["start_paused"],
         not values["no_host_calls"],
         preload=values["preload"],
-        timing=not values["no_timing"],
-        host_read=values["host_read"],
+        timing=not values["no_device_timestamps"],
+        host_read=values["host_timestamps"],
         abort=values["on_failure"] == "abort",
     )
     given = dict(os.environ)
@@ -160,9 +160,11 @@ ARGUMENTS = (
     ),
     Argument("--start-paused", "record nothing before the program calls lanescope_start()", bool),
     Argument("--no-host-calls", "write operations of the device only, no entries and exits of calls", bool),
-    Argument("--no-timing", "time no operations of the device: write what was appended, not when it ran", bool),
     Argument(
-        "--host-read",
+        "--no-device-timestamps", "time no operations of the device: write what was appended, not when it ran", bool
+    ),
+    Argument(
+        "--host-timestamps",
         "read all timestamps from the host: add no queries of them to the program's command lists",
         bool,
     ),

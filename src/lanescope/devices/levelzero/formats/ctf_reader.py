@@ -62,7 +62,7 @@ def read(capture: Capture) -> Recording:
     for folder in folders:
         is_main = folder == main.parent
         part = folder.name
-        source = capture.main if is_main else capture.use(f"{part}/metadata", folder / "metadata")
+        source = capture.main if is_main else capture.open_sidecar(f"{part}/metadata", folder / "metadata")
         about = ctf.describe(bytes(source.read().data))
         if not is_main:
             source.close()
@@ -73,7 +73,9 @@ def read(capture: Capture) -> Recording:
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):
             if path.is_file() and path.stat().st_size:
-                stream = _stream(capture.use(f"{part}/{path.name}", path), f"{part}/{path.name}", number, process)
+                stream = _stream(
+                    capture.open_sidecar(f"{part}/{path.name}", path), f"{part}/{path.name}", number, process
+                )
                 if found and stream.part == found[-1].part + LIVE:
                     _drop_duplicate_packet(found[-1], stream)
                 found.append(stream)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.source.detection import Match
+from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
-    from lanescope.source.detection import Head
+    from lanescope.source.detection import FileHead
 
 
-def detect_ctf(head: Head) -> Match:
+def detect_ctf(head: FileHead) -> Detection:
     """Look for the description of a recording."""
     if not head.data.startswith(b"/* CTF 1.8 */"):
-        return Match(0)
+        return Detection(0)
     if b'domain = "lanescope_ze"' in head.data:
-        return Match(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
-    return Match(20, layout.CTF_FORMAT, "a CTF trace of another producer")
+        return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
+    return Detection(20, layout.CTF_FORMAT, "a CTF trace of another producer")
 
 
-def detect_text(head: Head) -> Match:
+def detect_text(head: FileHead) -> Detection:
     """Look for records of the known providers."""
     if head.data.startswith(b"/* CTF 1.8 */"):
-        return Match(0)
+        return Detection(0)
     lines = head.data.split(b"\n")
     if not head.is_whole:
         lines.pop()
@@ -37,7 +37,7 @@ def detect_text(head: Head) -> Match:
         elif line.strip() and not line.startswith((b"#", b" ", b"}")):
             other += 1
     if not wanted:
-        return Match(0)
+        return Detection(0)
     reason = f"{wanted} of the first {seen + other} records are of Level Zero"
     share = seen / (seen + other)
-    return Match(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)
+    return Detection(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)

@@ -93,7 +93,7 @@ def test_nothing_is_written_beyond_what_the_header_says(program):
 
 
 def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone():
-    plan = session(events=["a"], blocks=2, using="triton").plan
+    plan = session(events=["a"], blocks=2, backend="triton").plan
 
     @triton.jit
     def kernel(probes, leader):

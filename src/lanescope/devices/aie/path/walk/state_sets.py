@@ -99,12 +99,12 @@ class Automaton:
 
     Args:
         machine: the rules.
-        cap: states of one belief that are followed.
+        max_states: states of one belief that are followed.
     """
 
-    def __init__(self, machine: Machine, cap: int) -> None:
+    def __init__(self, machine: Machine, max_states: int) -> None:
         self.machine = machine
-        self.cap = cap
+        self.max_states = max_states
         self.beliefs: list[StateSet] = []
         self.entries: list[Entry] = []
         self._numbers: dict[frozenset[tuple[State, int]], int] = {}
@@ -207,7 +207,7 @@ class Automaton:
         for (_, state, _, _, _), mask in joined.items():
             places[state] = places.get(state, 0) | mask
         number = len(self.entries)
-        if len(places) > self.cap:
+        if len(places) > self.max_states:
             return self._add(Entry(number, symbol, before, None, (), is_too_many=True, is_frame=is_frame))
         if not places:
             return self._add(Entry(number, symbol, before, None, (), is_frame=is_frame))

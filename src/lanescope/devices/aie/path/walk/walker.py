@@ -30,7 +30,7 @@ Bools = npt.NDArray[np.bool_]
 
 START, RESTART, NEW_PC, TAKEN, NOT_TAKEN, LOOP, STOP = range(len(FLOW_KINDS))
 #: States of one belief that are followed.
-CAP = 4000
+MAX_STATES = 4000
 #: Steps between two looks back.
 _CHUNK = 1 << 18
 #: Transitions that are kept; beyond, all is forgotten and worked out again.
@@ -136,7 +136,7 @@ class Walker:
     Args:
         program: the program.
         errata: what the device is known to do.
-        cap: states that are followed at a time.
+        max_states: states that are followed at a time.
         use_constants: whether registers are followed.
         keeps_path: whether the order of windows is kept: memory grows with the recording then.
         most_paths: paths of a window that are written out.
@@ -150,7 +150,7 @@ class Walker:
         program: Program,
         errata: Erratum = UNKNOWN,
         *,
-        cap: int = CAP,
+        max_states: int = MAX_STATES,
         use_constants: bool = True,
         keeps_path: bool = False,
         most_paths: int = MOST_PATHS,
@@ -163,7 +163,7 @@ class Walker:
         self._counter = WindowCounter(program, self.machine, most_paths)
         self._keeps_path = keeps_path
         self._most_kept = most_kept
-        self._automaton = Automaton(self.machine, cap)
+        self._automaton = Automaton(self.machine, max_states)
         self._entries = np.empty(chunk, np.int32)
         self._registers = np.empty(chunk, np.int64)
         self._walk = Walk()

@@ -1,8 +1,8 @@
 """The merged JSON of the peer's converter, for tools that read it.
 
 Chrome events with the peer's numbers of processes and lanes, names, categories and arguments. The shape follows the
-generation of the capture: up to v3 an execution is a bar, and its setup another one before it; the newer naming has one
-bar from the receive on. Three things are other than with the peer, on purpose: kinds of phases that nobody knows stay
+format version of the capture: up to v3 an execution is a bar, and its setup another one before it; the newer naming has
+one bar from the receive on. Three things differ from the peer on purpose: unknown kinds of phases stay
 in, depths of queues are one counter each (three values in one event break Perfetto's import), and only what breaks a
 dependency is called a violation, in both views.
 

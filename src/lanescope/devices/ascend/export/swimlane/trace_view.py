@@ -14,7 +14,7 @@ Int64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ORCHESTRATOR, SCHEDULER, SCHEDULER_VIEW, WORKER_VIEW = 1, 2, 3, 4
-#: Generations of the newer naming.
+#: Format versions of the newer naming.
 CHIP = ("v3c", "v4")
 
 
