@@ -1,1 +1,1 @@
-"""Analyses: pure functions from a Trace to Tables. They read no files and change nothing."""
+"""Analyses: pure functions from a trace to tables."""

@@ -1,4 +1,4 @@
-"""Time covered by intervals that come batch by batch."""
+"""Time covered by intervals, batch by batch."""
 
 from __future__ import annotations
 

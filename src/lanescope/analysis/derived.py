@@ -1,4 +1,4 @@
-"""The analyses that SQL and reports can ask for by name, and what they share."""
+"""Registry of the analyses that SQL and reports request by name, and their shared intermediate results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
 
 class AnalysisCache:
-    """What several analyses of one trace need, worked out once.
+    """Intermediate results of one trace, computed once for all analyses.
 
     Attributes:
         trace: the trace.
@@ -35,12 +35,12 @@ class AnalysisCache:
 
     @cached_property
     def pieces(self) -> LeafIntervals:
-        """What each lane is doing at each moment."""
+        """Innermost region of each lane over time."""
         return leaf_intervals(self.time)
 
     @cached_property
     def partition(self) -> Partition:
-        """What became of the time of each lane."""
+        """Division of the time of each lane into states."""
         return partition(self.time, waits(self.trace, self.pieces, self.given), self.pieces)
 
     @cached_property
@@ -52,7 +52,7 @@ class AnalysisCache:
         return {text: CLASSES[kind] for text, kind in zip(texts, found, strict=True)}
 
     def overlap(self, role: str) -> overlap.Overlap:
-        """What runs beside what."""
+        """Concurrent time of regions."""
         if role not in self._overlaps:
             self._overlaps[role] = overlap.Overlap(self.time, role, self.given, self.pieces)
         return self._overlaps[role]
@@ -66,7 +66,7 @@ class AnalysisCache:
         return self._idle[role]
 
     def utilization(self, role: str) -> Table:
-        """What became of the time of each instance."""
+        """Division of the time of each instance into states."""
         return occupancy.utilization(
             self.trace, role, given=self.given, time=self.time, pieces=self.pieces, parts=self.partition
         )
@@ -83,7 +83,7 @@ class AnalysisCache:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One analysis.
+    """An analysis: its function and the declaration of its table.
 
     Attributes:
         spec: its declaration for a time unit.
@@ -126,7 +126,7 @@ GENERIC = ("overlap", "exposure", "region_stats", "occupancy", "idle", "idle_cau
 
 
 def generic_table(shared: AnalysisCache, name: str) -> LazyTable:
-    """Return the table that an analysis makes where nobody says more."""
+    """Return the default table of an analysis."""
     return as_table(shared, name, name, (PARENT,))
 
 

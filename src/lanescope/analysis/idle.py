@@ -1,4 +1,4 @@
-"""Time in which lanes do no work: how long, between what, and for whom they wait."""
+"""Idle time of lanes: duration, adjacent regions, and causes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _IdleIntervals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Attribution:
-    """Whom stretches wait for; int64 [n] each, -1 for nobody."""
+    """Causes of idle stretches; int64 [n] each, -1 if unknown."""
 
     row: Ints  # row of the slices table
     track: Ints

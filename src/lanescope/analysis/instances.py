@@ -1,4 +1,4 @@
-"""Lanes put together to what a reader thinks in: blocks, SMs, cores, devices."""
+"""Groups of lanes that form an instance: blocks, SMs, cores, devices."""
 
 from __future__ import annotations
 

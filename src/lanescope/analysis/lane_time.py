@@ -1,4 +1,4 @@
-"""What became of each lane's time: busy, idle, or unknown."""
+"""Busy, idle and unknown time of each lane."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def spec(unit: str) -> TableSpec:
 
 
 class LaneTime:
-    """What the rows of a trace say of the time of every track, found once and kept for all who ask.
+    """Time of every track, computed once from the rows of a trace.
 
     ``partition`` puts it together:
 

@@ -1,4 +1,4 @@
-"""How many lanes, or blocks, are at work at each moment; and what becomes of the time of each instance."""
+"""Occupancy over time, and utilization of instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which regions run at the same time, and how much of the data movement hides behind computing."""
+"""Overlap of regions, and the share of data movement hidden by computation."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Concurrent
 
 
 class Overlap:
-    """What runs beside what in a trace, worked out once for all who ask.
+    """Concurrent time of the regions of a trace, computed once for all users.
 
     Attributes:
         time: the trace's lane times.

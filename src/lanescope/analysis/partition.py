@@ -1,4 +1,4 @@
-"""The window of a trace divided, lane by lane, into what each lane did: busy by region, waiting, idle, not known.
+"""Partition of the window of a trace by lane into states: busy by region, waiting, idle, unknown.
 
 Every moment of every lane has exactly one state, so times of states add up to the window and none is negative.
 """

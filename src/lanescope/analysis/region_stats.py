@@ -1,4 +1,4 @@
-"""Each region's lengths: how they spread, how evenly they lie on the units, how long the last ones take."""
+"""Statistics of regions: durations, balance between instances, tail."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spec(unit: str = "ns") -> TableSpec:
 def regions(
     trace: Trace, role: str = PARENT, *, time: LaneTime | None = None, pieces: LeafIntervals | None = None
 ) -> Table:
-    """Return how long each region takes, and how evenly units share it.
+    """Return the duration of each region, and its balance between instances.
 
     Percentiles are lengths that occurred: the smallest that at least that part of the slices does not exceed.
 

@@ -1,4 +1,4 @@
-"""Where the time went: slices grouped by name, lane, device or category."""
+"""Summary of slices by name, lane, device or category."""
 
 from __future__ import annotations
 

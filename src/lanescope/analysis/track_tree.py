@@ -1,4 +1,4 @@
-"""The tree of tracks: order for drawing, paths as text, the device that a lane belongs to."""
+"""Tree of tracks: drawing order, paths as text, device of a lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of work a region does: load, compute, store, wait."""
+"""Classification of regions by kind of work: load, compute, store, wait."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What device families share: joins, pairing, intervals."""
+"""Primitives that device families share: joins, pairing, intervals."""

@@ -1,4 +1,4 @@
-"""Joins over time: which record of the same key was the last before, or the first after, another record.
+"""As-of joins: the last record before, or the first after, another record of the same key.
 
 Records of all tables share one order, their ``seq``. A join is one sort of integers that hold key and position, so it
 costs the same whatever the keys are, and no row is looked at on its own.

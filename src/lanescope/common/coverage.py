@@ -1,4 +1,4 @@
-"""For which time lanes were recorded: no longer than something proves it."""
+"""Coverage of lanes: recorded time, up to the last evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic on many half-open intervals at once, each belonging to a group (a lane).
+"""Arithmetic on half-open intervals of many groups (lanes).
 
 Everything here sorts at most once and is vectorised; nothing depends on how the intervals lie.
 """

@@ -1,4 +1,4 @@
-"""Join the rows of two sides by a key that each of them should hold once; rows that differ but share a key stay out."""
+"""Joins by keys that should be unique on both sides; ambiguous rows are excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pair the records that start something with the records that end it: in order of their starts, or nested."""
+"""Pairing of start and end records: in order of their starts, or nested."""
 
 from __future__ import annotations
 

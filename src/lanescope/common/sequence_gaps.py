@@ -1,4 +1,4 @@
-"""Records that are missing, from the numbers that their producer gave them."""
+"""Detection of missing records from the sequence numbers of their producer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Gaps:
 
     @property
     def total(self) -> int:
-        """How many records are missing."""
+        """Number of missing records."""
         return int(self.count.sum())
 
     def between(self, rows: Int64) -> Mask:

@@ -1,4 +1,4 @@
-"""Signals: what has one value at a time, and when it changes. Lanes are drawn as them, and simulators write them."""
+"""Signals and their value changes: lanes as signals, and waveforms of simulators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of counters that wrap: modular arithmetic on columns, exact for counters of up to 64 bits."""
+"""Unwrapping of counters: modular arithmetic on columns, exact for counters of up to 64 bits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Everybody's formats: what other tools read and write."""
+"""Readers and writers of general formats."""

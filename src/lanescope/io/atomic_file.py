@@ -1,4 +1,4 @@
-"""Where writers write: a file object as it is, or a path that is whole or not there.
+"""Atomic output: a file appears under its name when it is complete, or not at all.
 
 A path is written under another name in the same folder and takes its name at the end. What it replaces stays until
 then, and is exchanged in one step. Names are random, so nothing that somebody else made is ever taken for ours.

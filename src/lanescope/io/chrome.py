@@ -1,4 +1,4 @@
-"""Chrome trace events: JSON for chrome://tracing, browsers' developer tools and whatever else reads it.
+"""Chrome trace events: JSON for chrome://tracing, browsers' developer tools and other readers.
 
 What becomes of the model: a top track is a process; a lane, and each further row of a lane whose slices overlap, is a
 thread of its own, since readers drop what overlaps on one thread. Slices are complete events (``X``), open ones begins
@@ -47,7 +47,7 @@ _EARLIER_NS = 1 << 52
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """What was written.
+    """Report of a written file.
 
     Attributes:
         slices: slices of the trace.

@@ -1,4 +1,4 @@
-"""What goes with the drawn events: arguments from detail tables, quality and flags, what a gap or a finding says."""
+"""Arguments of drawn events: values of detail tables, quality and flags, gaps and findings."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class FlowEvents:
 
 
 class EventStream:
-    """A trace laid out.
+    """A trace in drawing order.
 
     Attributes:
         tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.

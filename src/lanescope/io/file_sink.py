@@ -1,4 +1,4 @@
-"""What sinks that write one file share: it appears under its name when all has gone well."""
+"""Base of sinks that write one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Aborted(BaseException):
 
 
 class AtomicSink:
-    """What a sink has opened, and how it ends.
+    """Output of a sink: opened under a temporary name, then renamed or removed.
 
     Attributes:
         stack: what is closed at the end, the last one first.
@@ -57,7 +57,7 @@ class FileSink(AtomicSink):
 
 @dataclass(frozen=True, slots=True)
 class BlocksReport:
-    """What was written: bytes of the file."""
+    """Report of a written file: its bytes."""
 
     bytes: int
 

@@ -1,4 +1,4 @@
-"""What a file is that was made from a capture, by us or by others: for messages to those who name it as a capture."""
+"""Identification of files exported from a capture, for error messages."""
 
 from __future__ import annotations
 

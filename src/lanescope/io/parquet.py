@@ -1,4 +1,4 @@
-"""A trace as a folder of Parquet files, one sub-folder a table, and back again without loss.
+"""Parquet datasets: one folder per table, written and read without loss.
 
 ::
 
@@ -41,7 +41,7 @@ METADATA = "metadata.json"
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """What was written: rows by table, bytes of all files."""
+    """Report of a written dataset: rows by table, bytes of all files."""
 
     rows: Mapping[str, int]
     bytes: int

@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """What was written.
+    """Report of a written file.
 
     Attributes:
         slices: slices of the trace.

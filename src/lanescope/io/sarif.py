@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: findings in the form in which code scanners and review tools read them.
+"""SARIF 2.1.0: findings for code scanners and review tools.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 """
@@ -14,7 +14,7 @@ _LEVELS = {"notice": "note", "warning": "warning", "error": "error"}
 
 
 class Rule(Protocol):
-    """What a rule says of itself, as ``analysis.check`` declares it."""
+    """Attributes of a rule, as ``analysis.check`` declares it."""
 
     @property
     def code(self) -> str: ...  # noqa: D102
@@ -29,7 +29,7 @@ class Rule(Protocol):
 
 
 class Finding(Protocol):
-    """What a finding gives, as ``analysis.check`` makes it."""
+    """Attributes of a finding, as ``analysis.check`` makes it."""
 
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 

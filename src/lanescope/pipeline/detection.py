@@ -1,4 +1,4 @@
-"""What a capture is: the one file of a folder, and the device family that reads it."""
+"""Detection of captures: the capture of a folder, and its device family."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FILES = 200
 
 
 class Candidate(NamedTuple):
-    """How surely one family recognises a capture.
+    """Detection score of one family for a capture.
 
     Attributes:
         family: name of the family.
@@ -65,7 +65,7 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
 
 
 def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> InputError:
-    """Return the error for what no family recognises."""
+    """Return the error for an unrecognized capture."""
     from lanescope.io import other_formats as known
 
     found = known.what_is(head.data, head.name)

@@ -1,4 +1,4 @@
-"""Observers that know no analysis: how many rows there are, and all of them."""
+"""Observers that run no analysis: count rows, collect batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lanescope.trace.trace import SHARED
 
 
 class Counted(NamedTuple):
-    """What ``Counts`` finds.
+    """Result of ``Counts``.
 
     Attributes:
         rows: number of rows by table.

@@ -36,7 +36,7 @@ from lanescope.trace.trace import SHARED
 
 
 class RunReport(NamedTuple):
-    """What passed through a pipeline.
+    """Summary of a pipeline run.
 
     Attributes:
         last: the last batch without its events: time base, shared tables, stats and accounting of the whole stream.

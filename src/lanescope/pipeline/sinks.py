@@ -1,4 +1,4 @@
-"""Which sink writes a file: by its suffix, or by the name of a format."""
+"""Selection of a sink by the suffix of the output, or by the name of a format."""
 
 from __future__ import annotations
 

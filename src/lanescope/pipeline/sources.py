@@ -1,4 +1,4 @@
-"""Where a pipeline's batches come from: a capture, several merged, or a trace in memory."""
+"""Sources of batches: a capture, several merged captures, or a trace in memory."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ class CaptureSource:
 
     @property
     def match(self) -> Detection:
-        """How surely its format was recognized."""
+        """Detection result of the format."""
         if self._is_parquet:
             return Detection(100, reason="a folder of Parquet files that lanescope wrote")
         return self._open()[2]
 
     @property
     def info(self) -> StreamInfo:
-        """What is known of its batches."""
+        """Properties of its stream of batches."""
         if self._is_parquet:
             names = tuple(dict.fromkeys(self._parquet().inputs.values("family").tolist()))
             return StreamInfo(names, is_sorted=_are_sorted(names), is_whole=True)

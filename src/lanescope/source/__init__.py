@@ -1,4 +1,4 @@
-"""Where bytes come from: files, pipes, packed files, and what lies beside them. Knows no format."""
+"""Input files: plain, pipes, compressed, and sidecar files. Independent of trace formats."""
 
 from lanescope.source.capture import Capture, is_one
 from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Detection, FileHead

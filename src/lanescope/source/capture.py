@@ -1,4 +1,4 @@
-"""Capture: everything saved from one run, found from the path of its main file."""
+"""Captures: all files of one run, found from the path of the main file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_SIDECAR = "none"
 
 
 class Capture:
-    """One run: the main file, and the neighbours that a family asks for. Closes its files at the end of a ``with``.
+    """One run: the main file and its sidecar files. Closes its files at the end of a ``with``.
 
     Args:
         path: path of the main file, or ``-``; or of a folder that is one capture.
@@ -51,7 +51,7 @@ class Capture:
         return self.main.name.split(".")[0] or self.main.name
 
     def find_sidecar(self, pattern: str) -> list[Path]:
-        """Return the neighbours of the main file whose name matches the glob ``pattern``, sorted by name.
+        """Return the files next to the main file whose name matches the glob ``pattern``, sorted by name.
 
         A part of the pattern that comes from a file's name has to go through ``glob.escape``.
         """
@@ -69,7 +69,7 @@ class Capture:
         return source
 
     def sidecar(self, role: str, given: str | os.PathLike[str] | None, patterns: Sequence[str] = ()) -> Source | None:
-        """Open a file that belongs to the capture: the one that is named, or one next to the main file.
+        """Open a sidecar file: the given one, or one next to the main file.
 
         Of the patterns the first that any file matches counts. Several files that match it are ambiguous: none of them
         is used, and the role is added to ``ambiguous``. A file that was found but cannot be opened is added to
@@ -116,7 +116,7 @@ def is_one(folder: Path) -> bool:
 
 
 def _main_of(folder: Path) -> Path:
-    """Return the file that stands for a folder; the folder itself when there is none."""
+    """Return the main file of a folder; the folder itself if it has none."""
     for pattern in _OF_FOLDERS:
         found = min((path for path in folder.glob(pattern) if path.is_file()), default=None)
         if found is not None:

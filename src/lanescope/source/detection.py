@@ -1,4 +1,4 @@
-"""What a family sees of an input before anybody decodes it, and what it answers."""
+"""Input and result of format detection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIE = 10
 
 
 class FileHead(NamedTuple):
-    """The beginning of an input.
+    """The first bytes of an input.
 
     Attributes:
         data: at most 64 KiB from its start, after decompression.
@@ -32,7 +32,7 @@ class FileHead(NamedTuple):
 
 
 class Detection(NamedTuple):
-    """How surely a family recognises an input.
+    """Result of the detection of a family, with a score.
 
     Attributes:
         score: 0 to 100.

@@ -1,4 +1,4 @@
-"""Source: the bytes of one file, whatever it is packed in."""
+"""Input files: bytes of one file, decompressed."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the content, hexadecimal; costs a read if nobody has read it through yet."""
+        """SHA-256 of the content, hexadecimal; costs a read if the content was not read completely before."""
         while self._digest is None:
             for _ in self.chunks():
                 pass
@@ -179,7 +179,7 @@ class Source:
 
 
 class Reader:
-    """Reads a file anywhere, for as long as somebody holds this.
+    """Random access to a file, independent of its source.
 
     Args:
         descriptor: of the open file; it is closed with this object.

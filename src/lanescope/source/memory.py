@@ -1,4 +1,4 @@
-"""Bytes that are in memory already, as a capture."""
+"""Captures from bytes in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MemorySource(Source):
-    """A file that is none.
+    """A source of bytes in memory.
 
     Args:
         data: uint8 [n]; it must not change while it is decoded.
@@ -58,7 +58,7 @@ class MemorySource(Source):
 
 
 class MemoryCapture(Capture):
-    """A capture of one part that is in memory; it has no neighbours.
+    """A capture of one part in memory, without sidecar files.
 
     Args:
         data: uint8 [n]; it must not change while it is decoded.
@@ -70,5 +70,5 @@ class MemoryCapture(Capture):
         self._begin(MemorySource(data, name))
 
     def find_sidecar(self, pattern: str) -> list[Path]:
-        """Return no neighbours."""
+        """Return no sidecar files."""
         return []

@@ -22,7 +22,7 @@ _KEY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What the header of an ``.npy`` file says.
+    """Content of the header of an ``.npy`` file.
 
     Attributes:
         size: bytes before the first element.
@@ -36,12 +36,12 @@ class NpyHeader:
 
     @property
     def count(self) -> int:
-        """Elements in all."""
+        """Total number of elements."""
         return math.prod(self.shape)
 
 
 def parse(head: bytes) -> NpyHeader | None:
-    """Return the header of an ``.npy`` file, None when the bytes are no ``.npy`` file.
+    """Return the header of an ``.npy`` file, None for other bytes.
 
     Args:
         head: the file's beginning; all of the header, 64 KiB are enough.

@@ -1,4 +1,4 @@
-"""Helpers for tests of anything that makes or reads traces: of lanescope, of a device family, of your own analysis.
+"""Helpers for tests of code that makes or reads traces: lanescope, device families, analyses.
 
 * ``traces()`` and ``batches()``: hypothesis strategies of traces with every feature of the model, sound or not;
   ``valid_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(nesting)``: one lane's times.

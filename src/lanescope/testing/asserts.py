@@ -1,4 +1,4 @@
-"""Assertions about traces; each failure says which row of which table is wrong."""
+"""Assertions about traces; each failure names the row and the table."""
 
 from __future__ import annotations
 

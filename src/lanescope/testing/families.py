@@ -1,4 +1,4 @@
-"""What every device family promises, as one test; and the context that a command of a family is tested with."""
+"""Contract test of device families, and a context for tests of a family's commands."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _pieces(capture: Capture, size: int) -> Iterator[memoryview]:
 
 
 class CommandRecorder:
-    """A ``CommandContext`` that keeps what a command says instead of printing it.
+    """A ``CommandContext`` that records the output of a command instead of printing it.
 
     Attributes:
         shown: tables, as (title, columns, rows).

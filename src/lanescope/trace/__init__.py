@@ -1,4 +1,4 @@
-"""The one event model: what every device family decodes into, and every writer, check and view reads."""
+"""The event model: decoded by every device family, read by every writer, check and view."""
 
 from lanescope.trace.builder import TraceBuilder
 from lanescope.trace.clocks import ticks_to_ns

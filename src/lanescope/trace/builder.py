@@ -1,4 +1,4 @@
-"""TraceBuilder: how decoders make a Trace, in batches, checked against the declarations."""
+"""Builder of traces in batches, checked against the declarations of tables."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class TraceBuilder:
         return first_id + np.arange(count)
 
     def add_coverage(self, track_id: Any, start: Any, end: Any) -> None:
-        """Say for which time lanes were recorded; an empty argument says nothing.
+        """Add the time during which lanes were recorded; an empty argument adds nothing.
 
         Args:
             track_id: int64 [n] lanes, or one lane.
@@ -291,7 +291,7 @@ class TraceBuilder:
         first_offset: int | None = None,
         first_ts: int | None = None,
     ) -> None:
-        """Count a declared fact; counts add up per (name, track, input) and the first place is kept."""
+        """Count a declared stat; counts add up per (name, track, input) and the first location is kept."""
         if not count:
             return
         if name not in self._stat_specs:
@@ -323,7 +323,7 @@ class TraceBuilder:
         lost: int = 0,
         scope: str = "input",
     ) -> None:
-        """Say what became of an input's units; ``finish`` checks that nothing is missing."""
+        """Add the accounting of an input's units; ``finish`` checks that it is complete."""
         self._accounts.append(
             {
                 "input_id": input_id,
@@ -339,7 +339,7 @@ class TraceBuilder:
         )
 
     def add_bytes(self, *, decoded: int, padding: int = 0, lost: int | None = None, input_id: int = 0) -> int:
-        """Say what became of the bytes of an input.
+        """Add the accounting of the bytes of an input.
 
         Args:
             decoded: bytes that were decoded.
@@ -366,7 +366,7 @@ class TraceBuilder:
         return lost
 
     def add_dropped(self, *, unit: str, unit_bytes: int, recorded: int, dropped: int, input_id: int = 0) -> None:
-        """Say how many units a producer recorded, and how many it dropped, so that they are not in the input."""
+        """Add how many units a producer recorded, and how many it dropped before the input was written."""
         self.add_accounting(
             input_id=input_id,
             layer=0,
@@ -379,7 +379,7 @@ class TraceBuilder:
         )
 
     def records(self, name: str, make: Callable[[], Table]) -> None:
-        """Register raw records that ``make`` decodes when somebody asks for them."""
+        """Register raw records that ``make`` decodes on request."""
         self._records[name] = make
 
     # --- batches ----------------------------------------------------------------------------------------------

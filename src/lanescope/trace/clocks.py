@@ -1,4 +1,4 @@
-"""Ticks to nanoseconds, exactly."""
+"""Exact conversion of ticks to nanoseconds."""
 
 from __future__ import annotations
 

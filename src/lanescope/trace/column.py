@@ -1,4 +1,4 @@
-"""Columns: arrays, constants, or values derived from others until someone reads them."""
+"""Columns: arrays, constants, or values derived from others at the first read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are made when somebody reads them."""
+"""Tables computed at the first read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lanescope.trace.table import Table
 
 
 class LazyTable:
-    """A declared table whose rows are worked out at the first use, and then kept.
+    """A declared table whose rows are computed at the first use and then kept.
 
     Attributes:
         spec: its declaration; reading it makes nothing.
@@ -25,7 +25,7 @@ class LazyTable:
 
     @cached_property
     def table(self) -> Table:
-        """The table, made now if it never was."""
+        """The table, computed at the first access."""
         return self._make()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -1,4 +1,4 @@
-"""Several traces on one timeline: ids and texts joined, times shifted by what the traces say about their clocks."""
+"""Merge of several traces into one timeline: join ids and texts, shift times by the clocks of the traces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAST_HZ = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class TimelineShift:
-    """Where one trace lies on the common timeline.
+    """Position of one trace on the common timeline.
 
     Attributes:
         shift: added to all its times, in the common time unit; >= 0, and 0 for the trace that begins first.
@@ -51,7 +51,7 @@ class TimelineShift:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """What makes two counters the same one."""
+    """Identity of a counter: equal for two traces that read the same one."""
 
     name: str
     device: str
@@ -109,7 +109,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
 
 
 def align(traces: Sequence[Trace]) -> list[TimelineShift]:
-    """Find where each trace lies on a common timeline.
+    """Find the position of each trace on a common timeline.
 
     Two traces share a clock when both count from the same epoch (the Unix epoch; a host's monotonic clock; the zero of
     the only counter of a device), or when both have anchors on a clock of the same name, device, width and frequency.
@@ -197,7 +197,7 @@ def _reject_duplicates(traces: Sequence[Trace]) -> None:
 
 
 def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
-    """Return what a trace knows of the clocks that could place it, its epoch's first."""
+    """Return the readings of the clocks that could place a trace, its epoch's first."""
     time = trace.time
     rows = list(trace.clocks.rows())
     found: dict[_Clock, list[_Reading]] = {}

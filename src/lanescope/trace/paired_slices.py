@@ -1,4 +1,4 @@
-"""Pairs of records as slices: what is known of those that lack an end, end before they start, or were concluded."""
+"""Slices from pairs of records, with the flags of unfinished, negative and inferred ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing rows: where overlapping slices of one lane go, so that every row nests properly.
+"""Assignment of overlapping slices to drawing rows, so that every row nests properly.
 
 Writers and views draw a lane as one or more rows. ``place`` decides which slice goes to which row and in which order
 the slices of a row are drawn; it never moves a slice in time. Row 0 is the lane itself, the others are overflow.
@@ -25,7 +25,7 @@ FOREVER = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """What is placed: the slices of a trace and, behind them, its gaps.
+    """Intervals to place: the slices of a trace, followed by its gaps.
 
     Attributes:
         track: int64 [n], row of the tracks table; -1 where there is no such track.

@@ -1,4 +1,4 @@
-"""The tables of a trace, declared once as data.
+"""Declarations of the tables of a trace.
 
 Columns, types, units and their documentation stand here and nowhere else: the builder checks against these
 declarations, Arrow and SQL take their types from them, and the reference pages are generated from them.
@@ -39,7 +39,7 @@ class ColumnSpec:
     is_time: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a type that no reader of the model would know, and what a merge could not move."""
+        """Reject unsupported types and declarations that a merge cannot shift."""
         if self.type not in TYPES:
             raise ValueError(f"column {self.name}: unknown type {self.type!r}")
         if (self.references or self.is_time) and self.type != "int64":
@@ -66,7 +66,7 @@ class TableSpec:
     key: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a key whose column does not declare what it refers to: a merge would leave it as it is."""
+        """Reject a key whose column does not declare its reference: a merge would not shift it."""
         if any(column.name == self.key and not column.references for column in self.columns):
             raise ValueError(f"table {self.name}: key {self.key} requires a referenced table")
 
@@ -84,7 +84,7 @@ class TableSpec:
 
 
 class Flag(enum.IntFlag):
-    """What a reader must know about one slice or instant besides its times."""
+    """Properties of one slice or instant besides its times."""
 
     UNFINISHED = 1 << 0  # the end was not recorded: dur is NULL, last_known_ts is a lower bound of the end
     TRUNCATED = 1 << 1  # truncated by a gap or by the end of the capture: the true duration is longer

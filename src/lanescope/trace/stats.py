@@ -1,4 +1,4 @@
-"""Stats: facts noted while decoding, each declared with a severity before it can be counted."""
+"""Stats: decode diagnostics, each declared with a severity before it can be counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STALE = ("_stale", "_stale_words")
 
 @dataclass(frozen=True, slots=True)
 class StatSpec:
-    """A fact that a decoder may note.
+    """Declaration of a stat that a decoder may count.
 
     Attributes:
         name: lower case; a family's own stats begin with its name (``aie_bad_header``). Those that count records
@@ -39,7 +39,7 @@ class StatSpec:
     doc: str
 
     def __post_init__(self) -> None:
-        """Refuse a severity that no reader of the model would know."""
+        """Reject an unknown severity."""
         if self.severity not in SEVERITIES:
             raise ValueError(f"stat {self.name}: unknown severity {self.severity!r}")
 

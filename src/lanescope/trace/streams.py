@@ -1,4 +1,4 @@
-"""What a stream of batches passes through: sources, transforms, observers and sinks.
+"""Contracts of the pipeline: sources, transforms, observers and sinks of batches.
 
 These are contracts only. Rooms below the pipeline implement them (``io`` has the sinks, ``analysis`` observers);
 ``lanescope.pipeline.run`` drives them.
@@ -25,7 +25,7 @@ Takes = Literal["batches", "sorted", "whole"]
 
 
 class StreamInfo(NamedTuple):
-    """What is known of a stream before its first batch.
+    """Properties of a stream, known before its first batch.
 
     Attributes:
         families: the device families of its rows.
@@ -41,11 +41,11 @@ class StreamInfo(NamedTuple):
 
 
 class TraceSource(Protocol):
-    """Where batches come from. ``Source`` is another thing: bytes."""
+    """Source of batches. ``Source`` is another thing: bytes."""
 
     @property
     def info(self) -> StreamInfo:
-        """What is known before the first batch."""
+        """Properties of the stream, known before the first batch."""
 
     def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
         """Yield the batches; each call reads from the start again and yields the same rows.
@@ -55,44 +55,44 @@ class TraceSource(Protocol):
 
 
 class Transform(Protocol):
-    """Changes each batch on its way."""
+    """Transform of each batch."""
 
     def start(self, info: StreamInfo) -> StreamInfo:
-        """Begin a pass; return what is known of the changed stream."""
+        """Start a pass; return the properties of the changed stream."""
 
     def apply(self, batch: Trace) -> Trace:
         """Return the changed batch: rows may vanish or move; the ids of shared tables stay."""
 
 
 class Observer(Protocol[R_co]):
-    """Looks at each batch; may keep rows, not the batch."""
+    """Observer of each batch; may keep rows, not the batch."""
 
     def start(self, info: StreamInfo) -> None:
-        """Begin; called once, before the first batch."""
+        """Start; called once, before the first batch."""
 
     def add(self, batch: Trace) -> None:
-        """Look at the next batch."""
+        """Process the next batch."""
 
     def wants_replay(self) -> bool:
         """Tell whether one pass was not enough; asked once, after the last batch."""
 
     def replay(self, batch: Trace) -> None:
-        """Look at the next batch of the second pass: the same batches again."""
+        """Process the next batch of the second pass: the same batches again."""
 
     def result(self) -> R_co:
-        """Return what was found, after the last pass."""
+        """Return the result, after the last pass."""
 
 
 class Written(Protocol):
-    """What every sink reports; each has more to tell."""
+    """Report of a sink; each sink adds its own attributes."""
 
     @property
     def bytes(self) -> int:
-        """How many bytes were written."""
+        """Number of bytes written."""
 
 
 class Sink(Protocol):
-    """Writes batches.
+    """Writer of batches.
 
     ``start``, any number of ``write`` and ``finish``; ``abort`` instead of the rest once anything has failed.
 
@@ -103,7 +103,7 @@ class Sink(Protocol):
     takes: Takes
 
     def start(self, info: StreamInfo) -> None:
-        """Begin the output, under a temporary name."""
+        """Open the output, under a temporary name."""
 
     def write(self, batch: Trace) -> None:
         """Write the next batch."""
@@ -116,17 +116,17 @@ class Sink(Protocol):
 
 
 class SinglePass:
-    """An observer that one pass is enough for: the part that all of these share."""
+    """Base of observers that need only one pass."""
 
     def start(self, info: StreamInfo) -> None:
-        """Begin; there is nothing to do."""
+        """Do nothing: there is nothing to prepare."""
 
     def wants_replay(self) -> bool:
-        """One pass is enough."""
+        """Return False: one pass is enough."""
         return False
 
     def replay(self, batch: Trace) -> None:
-        """Never called."""
+        """Do nothing; never called."""
         raise AssertionError("one pass was enough")
 
 

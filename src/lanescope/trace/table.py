@@ -1,4 +1,4 @@
-"""Table: named columns of equal length that DuckDB, polars, pandas and pyarrow read as they are."""
+"""Tables: named columns of equal length that DuckDB, polars, pandas and pyarrow read in place."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SHARED = ("inputs", "tracks", "clocks", "anchors")
 
 @dataclass(frozen=True, slots=True)
 class TimeBase:
-    """What the timestamps of a trace count.
+    """Unit and epoch of the timestamps of a trace.
 
     Attributes:
         epoch_ns: the moment of ``ts == 0`` on the clock that ``epoch_kind`` names.
@@ -30,13 +30,13 @@ class TimeBase:
     time_unit: str = "ns"
 
     def __post_init__(self) -> None:
-        """Refuse words that no reader of the model would know."""
+        """Reject unknown values."""
         if self.epoch_kind not in EPOCH_KINDS or self.time_unit not in TIME_UNITS:
             raise ValueError(f"unknown time base {self.epoch_kind!r}, {self.time_unit!r}")
 
 
 class Records(Mapping[str, Table]):
-    """Raw records by name, decoded when they are first asked for."""
+    """Raw records by name, decoded at the first read."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Table]] = {}) -> None:
         self._makers = dict(makers)
@@ -116,12 +116,12 @@ class Trace:
 
     @property
     def gaps(self) -> Table:
-        """Times in which a lane's state is unknown."""
+        """Periods in which a lane's state is unknown."""
         return self._core["gaps"]
 
     @property
     def coverage(self) -> Table:
-        """Times for which a lane was recorded."""
+        """Periods in which a lane was recorded."""
         return self._core["coverage"]
 
     @property
@@ -136,12 +136,12 @@ class Trace:
 
     @property
     def stats(self) -> Table:
-        """Facts noted while decoding."""
+        """Decode diagnostics."""
         return self._core["stats"]
 
     @property
     def accounting(self) -> Table:
-        """What became of every byte."""
+        """Accounting of every byte: decoded, padding or lost."""
         return self._core["accounting"]
 
     @staticmethod

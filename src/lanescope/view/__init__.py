@@ -1,1 +1,1 @@
-"""What people look at: text for terminals, and the Perfetto UI served to this machine's browser."""
+"""Output for people: text for terminals, and the Perfetto UI served to this machine's browser."""

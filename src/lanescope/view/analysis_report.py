@@ -1,4 +1,4 @@
-"""Where a kernel's time goes, for a terminal: overlap, idle causes, spread, occupancy; drawn, and in words."""
+"""Reports of overlap, idle causes, spread and occupancy for a terminal, as drawings and as text."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _heat(share: float, cell: int) -> tuple[str, str]:
 
 
 def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
-    """Say how much of each kind of work hides behind computing, and how much of the time something computes."""
+    """Describe how much of each kind of work is hidden, and how much of the time something computes."""
     unit = shared.trace.time.time_unit
     found = shared.overlap(role)
     said = []
@@ -229,7 +229,7 @@ def _waits_for(row: dict[str, Any]) -> str:
 
 
 def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
-    """Say which wait costs most, and whether it is known or inferred for whom."""
+    """Describe the most expensive wait, and whether its producer is known or inferred."""
     waits = [row for row in rows if row["kind"] == "wait" and row["waits_for"] is not None]
     said = []
     if waits:
@@ -277,7 +277,7 @@ def region_table(
 
 
 def region_title(role: str, unit: str) -> str:
-    """Say what the table of regions is about."""
+    """Return the title of the table of regions."""
     return f"times in {unit}; imbalance: the {_instance_noun(role)} with most of it against the mean of all"
 
 
@@ -304,7 +304,7 @@ def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list
 
 
 def unit_words(table: Table, role: str, unit: str) -> list[str]:
-    """Say how evenly units share the work, and what the tail costs."""
+    """Describe the balance between instances, and the cost of the tail."""
     rows = [row for row in table.rows() if row["first_ts"] is not None]
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""Text that is safe and pleasant on a terminal."""
+"""Formatting of text and numbers for a terminal."""
 
 from __future__ import annotations
 

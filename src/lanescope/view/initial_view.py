@@ -1,4 +1,4 @@
-"""Which groups of tracks the viewer opens at once."""
+"""Selection of the track groups that the viewer opens at first."""
 
 from __future__ import annotations
 

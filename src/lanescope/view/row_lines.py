@@ -1,4 +1,4 @@
-"""The rows of a trace as text, one a line in the order of time: for those who debug a decoder."""
+"""Rows of a trace as text, one per line in order of time, to debug decoders."""
 
 from __future__ import annotations
 

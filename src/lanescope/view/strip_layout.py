@@ -1,4 +1,4 @@
-"""The layout of a lane strip: which lanes, which names in which colours, what is in each cell."""
+"""Layout of a lane strip: lanes, names and their colors, content of each cell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Finding(Protocol):
-    """What the strip reads of a finding of ``lanescope.analysis.check``."""
+    """Attributes of a finding that the strip reads."""
 
     @property
     def code(self) -> str: ...  # noqa: D102
@@ -48,7 +48,7 @@ class Finding(Protocol):
 
 
 class StripLayout:
-    """What is drawn, where, and in which colours.
+    """Content, position and colors of the cells.
 
     Args:
         trace: the trace.

@@ -1,4 +1,4 @@
-"""Tables: drawn for people on a terminal, tab-separated with full precision for everything else."""
+"""Tables: formatted on a terminal, tab-separated with full precision otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lanescope.view.formatting import escape
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Tell whether people look at the stream."""
+    """Return whether a stream is a terminal."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

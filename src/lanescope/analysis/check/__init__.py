@@ -1,4 +1,4 @@
-"""Checks: rules that a sound trace keeps, and the findings where it does not.
+"""Checks: rules for traces, and findings for violations.
 
 Example:
     >>> from lanescope.trace import TimeBase, TraceBuilder

@@ -1,4 +1,4 @@
-"""All rules, and what they make of a subject."""
+"""Evaluation of rules: select them, apply them, assess their violations."""
 
 from __future__ import annotations
 

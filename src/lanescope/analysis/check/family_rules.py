@@ -1,4 +1,4 @@
-"""The rules that the families of a trace declare, applied while its batches pass.
+"""Rules declared by the families of a trace, applied batch by batch.
 
 A rule that judges the whole trace makes all batches be kept. One that judges rows sees batch after batch; of those only
 the rows that it names are kept.

@@ -1,4 +1,4 @@
-"""The findings of a trace that passes batch by batch and is never there as a whole.
+"""Checks of a trace batch by batch.
 
 Rules look at tables. Most rows of large tables cannot be the fault of anything, and a native sweep tells which while a
 batch is at hand. The others are kept; rules see a trace of them, with sums in place of the rest:

@@ -1,4 +1,4 @@
-"""Sums over slices that bound what is true: over all of them, and over those that are no evidence of a finding."""
+"""Bounds of sums over slices: all slices, and those that are not evidence of a finding."""
 
 from __future__ import annotations
 
