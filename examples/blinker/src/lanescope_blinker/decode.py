@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.common.pairing import pair_fifo
-from lanescope.common.sequence_gaps import sequence_gaps
-from lanescope.common.unwrap import unwrap
+from lanescope.common import pair_fifo, sequence_gaps, unwrap
 from lanescope.source import Capture
 from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder, ticks_to_ns
 from lanescope_blinker.layout import HEADER, RECORD, RECORD_BYTES

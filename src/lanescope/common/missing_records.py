@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.unwrap import unwrap
+from lanescope.common.wrapping_counters import unwrap
 
 if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.common.sequence_gaps import sequence_gaps
+from lanescope.common.missing_records import sequence_gaps
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
 
 NUMBERS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60)), unique=True, max_size=40)
