@@ -25,8 +25,8 @@ input_id	layer	scope	unit	total	decoded	padding	lost	is_balanced
 0	0	input	byte	416	416	0	0	true
 
 name	severity	count	input_id	first_offset	first_ts	meaning
-blinker_unpaired	notice	12	0			{unpaired}
-blinker_lost	data_loss	10	0	72	3119864000	{lost}
+blinker_lost	data_loss	10	0	72	2468110000	{lost}
+blinker_unpaired	notice	12	0		3119864000	{unpaired}
 """
 
 
