@@ -28,7 +28,7 @@ def test_the_example_holds():
 
 def test_a_struct_shows_what_is_in_it():
     (line,) = dump_lines(PACKET, bytes([7, 0x13, 1, 2, *(0xFF, 0xFF), 0, 0, 5, 0, 6, 0]))
-    fields = "kind=seven flag.low=3 flag.state=on words[0]=1 words[1]=2 points[0].x=-1 points[0].y=0"
+    fields = "kind=seven flag.low=3 flag.state=on words=1,2 points[0].x=-1 points[0].y=0"
     assert line == f"0x00000000  07 13 01 02 ff ff 00 00 05 00 06 00  packet  {fields} points[1].x=5 points[1].y=6"
 
 

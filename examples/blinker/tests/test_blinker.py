@@ -108,6 +108,15 @@ def test_export_names_and_unknown_frequency(decode_records):
     assert "blue" not in trace.tracks["name"].tolist(), "it has no lamp"
 
 
+@pytest.mark.parametrize("tick_hz", [0, 1, 2**32 - 1])
+def test_noise_after_a_header_is_decoded_and_checked(tmp_path, tick_hz):
+    path = tmp_path / "noise.blink"
+    path.write_bytes(HEADER.encode({"lamps": 2, "tick_hz": tick_hz}) + np.random.default_rng(0).bytes(80_003))
+    trace = lanescope.open(path)
+    assert trace.time.time_unit == ("ns" if tick_hz > 1 else "cycles"), "at 1 Hz the times do not fit into 63 bits"
+    assert check.run(trace)
+
+
 def test_random_bytes_are_not_ours():
     data = np.random.default_rng(0).bytes(4096)
     assert FAMILY.probe(Head(data, len(data), "x")).score < 50

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lanescope.common.coverage import evidence_spans
     from lanescope.common.intervals import Intervals
     from lanescope.common.key_join import match_unique
-    from lanescope.common.missing_records import Gaps, sequence_gaps
+    from lanescope.common.missing_records import Gaps, drop_gaps, sequence_gaps
     from lanescope.common.pairing import Pairs, pair_fifo, pair_stack
     from lanescope.common.stat_tally import StatTally
     from lanescope.common.wrapping_counters import at_or_after, circular_start, nearest, unwrap
@@ -25,6 +25,7 @@ _HOME = {
     "StatTally": "stat_tally",
     "at_or_after": "wrapping_counters",
     "circular_start": "wrapping_counters",
+    "drop_gaps": "missing_records",
     "evidence_spans": "coverage",
     "match_unique": "key_join",
     "nearest": "wrapping_counters",
@@ -41,6 +42,7 @@ __all__ = [
     "StatTally",
     "at_or_after",
     "circular_start",
+    "drop_gaps",
     "evidence_spans",
     "match_unique",
     "nearest",

@@ -1,7 +1,7 @@
 """The one event model: what every device family decodes into, and every writer, check and view reads."""
 
 from lanescope.trace.builder import TraceBuilder
-from lanescope.trace.clocks import ticks_to_ns
+from lanescope.trace.clocks import ticks_to_ns, usable_frequency
 from lanescope.trace.column import Column, Dictionary
 from lanescope.trace.lazy_table import LazyTable
 from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
@@ -26,4 +26,5 @@ __all__ = [
     "ticks",
     "ticks_to_ns",
     "time",
+    "usable_frequency",
 ]

@@ -41,10 +41,9 @@ def _fields(layout: Record | Struct, values: Mapping[str, Any], path: str = "") 
     """Yield ``name=value`` for each field, those of nested words and structs by their path."""
     for name, value in values.items():
         item = layout[name]
-        listed = value if isinstance(value, list) else [value]
-        for number, element in enumerate(listed):
-            place = f"{path}{name}[{number}]" if isinstance(value, list) else f"{path}{name}"
-            if isinstance(item, Member) and not isinstance(item.type, str):
-                yield from _fields(item.type, element, f"{place}.")
-            else:
-                yield f"{place}={item.label(element)}"
+        if isinstance(item, Member) and not isinstance(item.type, str):
+            for number, element in enumerate(value if item.count else [value]):
+                place = f"{path}{name}[{number}]." if item.count else f"{path}{name}."
+                yield from _fields(item.type, element, place)
+        else:
+            yield f"{path}{name}=" + ",".join(map(item.label, value if isinstance(value, list) else [value]))

@@ -12,7 +12,7 @@ from lanescope.common import pair_fifo, sequence_gaps, unwrap
 from lanescope.families import DecodeContext, Export, Family, Format, Option, Rule, RuleContext, Simulation, Simulator
 from lanescope.families.options import fraction, non_negative_int, positive_int
 from lanescope.source import Capture, Head, Match
-from lanescope.trace import StatSpec, TableSpec, Trace, TraceBuilder, argument, ref, ticks_to_ns
+from lanescope.trace import StatSpec, TableSpec, Trace, TraceBuilder, argument, ref, ticks_to_ns, usable_frequency
 from lanescope.wire import Field, Member, Record, Struct, dump_lines
 
 HEADER = Struct(
@@ -56,6 +56,7 @@ CHANGES = TableSpec(
     key="slice_id",
 )
 STATS = (
+    StatSpec("blinker_frequency", "notice", "the header states no usable frequency: times are in ticks"),
     StatSpec("blinker_lost", "data_loss", "missing sequence numbers: the controller dropped records"),
     StatSpec("blinker_unpaired", "notice", "`off` without `on`, or `on` of a lamp that is on: the partner is missing"),
 )
@@ -67,8 +68,14 @@ def decode(data: memoryview, context: DecodeContext) -> TraceBuilder:
     count = max(len(data) - HEADER.size, 0) // 8
     words = np.frombuffer(data[HEADER.size :][: 8 * count], "<u8")
     time, lamp, kind, value, sequence = (field.of(words).astype(np.int64) for field in RECORD.fields)
-    frequency = header["tick_hz"] or None
+
+    # Time: unwrapped ticks, counted from the first record, then nanoseconds if the header states a frequency.
+    ticks = unwrap(time, bits=32)
+    ticks -= ticks[:1]
+    frequency = usable_frequency(header["tick_hz"], ticks)
+    ts = ticks_to_ns(ticks, frequency) if frequency else ticks
     builder = context.builder(frequency=frequency)
+    builder.add_stat("blinker_frequency", int(frequency is None), input_id=0, first_offset=8)
 
     # Every byte is decoded, padding, or lost.
     used = HEADER.size + 8 * count if len(data) >= HEADER.size else 0
@@ -83,11 +90,6 @@ def decode(data: memoryview, context: DecodeContext) -> TraceBuilder:
     names[: len(context.options["lamps"])] = context.options["lamps"][: len(names)]
     lanes = np.array([add_track(name, kind="lane") for name in names], np.int64)
     levels = {i: add_track(f"{names[i]} level", kind="counter") for i in np.unique(lamp[kind == LEVEL]).tolist()}
-
-    # Time: unwrapped ticks, counted from the first record, then nanoseconds if the frequency is known.
-    ticks = unwrap(time, bits=32)
-    ticks -= ticks[:1]
-    ts = ticks_to_ns(ticks, frequency) if frequency else ticks
 
     # Losses: a dropped record may have concerned any lamp, so that it is a gap on every lane.
     losses = sequence_gaps(sequence, bits=16)
