@@ -230,7 +230,7 @@ def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     info = folder / "lanescope_blinker-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lanescope-blinker\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker.family:FAMILY\n")
+    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker:FAMILY\n")
     return [str(folder), str(ROOT / "examples/blinker/src")]
 
 

@@ -144,6 +144,10 @@ def _argument(call, place, name):
 #: Call -> (kind, place, name) of its texts.
 _CALLS = {
     "ColumnSpec": [("column", 2, "doc")],
+    "argument": [("column", 2, "doc")],
+    "ref": [("column", 2, "doc")],
+    "ticks": [("column", 1, "doc")],
+    "time": [("column", 1, "doc")],
     "TableSpec": [("table", 1, "doc")],
     "View": [("table", 3, "doc")],
     "StatSpec": [("stat", 2, "doc")],

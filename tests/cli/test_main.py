@@ -75,7 +75,10 @@ def test_without_a_verb_the_help_is_shown(call):
         (("convert", "run.blink"), "the following arguments are required: -o/--output"),
         (("convert", "run.blink", "-o", "out.txt"), "out.txt: the suffix tells no format; end it with .pftrace"),
         (("sim", "nope", "-o", "x"), "there is no device family 'nope'"),
-        (("sim", "blinker", "--changes", "many", "-o", "x"), "option changes: 'many' is not usable: invalid literal"),
+        (
+            ("sim", "blinker", "--changes", "many", "-o", "x"),
+            "option changes: 'many' is not usable: it is not a whole number",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(call, run_file, arguments, message):

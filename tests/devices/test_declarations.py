@@ -52,7 +52,7 @@ def family(request, monkeypatch):
     if request.param != "blinker":
         return registry.family(request.param)
     monkeypatch.syspath_prepend(BLINKER)
-    from lanescope_blinker.family import FAMILY
+    from lanescope_blinker import FAMILY
 
     return FAMILY
 

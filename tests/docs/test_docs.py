@@ -96,3 +96,22 @@ def test_what_a_page_shows_runs(page, tmp_path, run):
 def test_blocks_that_are_not_run_are_known():
     counts = {name_of(page): sum(skipped for *_, skipped in blocks(page)) for page in PAGES}
     assert {name: count for name, count in counts.items() if count} == NOT_RUN
+
+
+def test_the_page_about_devices_is_the_example():
+    """Who reads the page as it is in the repository sees all of the code, and the code that is tested."""
+    page = (DOCS / "howto/add-a-device.md").read_text()
+    example = ROOT / "examples/blinker"
+
+    def shown(language):
+        return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+    def lines(text):
+        return [line for line in text.splitlines() if line]
+
+    (source,) = (example / "src").rglob("*.py")
+    assert lines("".join(shown("python"))) == lines(source.read_text())
+    assert "".join(shown("toml")) == (example / "pyproject.toml").read_text()
+    assert len(shown("py")) == 1
+    assert all(body in (example / "tests/test_blinker.py").read_text() for body in shown("py"))
+    assert "literalinclude" not in page

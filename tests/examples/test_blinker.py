@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lanescope.families import registry
+from lanescope.testing import check_family
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "blinker"
 
 
@@ -50,8 +53,29 @@ def test_its_own_tests_pass(environment, tmp_path):
 
 
 def test_the_recipe_is_short():
-    lines = sum(len(path.read_text().splitlines()) for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml"))
-    assert lines < 400
+    (source,) = (EXAMPLE / "src").rglob("*.py")
+    assert len(source.read_text().splitlines()) < 200
+
+
+def test_it_keeps_what_all_families_promise(plugins):
+    check_family(registry.family("blinker"))
+
+
+def test_its_stages_and_formats_are_there(lanescope, tmp_path):
+    lanescope(
+        "sim", "blinker", "--changes", 40, "--extra", 0.2, "--seed", 3, "-o", tmp_path / "run.blink", cwd=tmp_path
+    )
+    lines = lanescope("dump", "run.blink", cwd=tmp_path).splitlines()
+    assert len(lines) == 41
+    assert "blinker.header  magic=1263422530 version=1 lamps=4" in lines[0]
+    assert lines[1].startswith("0x00000010  ")
+    assert {line.split(" kind=")[1].split()[0] for line in lines[1:]} == {"on", "off", "flash", "level"}
+    lanescope("convert", "run.blink", "--format", "blinker-csv", "-o", "run.csv", cwd=tmp_path)
+    head, *rows = (tmp_path / "run.csv").read_text().splitlines()
+    truth = json.loads((tmp_path / "run.blink.truth.json").read_text())
+    assert head == "lamp,start_ns,dur_ns"
+    assert len(rows) == len(truth["spans"]) + truth["open"]
+    assert "BLINKER101 flicker (notice)" in lanescope("check", "--explain", "BLINKER101", cwd=tmp_path)
 
 
 def test_converted_checked_and_drawn_by_the_same_commands(lanescope, tmp_path, trace_processor):

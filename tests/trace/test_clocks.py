@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.trace import ticks_to_ns
+from lanescope.trace import ticks_to_ns, usable_frequency
 
 frequencies = st.one_of(
     st.sampled_from([Fraction(50_000_000), Fraction(19_200_000), Fraction(1_800_000_000), Fraction(10**9)]),
@@ -35,3 +35,18 @@ def test_a_ratio_of_numbers_beyond_63_bits_converts_exactly(frequency):
     exact = [tick * 10**9 * frequency.denominator // frequency.numerator for tick in (0, 1, 10**6)]
     assert ticks_to_ns(np.array([0, 0]), frequency).tolist() == [0, 0]
     assert ticks_to_ns(np.array([0, 1, 10**6]), frequency).tolist() == exact
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), max_size=20), frequencies)
+def test_a_usable_frequency_is_one_that_converts(ticks, frequency):
+    array = np.array(ticks, np.int64)
+    if usable_frequency(frequency, array) is None:
+        with pytest.raises(OverflowError):
+            ticks_to_ns(array, frequency)
+    else:
+        ticks_to_ns(array, frequency)
+
+
+@pytest.mark.parametrize("frequency", [None, 0, -5])
+def test_what_is_no_frequency_is_not_usable(frequency):
+    assert usable_frequency(frequency, np.array([1])) is None

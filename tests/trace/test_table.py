@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from lanescope.errors import UsageError
-from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, TraceBuilder
+from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, TraceBuilder, argument, ref, ticks, time
 
 SPEC = TableSpec(
     "toy_tasks",
@@ -94,3 +94,16 @@ assert "numpy.ma" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_column_constructors_are_short_forms():
+    assert ref("slice_id", "slices", "it", nullable=True) == ColumnSpec(
+        "slice_id", "int64", "it", nullable=True, references="slices"
+    )
+    assert time("end_ts", "it") == ColumnSpec("end_ts", "int64", "it", unit="ns", is_time=True)
+    assert ticks("end_ticks", "it", is_argument=True) == ColumnSpec(
+        "end_ticks", "int64", "it", unit="ticks", is_argument=True
+    )
+    assert argument("size", "uint32", "it", unit="bytes") == ColumnSpec(
+        "size", "uint32", "it", unit="bytes", is_argument=True
+    )

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     )
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule, RuleContext, Violation
+    from lanescope.families.whole_file import DecodeContext
 
 #: The module that holds each public name.
 _HOME = {
     "Argument": "command",
     "Command": "family",
     "CommandContext": "command",
+    "DecodeContext": "whole_file",
     "Decoder": "family",
     "Derived": "family",
     "Export": "family",
@@ -48,6 +50,7 @@ __all__ = [
     "Argument",
     "Command",
     "CommandContext",
+    "DecodeContext",
     "Decoder",
     "Derived",
     "Export",

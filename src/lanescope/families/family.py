@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
+    from lanescope.families.whole_file import DecodeContext
     from lanescope.source import Capture, Detection, FileHead
-    from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace
+    from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace, TraceBuilder
 
 #: The version of this seam; a family that was written for another one is not used.
 API = 1
@@ -60,6 +61,8 @@ class Format:
         detect: says how surely the input is of this format; random and all-zero heads score below 50. The ``format``
             of its answer may name a version of the format.
         decode: makes a decoder of an opened capture and the decode options; neighbours are opened with ``capture.use``.
+            Either this or ``decode_file`` is given.
+        decode_file: decodes a whole file, given its bytes and a ``DecodeContext``, into a builder of the context.
         layouts: the wire formats (``lanescope.wire`` declarations) for the reference pages.
         stages: what yields the lines of a stage of ``dump``, one a unit: offset, raw bytes, name, fields; called with
             the opened capture and the decode options. The stage ``row`` needs none.
@@ -72,7 +75,8 @@ class Format:
 
     name: str
     detect: Reference[Callable[[FileHead], Detection]]
-    decode: Reference[Callable[[Capture, Mapping[str, Any]], Decoder]]
+    decode: Reference[Callable[[Capture, Mapping[str, Any]], Decoder] | None] = Reference(None)
+    decode_file: Reference[Callable[[memoryview, DecodeContext], TraceBuilder] | None] = Reference(None)
     layouts: Reference[tuple[Any, ...]] = Reference(())
     stages: Mapping[str, str | Callable[[Capture, Mapping[str, Any]], Iterator[str]]] = {}
     is_streaming: bool = False
@@ -248,7 +252,21 @@ class Family:
 
     def decode(self, capture: Capture, options: Mapping[str, Any]) -> Decoder:
         """Return the decoder that the capture's format has."""
-        return self.format_of(capture).decode(capture, options)
+        return self.decoder(self.format_of(capture), capture, options)
+
+    def decoder(self, format: Format, capture: Capture, options: Mapping[str, Any]) -> Decoder:
+        """Return the decoder of one of ``formats`` for a capture.
+
+        Args:
+            format: the format.
+            capture: the opened capture.
+            options: the value of each decode option.
+        """
+        if format.decode is not None:
+            return format.decode(capture, options)
+        from lanescope.families.whole_file import DecodeContext, WholeFileDecoder
+
+        return WholeFileDecoder(DecodeContext(self, format, capture, options))
 
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return one of ``summaries``."""

@@ -133,3 +133,9 @@ def verify(found: object) -> None:
         for value in values:
             if not isinstance(value, kind):
                 raise TypeError(f"{what}: {value!r} is no {kind.__name__}")
+    for format in found.formats:
+        given = vars(format)  # references stay as they are
+        if (given["decode"] is None) == (given["decode_file"] is None):
+            raise TypeError(f"format {format.name} must have either decode or decode_file")
+        if given["decode_file"] is not None and (format.is_streaming or format.random_access):
+            raise TypeError(f"format {format.name}: decode_file takes the whole file, so it cannot stream")

@@ -37,7 +37,7 @@ def decode(
     """
     resolved = resolve_options(family.options, options, what=f"family {family.name}")
     format_ = family.format_of(capture)
-    decoder = format_.decode(capture, resolved)
+    decoder = family.decoder(format_, capture, resolved)
     fed = 0
     main = capture.main
     for chunk in _feed_all(main, format_):

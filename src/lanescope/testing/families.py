@@ -61,7 +61,7 @@ def _check_references(family: Family) -> None:
     """Load whatever is named by reference; what is not there raises in its own words."""
     for format in family.formats:
         assert callable(format.detect), f"format {format.name}: detect"
-        assert callable(format.decode), f"format {format.name}: decode"
+        assert callable(format.decode or format.decode_file), f"format {format.name}: decode"
         assert all(layout.name for layout in format.layouts)
         assert all(callable(format.stage(name)) for name in format.stages)
     for derived in family.derived:
@@ -132,7 +132,7 @@ def _check_chunks(family: Family, main: Path, whole: Trace) -> None:
             format = family.format_of(capture)
             if not format.is_streaming:
                 return
-            decoder = format.decode(capture, settled)
+            decoder = family.decoder(format, capture, settled)
             batches = [batch for piece in _pieces(capture, size) for batch in decoder.feed(piece)]
             assert_same(Trace.concat([*batches, *decoder.finish()]), whole)
 

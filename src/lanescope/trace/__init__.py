@@ -1,10 +1,10 @@
 """The event model: decoded by every device family, read by every writer, check and view."""
 
 from lanescope.trace.builder import TraceBuilder
-from lanescope.trace.clocks import ticks_to_ns
+from lanescope.trace.clocks import ticks_to_ns, usable_frequency
 from lanescope.trace.column import Column, Dictionary
 from lanescope.trace.lazy_table import LazyTable
-from lanescope.trace.schema import ColumnSpec, Flag, TableSpec
+from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
 from lanescope.trace.stats import StatSpec
 from lanescope.trace.table import Table
 from lanescope.trace.trace import TimeBase, Trace
@@ -21,5 +21,10 @@ __all__ = [
     "TimeBase",
     "Trace",
     "TraceBuilder",
+    "argument",
+    "ref",
+    "ticks",
     "ticks_to_ns",
+    "time",
+    "usable_frequency",
 ]

@@ -11,6 +11,26 @@ _NS = 1_000_000_000
 _INT64_MAX = (1 << 63) - 1
 
 
+def usable_frequency(frequency: Fraction | int | None, ticks: npt.NDArray[np.int64]) -> Fraction | int | None:
+    """Return a frequency that a file states if ``ticks_to_ns`` can convert the ticks with it; otherwise None.
+
+    Args:
+        frequency: in Hz; None, 0 and negative numbers are not usable.
+        ticks: int64 [n], unwrapped; those of a damaged file may span more nanoseconds than 63 bits hold.
+
+    Example:
+        >>> usable_frequency(1_000_000, np.array([0, 1 << 40])), usable_frequency(1, np.array([0, 1 << 40]))
+        (1000000, None)
+    """
+    if not frequency or frequency < 0:
+        return None
+    try:
+        ticks_to_ns(np.array([ticks.min(initial=0), ticks.max(initial=0)], np.int64), frequency)
+    except OverflowError:
+        return None
+    return frequency
+
+
 def ticks_to_ns(ticks: npt.NDArray[np.int64], frequency: Fraction | int) -> npt.NDArray[np.int64]:
     """Convert ticks to nanoseconds: floor(ticks * 1e9 / frequency), without rounding on the way.
 

@@ -83,6 +83,26 @@ class TableSpec:
         return tuple(column.name for column in self.columns)
 
 
+def ref(name: str, table: str, doc: str, *, nullable: bool = False) -> ColumnSpec:
+    """Declare a column of ids of rows of another table, int64."""
+    return ColumnSpec(name, "int64", doc, nullable=nullable, references=table)
+
+
+def time(name: str, doc: str, *, nullable: bool = False, is_argument: bool = False) -> ColumnSpec:
+    """Declare a column of moments on the trace's time axis, int64, ns."""
+    return ColumnSpec(name, "int64", doc, nullable=nullable, unit="ns", is_argument=is_argument, is_time=True)
+
+
+def ticks(name: str, doc: str, *, nullable: bool = False, is_argument: bool = False) -> ColumnSpec:
+    """Declare a column of readings of, or distances on, a device's counter, int64, ticks."""
+    return ColumnSpec(name, "int64", doc, nullable=nullable, unit="ticks", is_argument=is_argument)
+
+
+def argument(name: str, type: str, doc: str, *, nullable: bool = False, unit: str = "") -> ColumnSpec:
+    """Declare a column of a detail table whose values exporters attach to the drawn event."""
+    return ColumnSpec(name, type, doc, nullable=nullable, unit=unit, is_argument=True)
+
+
 class Flag(enum.IntFlag):
     """Properties of one slice or instant besides its times."""
 

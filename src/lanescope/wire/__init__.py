@@ -9,7 +9,8 @@ member is the header ``Record`` and whose second is the array of payload words.
 from __future__ import annotations
 
 from lanescope.wire.c_struct import Member, Struct
+from lanescope.wire.dump_lines import dump_lines
 from lanescope.wire.frame_codec import Frame, FrameSet
 from lanescope.wire.record import STATUSES, Field, Record
 
-__all__ = ["STATUSES", "Field", "Frame", "FrameSet", "Member", "Record", "Struct"]
+__all__ = ["STATUSES", "Field", "Frame", "FrameSet", "Member", "Record", "Struct", "dump_lines"]

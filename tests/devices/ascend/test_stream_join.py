@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, gaps, interpret, lane, records, stats, tasks
 from lanescope.common.key_join import match_unique
-from lanescope.common.sequence_gaps import sequence_gaps
+from lanescope.common.missing_records import sequence_gaps
 from lanescope.devices.ascend.formats.keyed_rows import keyed
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import section

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.schema import ColumnSpec, TableSpec, argument, ref, ticks
 from lanescope.trace.stats import CORE_STATS, StatSpec
 
 #: Options that name a file which tells the program; each is an input of the trace, too.
@@ -13,7 +13,7 @@ SEGMENTS = TableSpec(
     "one segment of a trace unit, from Start to Stop. Cycles count from the Start of each "
     "segment: units that start on the same broadcast differ by a few constant cycles",
     (
-        ColumnSpec("track_id", "int64", "group track of the tile and segment", references="tracks"),
+        ref("track_id", "tracks", "group track of the tile and segment"),
         ColumnSpec("module", "text", "module by packet type, as mlir-aie numbers them: core, mem, shim, memtile"),
         ColumnSpec("col", "int32", "physical column, from the packet header"),
         ColumnSpec("row", "int32", "row, from the packet header"),
@@ -21,12 +21,10 @@ SEGMENTS = TableSpec(
         ColumnSpec("packet_id", "uint8", "packet ID"),
         ColumnSpec("segment_index", "int64", "index of the segment among those of its unit in the file, from 1"),
         ColumnSpec("mode", "uint8", "trace mode: 0 event-time, 1 event-PC, 2 execution, 3 reserved (not decoded)"),
-        ColumnSpec(
+        ticks(
             "start_timer",
-            "int64",
             "timer of the unit in the Start frame before it is reset; NULL in modes 2 and 3",
             nullable=True,
-            unit="ticks",
         ),
         ColumnSpec(
             "start_pc",
@@ -43,12 +41,10 @@ SEGMENTS = TableSpec(
         ),
         ColumnSpec("has_stop", "bool", "whether the Stop frame is in the file; if not, the tail may be lost"),
         ColumnSpec("end_reason", "text", "end reason: stop, restarted (a second Start), end_of_data, time_overflow"),
-        ColumnSpec(
+        ticks(
             "dur_cycles",
-            "int64",
             "cycles from Start to Stop or to the last known cycle; NULL in modes without timestamps",
             nullable=True,
-            unit="ticks",
         ),
         ColumnSpec(
             "is_lossless", "bool", "whether no data is lost within the segment; in mode 0, all times are then exact"
@@ -64,17 +60,9 @@ PC_EVENTS = TableSpec(
     "one event of a segment in mode 1, asserted in a number of cycles at one program address. Its "
     "`ts` is a lower bound of the cycles since Start: cycles without events are not recorded",
     (
-        ColumnSpec("instant_id", "int64", "instant on the lane of its slot", references="instants"),
-        ColumnSpec(
-            "pc",
-            "int32",
-            "fetch address, up to four bundles ahead of the event",
-            unit="bytes",
-            is_argument=True,
-        ),
-        ColumnSpec(
-            "cycles", "int64", "cycles in which the event was asserted at this address", unit="ticks", is_argument=True
-        ),
+        ref("instant_id", "instants", "instant on the lane of its slot"),
+        argument("pc", "int32", "fetch address, up to four bundles ahead of the event", unit="bytes"),
+        ticks("cycles", "cycles in which the event was asserted at this address", is_argument=True),
         ColumnSpec("mask", "uint8", "all events of these cycles, bit i for slot i"),
     ),
     key="instant_id",
@@ -84,7 +72,7 @@ PROGRAM_FLOW = TableSpec(
     "one control flow decision of a segment in mode 2, in order. Its `ts` counts decisions since "
     "Start, a lower bound of the elapsed cycles: timestamps are not recorded",
     (
-        ColumnSpec("instant_id", "int64", "instant on the lane `flow` of its tile", references="instants"),
+        ref("instant_id", "instants", "instant on the lane `flow` of its tile"),
         ColumnSpec(
             "kind",
             "text",
@@ -92,24 +80,20 @@ PROGRAM_FLOW = TableSpec(
             "(target of a return or of an indirect jump or call), loop (start of a zero-overhead loop), "
             "stop",
         ),
-        ColumnSpec(
+        argument(
             "pc",
             "int32",
             "start and restart: fetch address; new_pc: target address; NULL for other kinds",
             nullable=True,
             unit="bytes",
-            is_argument=True,
         ),
-        ColumnSpec("count", "int64", "number of consecutive occurrences, from Repeat frames", is_argument=True),
-        ColumnSpec(
-            "trips", "int64", "loop: trip count modulo 2**28; NULL for other kinds", nullable=True, is_argument=True
-        ),
-        ColumnSpec(
+        argument("count", "int64", "number of consecutive occurrences, from Repeat frames"),
+        argument("trips", "int64", "loop: trip count modulo 2**28; NULL for other kinds", nullable=True),
+        argument(
             "is_wrapped",
             "bool",
             "loop: whether the trip count is 2**28 or more, by an unknown multiple; NULL for other kinds",
             nullable=True,
-            is_argument=True,
         ),
     ),
     key="instant_id",
@@ -118,7 +102,7 @@ LABELS = TableSpec(
     "aie_slots",
     "event of the slot of a lane, from the configuration",
     (
-        ColumnSpec("track_id", "int64", "lane", references="tracks"),
+        ref("track_id", "tracks", "lane"),
         ColumnSpec("slot", "uint8", "slot number, 0 to 7"),
         ColumnSpec("event", "uint8", "event number; NULL without a configuration", nullable=True),
         ColumnSpec("event_name", "text", "event name; empty without a configuration"),
@@ -137,32 +121,21 @@ INVOCATIONS = TableSpec(
     "one kernel invocation: from a cycle with INSTR_EVENT_0 to the next cycle with INSTR_EVENT_1, "
     "on a core that traces both",
     (
-        ColumnSpec("slice_id", "int64", "slice on the lane `kernel` of its tile", references="slices"),
+        ref("slice_id", "slices", "slice on the lane `kernel` of its tile"),
         ColumnSpec("ordinal", "int64", "index within its segment, from 1"),
-        ColumnSpec(
+        ticks(
             "cycles",
-            "int64",
             "duration; NULL if the end was not recorded: the slice then ends at the last known state",
             nullable=True,
-            unit="ticks",
             is_argument=True,
         ),
-        ColumnSpec(
+        ticks(
             "vector_cycles",
-            "int64",
             "cycles with an issued vector instruction; NULL if INSTR_VECTOR is not traced",
             nullable=True,
-            unit="ticks",
             is_argument=True,
         ),
-        ColumnSpec(
-            "vector_share",
-            "float64",
-            "vector cycles as a fraction of the duration",
-            nullable=True,
-            unit="1",
-            is_argument=True,
-        ),
+        argument("vector_share", "float64", "vector cycles as a fraction of the duration", nullable=True, unit="1"),
         ColumnSpec("is_complete", "bool", "whether the end was recorded"),
     ),
     key="slice_id",
@@ -173,7 +146,7 @@ ALIGNMENT = TableSpec(
     "Start. Two Starts on one broadcast differ by the propagation delay through the array, a few "
     "cycles that a trace does not record",
     (
-        ColumnSpec("track_id", "int64", "group track of the segment", references="tracks"),
+        ref("track_id", "tracks", "group track of the segment"),
         ColumnSpec(
             "segment_index", "int64", "index of the segment within its unit; segments with the same index are compared"
         ),
@@ -191,20 +164,16 @@ ALIGNMENT = TableSpec(
             "comparable; NULL without a configuration",
             nullable=True,
         ),
-        ColumnSpec(
+        ticks(
             "start_skew_cycles",
-            "int64",
             "timer at Start minus that of the reference: the residual skew if both timers were reset together",
             nullable=True,
-            unit="ticks",
         ),
-        ColumnSpec(
+        ticks(
             "dur_skew_cycles",
-            "int64",
             "cycles from Start to Stop minus those of the reference, 0 if both received the same "
             "broadcasts; NULL if one of them is not exact",
             nullable=True,
-            unit="ticks",
         ),
     ),
     key="track_id",

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from lanescope.devices.ascend.formats.layout import QUEUES, JsonField, Layout
-from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.schema import ColumnSpec, TableSpec, argument, ref, ticks, time
 from lanescope.trace.stats import StatSpec
 
 
 def _span(name: str, doc: str, *, is_argument: bool = False, nullable: bool = True) -> tuple[ColumnSpec, ColumnSpec]:
     return (
         ColumnSpec(f"{name}_ns", "int64", doc, nullable=nullable, unit="ns", is_argument=is_argument),
-        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=nullable, unit="ticks"),
+        ticks(f"{name}_ticks", f"{doc}, on the device counter", nullable=nullable),
     )
 
 
 def _stamp(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
     return (
-        ColumnSpec(f"{name}_ts", "int64", doc, nullable=True, unit="ns", is_time=True),
-        ColumnSpec(f"{name}_ticks", "int64", f"{doc}, on the device counter", nullable=True, unit="ticks"),
+        time(f"{name}_ts", doc, nullable=True),
+        ticks(f"{name}_ticks", f"{doc}, on the device counter", nullable=True),
     )
 
 
-_TASK_ID = ColumnSpec("task_id", "uint64", "64-bit task ID", is_argument=True)
+_TASK_ID = argument("task_id", "uint64", "64-bit task ID")
 _TASK = ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5")
 
 TASKS = TableSpec(
     "ascend_tasks",
     "one dispatch of a task (a block, or one half of a MIX task) on a core; its slice is the execution",
     (
-        ColumnSpec("slice_id", "int64", "slice of the execution", references="slices"),
+        ref("slice_id", "slices", "slice of the execution"),
         _TASK_ID,
         _TASK,
         ColumnSpec("label", "utf8", "name and task, e.g. matmul(r2t5)"),
@@ -63,7 +63,7 @@ TASKS = TableSpec(
         *_span("gate_wait", "estimated time from receive to ready of a task that was staged early"),
         *_span("head", "time from dispatch to start"),
         *_span("tail", "time from end to finish, as measured if negative"),
-        ColumnSpec("effective_start_ts", "int64", "effective start for dependency checks", unit="ns", is_time=True),
+        time("effective_start_ts", "effective start for dependency checks"),
         ColumnSpec(
             "effective_start_source",
             "text",
@@ -82,16 +82,12 @@ PHASES = TableSpec(
     "ascend_phases",
     "one work phase of a scheduler thread; the name of its slice is the kind",
     (
-        ColumnSpec("slice_id", "int64", "slice of the phase", references="slices"),
+        ref("slice_id", "slices", "slice of the phase"),
         ColumnSpec("thread", "int32", "scheduler thread"),
         ColumnSpec("role", "text", "outer, inner, marker; empty for an unknown kind"),
         ColumnSpec("loop_iter", "uint32", "iteration of the thread's loop; NULL if not recorded", nullable=True),
-        ColumnSpec(
-            "tasks_processed",
-            "uint32",
-            "counter with a kind-specific meaning; NULL if not recorded",
-            nullable=True,
-            is_argument=True,
+        argument(
+            "tasks_processed", "uint32", "counter with a kind-specific meaning; NULL if not recorded", nullable=True
         ),
         ColumnSpec(
             "pop_hit",
@@ -127,7 +123,7 @@ SUBMITS = TableSpec(
     "ascend_submits",
     "one task submitted by an orchestrator",
     (
-        ColumnSpec("slice_id", "int64", "slice of the submission", references="slices"),
+        ref("slice_id", "slices", "slice of the submission"),
         ColumnSpec("orchestrator", "int32", "index of the orchestrator"),
         ColumnSpec("submit_idx", "uint32", "sequence number of the submission; NULL if not recorded", nullable=True),
         _TASK_ID,
@@ -139,10 +135,8 @@ UPLOADS = TableSpec(
     "ascend_uploads",
     "one copy from host to device",
     (
-        ColumnSpec("slice_id", "int64", "slice of the copy", references="slices"),
-        ColumnSpec(
-            "bytes", "int64", "copied bytes; NULL if not recorded", nullable=True, unit="bytes", is_argument=True
-        ),
+        ref("slice_id", "slices", "slice of the copy"),
+        argument("bytes", "int64", "copied bytes; NULL if not recorded", nullable=True, unit="bytes"),
     ),
     key="slice_id",
 )
@@ -150,7 +144,7 @@ FLIGHTS = TableSpec(
     "ascend_in_flight",
     "one dispatch as observed by its scheduler, from the dispatch to the observed end",
     (
-        ColumnSpec("slice_id", "int64", "slice of the dispatch", references="slices"),
+        ref("slice_id", "slices", "slice of the dispatch"),
         _TASK_ID,
         ColumnSpec("core", "int32", "core index"),
         ColumnSpec("reg_task_id", "uint32", "dispatch counter of the core; NULL in v1", nullable=True),
@@ -161,10 +155,8 @@ BARE_TASKS = TableSpec(
     "ascend_coreless_tasks",
     "a task without execution on a core: a barrier, a skipped task, an allocation",
     (
-        ColumnSpec("slice_id", "int64", "slice of the task", references="slices"),
-        ColumnSpec(
-            "task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True, is_argument=True
-        ),
+        ref("slice_id", "slices", "slice of the task"),
+        argument("task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True),
         ColumnSpec("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
     ),
     key="slice_id",
@@ -173,23 +165,15 @@ EDGES = TableSpec(
     "ascend_edges",
     "one dependency between two tasks and whether it was observed",
     (
-        ColumnSpec(
-            "flow_id",
-            "int64",
-            "first flow of the edge; NULL if a task is not on the timeline",
-            nullable=True,
-            references="flows",
-        ),
+        ref("flow_id", "flows", "first flow of the edge; NULL if a task is not on the timeline", nullable=True),
         ColumnSpec("pred_task_id", "uint64", "producer"),
         ColumnSpec("succ_task_id", "uint64", "consumer"),
         ColumnSpec("arrows", "int32", "number of flows of the edge"),
-        ColumnSpec(
+        ticks(
             "slack_ticks",
-            "int64",
             "time from the last end of the producer to the first effective start of the consumer; NULL if "
             "one of them has no rows",
             nullable=True,
-            unit="ticks",
         ),
         ColumnSpec(
             "is_violated",
@@ -215,7 +199,7 @@ CORES = TableSpec(
     "ascend_cores",
     "time of a core: busy and the seven idle parts add up to the window",
     (
-        ColumnSpec("track_id", "int64", "lane of the core", references="tracks"),
+        ref("track_id", "tracks", "lane of the core"),
         ColumnSpec("core", "int32", "core index"),
         ColumnSpec("core_type", "text", "aic, aiv; empty if not recorded"),
         ColumnSpec("executions", "int64", "number of executions"),
@@ -236,7 +220,7 @@ THREADS = TableSpec(
     "ascend_threads",
     "time of a scheduler thread from its first to its last record",
     (
-        ColumnSpec("track_id", "int64", "lane of the thread", references="tracks"),
+        ref("track_id", "tracks", "lane of the thread"),
         ColumnSpec("thread", "int32", "scheduler thread"),
         ColumnSpec("records", "int64", "number of recorded phases"),
         *_span("window", "time from the first record to the end of the last", nullable=False),
@@ -274,7 +258,7 @@ RUNS = TableSpec(
     "ascend_runs",
     "one records file with its properties and its sidecar files",
     (
-        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ref("input_id", "inputs", "input"),
         ColumnSpec("format_version", "text", "format version: v1a, v1b, v1c, v2, v3, v3c, v4"),
         ColumnSpec("errata", "utf8", "names of the special rules of this format version"),
         ColumnSpec(
@@ -302,7 +286,7 @@ RUNS = TableSpec(
             "alignment of host and device clocks, or why there is none; NULL without host records",
             nullable=True,
         ),
-        ColumnSpec("base_ticks", "int64", "smallest timestamp of the device", unit="ticks"),
+        ticks("base_ticks", "smallest timestamp of the device"),
         ColumnSpec("tasks", "int64", "number of tasks in the capture"),
         ColumnSpec("edges", "int64", "number of dependencies; NULL without a task graph", nullable=True),
         ColumnSpec(
@@ -355,7 +339,7 @@ STREAMS = TableSpec(
     "ascend_record_streams",
     "records that a producer reports for a stream, and the records that arrived: v4 and raw dumps",
     (
-        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ref("input_id", "inputs", "input"),
         ColumnSpec("stream", "text", "aicore_task, aicpu_task, sched_phase, orch_phase"),
         ColumnSpec("index", "int32", "core or thread index"),
         ColumnSpec("producer", "text", "processor that wrote the stream; empty if not recorded"),

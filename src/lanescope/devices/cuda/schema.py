@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.schema import ColumnSpec, TableSpec, argument, ref, ticks, time
 from lanescope.trace.stats import StatSpec
 
 _LAUNCH = ColumnSpec(
@@ -14,19 +14,15 @@ _BLOCK = ColumnSpec("block", "int64", "linear index of the block in the grid")
 _GROUP = ColumnSpec("group", "int64", "thread group in the block")
 _EVENT = ColumnSpec("event_id", "int64", "event number of the record")
 _SM = ColumnSpec("sm", "int64", "SM of the lane; NULL if the layout does not record it", nullable=True)
-_PAYLOAD = ColumnSpec(
-    "payload",
-    "uint64",
-    "value that the kernel stored with the record; NULL without a payload",
-    nullable=True,
-    is_argument=True,
+_PAYLOAD = argument(
+    "payload", "uint64", "value that the kernel stored with the record; NULL without a payload", nullable=True
 )
 
 REGIONS = TableSpec(
     "cuda_regions",
     "source of a slice: the start and end records of a region",
     (
-        ColumnSpec("slice_id", "int64", "slice of the region", references="slices"),
+        ref("slice_id", "slices", "slice of the region"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
@@ -56,7 +52,7 @@ MARKS = TableSpec(
     "cuda_instants",
     "source of an instant: its record",
     (
-        ColumnSpec("instant_id", "int64", "instant of the record", references="instants"),
+        ref("instant_id", "instants", "instant of the record"),
         _LAUNCH,
         _BLOCK,
         _GROUP,
@@ -71,7 +67,7 @@ LANES = TableSpec(
     "cuda_lanes",
     "one lane of a probe buffer: content and final state",
     (
-        ColumnSpec("track_id", "int64", "lane in the trace", references="tracks"),
+        ref("track_id", "tracks", "lane in the trace"),
         _BLOCK,
         _GROUP,
         _SM,
@@ -96,18 +92,9 @@ LANES = TableSpec(
             "exact number of records dropped because the lane was full; NULL if not counted",
             nullable=True,
         ),
-        ColumnSpec(
-            "first_ts", "int64", "first timestamp; NULL without records", nullable=True, unit="ns", is_time=True
-        ),
-        ColumnSpec("last_ts", "int64", "last timestamp; NULL without records", nullable=True, unit="ns", is_time=True),
-        ColumnSpec(
-            "finalize_ts",
-            "int64",
-            "time of the finalize record; NULL without one",
-            nullable=True,
-            unit="ns",
-            is_time=True,
-        ),
+        time("first_ts", "first timestamp; NULL without records", nullable=True),
+        time("last_ts", "last timestamp; NULL without records", nullable=True),
+        time("finalize_ts", "time of the finalize record; NULL without one", nullable=True),
         ColumnSpec("launches", "int64", "number of launches in the lane"),
         ColumnSpec("missing_slots", "int64", "slots before the last record without a readable record"),
         ColumnSpec("unreadable", "int64", "missing slots that contain a word of another lane"),
@@ -127,7 +114,7 @@ BUFFERS = TableSpec(
     "cuda_buffers",
     "one probe buffer: geometry, source of the geometry, and clock",
     (
-        ColumnSpec("input_id", "int64", "input", references="inputs"),
+        ref("input_id", "inputs", "input"),
         ColumnSpec("num_blocks", "int64", "number of blocks from the header"),
         ColumnSpec("num_groups", "int64", "groups per block from the header"),
         ColumnSpec("slots", "int64", "number of words of the buffer, including the header"),
@@ -170,7 +157,7 @@ LINKS = TableSpec(
     "cuda_flows",
     "source of a flow: its two records",
     (
-        ColumnSpec("flow_id", "int64", "flow between the records", references="flows"),
+        ref("flow_id", "flows", "flow between the records"),
         _BLOCK,
         _EVENT,
         ColumnSpec("token", "int64", "token of both records"),
@@ -183,7 +170,7 @@ OVERHEAD = TableSpec(
     "cuda_overhead",
     "overhead of the probes of a kernel, measured by a session with probes and with probes compiled out",
     (
-        ColumnSpec("input_id", "int64", "measured launch", references="inputs"),
+        ref("input_id", "inputs", "measured launch"),
         ColumnSpec("kernel", "text", "kernel name"),
         ColumnSpec("runs", "int64", "number of runs of each variant"),
         ColumnSpec("instrumented_ns", "float64", "median duration with probes", unit="ns"),
@@ -191,16 +178,8 @@ OVERHEAD = TableSpec(
         ColumnSpec("instrumented_min_ns", "float64", "minimum duration with probes", unit="ns"),
         ColumnSpec("baseline_min_ns", "float64", "minimum duration without probes", unit="ns"),
         ColumnSpec("slowdown", "float64", "instrumented_ns / baseline_ns; NULL if undefined", nullable=True),
-        ColumnSpec(
-            "min_delta_ticks",
-            "int64",
-            "minimum difference of two timestamps of a lane; NULL if unknown",
-            nullable=True,
-            unit="ticks",
-        ),
-        ColumnSpec(
-            "resolution_ticks", "int64", "resolution of the clock; NULL if unknown", nullable=True, unit="ticks"
-        ),
+        ticks("min_delta_ticks", "minimum difference of two timestamps of a lane; NULL if unknown", nullable=True),
+        ticks("resolution_ticks", "resolution of the clock; NULL if unknown", nullable=True),
         ColumnSpec("clock", "text", "clock of the timestamps: globaltimer (ns), clock64 (cycles)"),
         ColumnSpec("is_simulated", "bool", "whether the run was simulated: the times are not those of a GPU"),
     ),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from lanescope.trace import ColumnSpec, StatSpec, TableSpec
+from lanescope.trace import ColumnSpec, StatSpec, TableSpec, argument, ref, time
 
 CALL_DETAILS = TableSpec(
     "levelzero_calls",
     "details of an API call",
     (
-        ColumnSpec("slice_id", "int64", "slice of the call", references="slices"),
+        ref("slice_id", "slices", "slice of the call"),
         ColumnSpec("exit_seq", "int64", "position of the return in the stream; NULL without a return", nullable=True),
-        ColumnSpec("result", "text", "return value; NULL without a return", nullable=True, is_argument=True),
+        argument("result", "text", "return value; NULL without a return", nullable=True),
         ColumnSpec("error", "bool", "whether the result is neither success nor not-ready"),
-        ColumnSpec(
+        argument(
             "bytes",
             "uint64",
             "memory accessed without a device operation; NULL for other calls",
             nullable=True,
             unit="bytes",
-            is_argument=True,
         ),
     ),
     key="slice_id",
@@ -27,70 +26,38 @@ OPERATIONS = TableSpec(
     "levelzero_operations",
     "details of a device operation",
     (
-        ColumnSpec("slice_id", "int64", "slice of the operation", references="slices"),
+        ref("slice_id", "slices", "slice of the operation"),
         ColumnSpec("kind", "text", "operation kind: kernel, copy, fill, barrier, other"),
-        ColumnSpec("function", "text", "function that appended the operation", is_argument=True),
-        ColumnSpec(
-            "op_id", "uint64", "operation number; NULL if the recorder has none", nullable=True, is_argument=True
-        ),
-        ColumnSpec(
-            "execution_index", "int64", "index of the execution of the appended operation, from 1", is_argument=True
-        ),
-        ColumnSpec("thread_track_id", "int64", "lane of the thread that appended the operation", references="tracks"),
-        ColumnSpec("readback_track_id", "int64", "lane of the thread that read the result", references="tracks"),
-        ColumnSpec(
-            "append_slice_id",
-            "int64",
-            "slice of the Append call; NULL if not recorded",
-            nullable=True,
-            references="slices",
-        ),
-        ColumnSpec(
-            "submit_slice_id",
-            "int64",
-            "slice of the submitting call; NULL if not recorded",
-            nullable=True,
-            references="slices",
-        ),
-        ColumnSpec("append_ts", "int64", "start of the Append call", unit="ns", is_time=True),
-        ColumnSpec("submit_ts", "int64", "start of the submitting call", unit="ns", is_time=True),
-        ColumnSpec("readback_ts", "int64", "time at which the timestamps were read", unit="ns", is_time=True),
+        argument("function", "text", "function that appended the operation"),
+        argument("op_id", "uint64", "operation number; NULL if the recorder has none", nullable=True),
+        argument("execution_index", "int64", "index of the execution of the appended operation, from 1"),
+        ref("thread_track_id", "tracks", "lane of the thread that appended the operation"),
+        ref("readback_track_id", "tracks", "lane of the thread that read the result"),
+        ref("append_slice_id", "slices", "slice of the Append call; NULL if not recorded", nullable=True),
+        ref("submit_slice_id", "slices", "slice of the submitting call; NULL if not recorded", nullable=True),
+        time("append_ts", "start of the Append call"),
+        time("submit_ts", "start of the submitting call"),
+        time("readback_ts", "time at which the timestamps were read"),
         ColumnSpec("readback_seq", "int64", "position of the readback record in the stream"),
         ColumnSpec("command_list", "uint64", "handle or number of the command list"),
-        ColumnSpec(
-            "ordinal", "int64", "queue group of the operation; NULL if unknown", nullable=True, is_argument=True
-        ),
-        ColumnSpec("queue_index", "int64", "queue within the group; NULL if unknown", nullable=True, is_argument=True),
-        ColumnSpec(
-            "simd", "int64", "largest sub-group of the kernel; NULL if unknown", nullable=True, is_argument=True
-        ),
-        ColumnSpec("groups_x", "int64", "thread groups in x", nullable=True, is_argument=True),
-        ColumnSpec("groups_y", "int64", "thread groups in y", nullable=True, is_argument=True),
-        ColumnSpec("groups_z", "int64", "thread groups in z", nullable=True, is_argument=True),
-        ColumnSpec("group_x", "int64", "group size in x", nullable=True, is_argument=True),
-        ColumnSpec("group_y", "int64", "group size in y", nullable=True, is_argument=True),
-        ColumnSpec("group_z", "int64", "group size in z", nullable=True, is_argument=True),
-        ColumnSpec(
-            "bytes",
-            "uint64",
-            "size of a copy or fill; NULL for other operations",
-            nullable=True,
-            unit="bytes",
-            is_argument=True,
-        ),
-        ColumnSpec(
+        argument("ordinal", "int64", "queue group of the operation; NULL if unknown", nullable=True),
+        argument("queue_index", "int64", "queue within the group; NULL if unknown", nullable=True),
+        argument("simd", "int64", "largest sub-group of the kernel; NULL if unknown", nullable=True),
+        argument("groups_x", "int64", "thread groups in x", nullable=True),
+        argument("groups_y", "int64", "thread groups in y", nullable=True),
+        argument("groups_z", "int64", "thread groups in z", nullable=True),
+        argument("group_x", "int64", "group size in x", nullable=True),
+        argument("group_y", "int64", "group size in y", nullable=True),
+        argument("group_z", "int64", "group size in z", nullable=True),
+        argument("bytes", "uint64", "size of a copy or fill; NULL for other operations", nullable=True, unit="bytes"),
+        argument(
             "dst_memory",
             "text",
             "destination memory kind: shared, device, host, system; NULL if unknown",
             nullable=True,
-            is_argument=True,
         ),
-        ColumnSpec(
-            "src_memory",
-            "text",
-            "source memory kind: shared, device, host, system; NULL if unknown",
-            nullable=True,
-            is_argument=True,
+        argument(
+            "src_memory", "text", "source memory kind: shared, device, host, system; NULL if unknown", nullable=True
         ),
         ColumnSpec("query_status", "text", "result of the completion query"),
         ColumnSpec("error", "bool", "whether the operation or the readback of its timestamps failed"),
@@ -105,7 +72,7 @@ THREAD_DETAILS = TableSpec(
     "levelzero_threads",
     "details of the lane of a thread",
     (
-        ColumnSpec("track_id", "int64", "lane of the thread", references="tracks"),
+        ref("track_id", "tracks", "lane of the thread"),
         ColumnSpec("host", "utf8", "host name"),
         ColumnSpec("pid", "int64", "process ID"),
         ColumnSpec("tid", "int64", "thread ID"),
@@ -116,7 +83,7 @@ QUEUE_DETAILS = TableSpec(
     "levelzero_queues",
     "details of the lane of a queue",
     (
-        ColumnSpec("track_id", "int64", "lane of the queue", references="tracks"),
+        ref("track_id", "tracks", "lane of the queue"),
         ColumnSpec("device_uuid", "utf8", "UUID of the root device, hexadecimal; empty if unknown"),
         ColumnSpec(
             "subdevice_uuid", "utf8", "UUID of the sub-device, hexadecimal; empty if unknown or without a sub-device"

@@ -13,7 +13,7 @@ from lanescope.devices.aie.formats.detect import is_text
 from lanescope.devices.aie.formats.layout import FRAMES, MODE0, MODE1, MODE2, NO_FRAME, PACKET_RUN, PACKET_WORDS, START
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Dictionary, Table
-from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.schema import ColumnSpec, TableSpec, ticks
 
 if TYPE_CHECKING:
     from lanescope.source import Source
@@ -31,21 +31,13 @@ FRAME_TABLE = TableSpec(
         ColumnSpec("name", "text", "frame name, or the reason why the bits are not a frame"),
         ColumnSpec("raw", "uint64", "bits of the frame including its prefix"),
         ColumnSpec("mask", "uint8", "asserted events, bit i for slot i; NULL for frames without events", nullable=True),
-        ColumnSpec(
-            "cycles",
-            "int64",
-            "idle cycles before the frame; NULL for frames without timing",
-            nullable=True,
-            unit="ticks",
-        ),
+        ticks("cycles", "idle cycles before the frame; NULL for frames without timing", nullable=True),
         ColumnSpec("repeats", "int64", "number of additional repetitions; NULL for other frames", nullable=True),
         ColumnSpec("mode", "uint8", "trace mode of a Start; NULL for other frames", nullable=True),
         ColumnSpec(
             "is_restart", "bool", "whether a Start continues after lost frames; NULL for other frames", nullable=True
         ),
-        ColumnSpec(
-            "timer", "int64", "timer of the module in a Start; NULL for other frames", nullable=True, unit="ticks"
-        ),
+        ticks("timer", "timer of the module in a Start; NULL for other frames", nullable=True),
         ColumnSpec(
             "pc",
             "int32",

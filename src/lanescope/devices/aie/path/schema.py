@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lanescope.trace.schema import ColumnSpec, TableSpec
+from lanescope.trace.schema import ColumnSpec, TableSpec, ref
 
-_TRACK = ColumnSpec("track_id", "int64", "group track of the segment", references="tracks")
+_TRACK = ref("track_id", "tracks", "group track of the segment")
 _FUNCTION = ColumnSpec("function", "text", "function name; the address in hex if the listing has no name")
 _MIN_COUNT = ColumnSpec("min_count", "int64", "minimum execution count over all possible paths")
 _MAX_COUNT = ColumnSpec(
@@ -217,7 +217,7 @@ PC_PLACES = TableSpec(
     "ahead: the instruction is one of a few or, shortly after a branch, one at the end of the "
     "previous block",
     (
-        ColumnSpec("instant_id", "int64", "instant of the event", references="instants"),
+        ref("instant_id", "instants", "instant of the event"),
         ColumnSpec("pc", "int32", "fetch address", unit="bytes"),
         ColumnSpec("function", "text", "function of the address; empty if none"),
         ColumnSpec(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.sequence_gaps import Gaps, sequence_gaps
+from lanescope.common.missing_records import Gaps, sequence_gaps
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows
 from lanescope.devices.ascend.formats.layout import REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import Section, UInt64

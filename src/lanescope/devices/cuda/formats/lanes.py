@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.common.unwrap import at_or_after, circular_start
+from lanescope.common.wrapping_counters import at_or_after, circular_start
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]

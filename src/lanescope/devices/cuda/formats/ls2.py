@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.common.unwrap import at_or_after
+from lanescope.common.wrapping_counters import at_or_after
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import (
     UNKNOWN,

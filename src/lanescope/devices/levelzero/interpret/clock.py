@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask
-from lanescope.common.unwrap import at_or_after, nearest
+from lanescope.common.wrapping_counters import at_or_after, nearest
 from lanescope.devices.levelzero.formats.layout import NS_PER_SECOND
 from lanescope.trace import Flag
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devices.cuda.test_reference import buffers
 from effort import some
-from lanescope.common.unwrap import at_or_after, circular_start, nearest, unwrap
+from lanescope.common.wrapping_counters import at_or_after, circular_start, nearest, unwrap
 from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.layout import TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer

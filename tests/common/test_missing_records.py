@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.common.sequence_gaps import sequence_gaps
+from lanescope.common.missing_records import drop_gaps, sequence_gaps
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
 
 NUMBERS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60)), unique=True, max_size=40)
@@ -83,3 +83,19 @@ def test_gaps_on_every_lane_that_they_may_concern():
     ]
     (stat,) = trace.stats.rows()
     assert (stat["name"], stat["count"], stat["first_offset"], stat["first_ts"]) == ("lamp_dropped", 3, 32, 100)
+
+
+@given(
+    dropped=st.lists(st.integers(0, 200), min_size=1, max_size=30), start=st.integers(0, 255), is_narrow=st.booleans()
+)
+@settings(max_examples=some(50))
+def test_drop_gaps_are_what_was_dropped_between_two_records(dropped, start, is_narrow):
+    total = start + np.cumsum(dropped)
+    gaps = drop_gaps(total & 255, bits=8) if is_narrow else drop_gaps(total % 251, period=251)
+    expected = [(row - 1, row, count) for row, count in enumerate(dropped) if row and count]
+    assert list(zip(gaps.before.tolist(), gaps.after.tolist(), gaps.count.tolist(), strict=True)) == expected
+    assert gaps.total == sum(dropped[1:])
+
+
+def test_no_records_drop_nothing():
+    assert len(drop_gaps(np.empty(0, np.int64), bits=8)) == 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.unwrap import unwrap
+from lanescope.common.wrapping_counters import unwrap
 
 if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder
@@ -140,6 +140,26 @@ def sequence_gaps(
     step = np.diff(values[rows])
     at = np.flatnonzero((np.diff(producer[rows]) == 0) & (step > 1))
     return Gaps(rows[at], rows[at + 1], step[at] - 1)
+
+
+def drop_gaps(dropped: Ints, *, bits: int | None = None, period: int | None = None) -> Gaps:
+    """Find the gaps in the records of a producer that writes into each how many it has dropped so far.
+
+    What it dropped before its first record leaves no gap: it is the counter of that record, where that starts at 0.
+
+    Args:
+        dropped: integers [n], the counter in each record, in the order in which the producer wrote them.
+        bits: width of the counter, 1 to 64; or
+        period: values after which it wraps.
+
+    Example:
+        >>> gaps = drop_gaps(np.array([250, 250, 2, 3]), bits=8)
+        >>> gaps.before.tolist(), gaps.after.tolist(), gaps.count.tolist()
+        ([1, 2], [2, 3], [8, 1])
+    """
+    step = np.diff(unwrap(dropped, bits=bits, period=period))
+    at = np.flatnonzero(step)
+    return Gaps(at, at + 1, step[at])
 
 
 def _is_dense(counter: Ints, group: Ints | None) -> bool:
