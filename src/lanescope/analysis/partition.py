@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import (
     INT64_MAX,
     Intervals,
@@ -152,7 +153,7 @@ def _stacked(stack: Intervals, rows: Ints) -> LeafIntervals:
     filled = pieces.end > pieces.begin
     pieces, owner = pieces.take(filled), owner[filled]
     sort = order(*pieces)
-    return LeafIntervals(pieces.take(sort), owner[sort], np.unique(rows[parent]))
+    return LeafIntervals(pieces.take(sort), owner[sort], distinct(rows[parent]))
 
 
 def _ended_before(stack: Intervals) -> Ints:
