@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from lanescope._native import core
 from lanescope.devices.aie.formats.detect import is_text
 from lanescope.devices.aie.formats.layout import FRAMES, MODE0, MODE1, MODE2, NO_FRAME, PACKET_RUN, PACKET_WORDS, START
 from lanescope.errors import UsageError
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Dictionary, Table
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
@@ -71,7 +71,7 @@ U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
 
 
-@frozen_class
+@dataclass(frozen=True, slots=True, eq=False)
 class Words:
     """The words of a dump.
 
@@ -97,7 +97,7 @@ class Words:
         return cls(values[:count], offsets[:count])
 
 
-@frozen_class
+@dataclass(frozen=True, slots=True, eq=False)
 class Packets:
     """What the words are.
 
@@ -125,7 +125,7 @@ class Packets:
         return indices
 
 
-@frozen_class
+@dataclass(frozen=True, slots=True, eq=False)
 class Items:
     """The frames of one stream of payload words, and the pieces between them that are none; nothing is left out.
 
