@@ -21,7 +21,7 @@ PROGRAM = HOME / "venv" / "bin" / "lanescope"
 PIP = ("-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check")
 
 #: Goals, as multiples of the instructions of ``python -c "import argparse"``.
-HELP_GOAL, INFO_GOAL = 2, 10
+HELP_GOAL, INFO_GOAL = 2, 8
 
 #: How large a simulated capture has to be asked for to have about 1 MB.
 CAPTURES = {

@@ -2,6 +2,6 @@
 
 import sys
 
-from lanescope.cli import main
+from lanescope.cli import program
 
-sys.exit(main())
+sys.exit(program())

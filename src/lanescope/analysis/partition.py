@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import (
     Intervals,
     Ints,
@@ -185,7 +186,7 @@ def _stacked(stack: Intervals, rows: Ints) -> LeafIntervals:
     filled = pieces.end > pieces.begin
     pieces, owner = pieces.take(filled), owner[filled]
     sort = order(*pieces)
-    return LeafIntervals(pieces.take(sort), owner[sort], np.unique(rows[parent]))
+    return LeafIntervals(pieces.take(sort), owner[sort], distinct(rows[parent]))
 
 
 def _ended_before(stack: Intervals) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,9 @@ FAMILY_COMMANDS = {
     "ascend-deps": ("ascend", "show the tasks around an Ascend task, before and behind it"),
 }
 
+#: Objects between two looks for garbage: more than a start makes, few beside the memory of a capture.
+_GARBAGE_THRESHOLD = 50_000
+
 _EXAMPLES = """\
 examples:
   lanescope demo
@@ -66,6 +70,16 @@ class EndedBySignal(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.status = 128 + number
+
+
+def program() -> int:
+    """Run the command of this process: ``main``, and look for garbage only where there is much of it.
+
+    What is imported at a start is never garbage; looking through it again and again is a part of reading a small
+    capture that one notices. The last look, when the process ends, stays: native objects in cycles go with it.
+    """
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    return main()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

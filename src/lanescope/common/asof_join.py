@@ -7,11 +7,12 @@ costs the same whatever the keys are, and no row is looked at on its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from lanescope.families.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -28,7 +29,7 @@ def pick(values: npt.NDArray[Any], rows: Int64, default: int = 0) -> npt.NDArray
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Groups:
     """Rows sorted by key, then by ``seq``, then as given.
 
@@ -102,7 +103,7 @@ def _drop_common_bits(column: npt.NDArray[Any]) -> UInt64:
     return moved >> np.uint64(zeros)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Join:
     """For each left row, its place among the right rows of the same key.
 

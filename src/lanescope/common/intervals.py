@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.trace import Table
 from lanescope.trace.column import Array, Mask
 
@@ -389,7 +390,7 @@ def positions(group: Ints, value: Ints, rows: Ints, wanted: Ints, side: Literal[
         return np.searchsorted(numbers * span + (value - low), numbers[rows] * span + (wanted - low), side)
     found = np.empty(len(rows), np.int64)
     starts = np.array(bounds(group))
-    for number in np.unique(numbers[rows]).tolist():
+    for number in distinct(numbers[rows]).tolist():
         mine = np.flatnonzero(numbers[rows] == number)
         first, last = starts[number : number + 2]
         found[mine] = first + np.searchsorted(value[first:last], wanted[mine], side)

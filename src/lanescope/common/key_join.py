@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
+from lanescope.families.declaration import frozen_class
+
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_class
 class Keys:
     """The keys of the rows of one side.
 
@@ -55,7 +57,7 @@ class Keys:
     @property
     def ambiguous_keys(self) -> Int64:
         """The keys that several rows have, int64, rising."""
-        return np.unique(self.values[self.ambiguous_rows])
+        return distinct(self.values[self.ambiguous_rows])
 
 
 def first_equal(columns: Sequence[npt.NDArray[Any]]) -> Int64:
@@ -78,7 +80,7 @@ def duplicates(columns: Sequence[npt.NDArray[Any]]) -> Int64:
     return np.flatnonzero(first_equal(columns) != np.arange(len(columns[0])))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Match:
     """Rows of two sides, joined.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.wrapping_counters import unwrap
+from lanescope.families.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder
@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Gaps:
     """Gaps in the numbers of records, sorted by group and number.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common import asof_join
+from lanescope.families.declaration import frozen_class
 
 Ints = npt.NDArray[np.integer[Any]]
 Int64 = npt.NDArray[np.int64]
@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 _PEELS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Pairs:
     """Pairs of records, as indices of records.
 

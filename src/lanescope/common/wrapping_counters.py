@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
+
 Ints = npt.NDArray[np.integer[Any]]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -108,10 +110,10 @@ def circular_start(raw: Ints, bits: int) -> tuple[int, bool]:
     """
     if not len(raw):
         return 0, True
-    distinct = np.unique(raw).astype(np.int64)
-    arc = np.diff(distinct, prepend=distinct[-1] - (1 << bits))
+    found = distinct(raw).astype(np.int64)
+    arc = np.diff(found, prepend=found[-1] - (1 << bits))
     at = int(arc.argmax())
-    return int(distinct[at]), bool(arc[at] > (1 << bits) // 2)
+    return int(found[at]), bool(arc[at] > (1 << bits) // 2)
 
 
 def _signed_steps(before: Ints, after: Ints, bits: int | None, period: int | None, step_back: int) -> Int64:

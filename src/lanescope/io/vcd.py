@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.common.signals import I64, UNKNOWN, Signal, last_of_each, only_changes
 from lanescope.errors import MissingDependencyError
 from lanescope.io.atomic_file import Output
@@ -45,7 +46,7 @@ def signals(trace: Trace) -> list[Signal]:
         times = trace.instants.values("ts")[rows]
         order = np.argsort(times, kind="stable")
         rows, times = rows[order], times[order]
-        for i, code in enumerate(np.unique(codes[rows]).tolist()):
+        for i, code in enumerate(distinct(codes[rows]).tolist()):
             chosen = codes[rows] == code
             counted = np.arange(1, int(chosen.sum()) + 1, dtype=np.int64)
             add(track, 1 + i, "." + _identifier(texts[code]), 0, times[chosen], counted)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.summary import covered_by
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints
 from lanescope.trace import Trace, row_packing
 from lanescope.view.formatting import display_width as columns_of
@@ -92,8 +93,8 @@ class StripLayout:
 
     def _in_use(self) -> Iterable[int]:
         for table in (self.trace.slices, self.trace.instants, self.trace.counters):
-            yield from np.unique(table.values("track_id")).tolist()
-        yield from np.unique(self.time.gaps.group).tolist()
+            yield from distinct(table.values("track_id")).tolist()
+        yield from distinct(self.time.gaps.group).tolist()
 
     def _choose(self, rows: int) -> list[int]:
         """Return the most telling lanes, and a few counters, in drawing order."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, group_starts, highest_before, order
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag
@@ -41,7 +42,7 @@ def _falling(subject: CheckContext, table: str) -> Ints:
     falls[1:] &= ticks[1:] < ticks[:-1]
     if not falls.any():
         return np.empty(0, np.int64)
-    sort = sort[np.isin(lane, np.unique(lane[falls]))]
+    sort = sort[np.isin(lane, distinct(lane[falls]))]
     lane, ticks, ts = rows.values("track_id")[sort], rows.values("ts_ticks")[sort], rows.values("ts")[sort]
     by_ticks = np.lexsort((ts, ticks, lane))
     latest, first = highest_before(lane[by_ticks], ts[by_ticks])

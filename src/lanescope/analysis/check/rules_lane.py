@@ -12,6 +12,7 @@ import numpy as np
 from lanescope.analysis.check.model import CheckContext
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, bounds, order, overlapping, partially_overlapping
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
@@ -139,7 +140,7 @@ def _first_after(subject: CheckContext, table: str) -> Ints:
     for first, last in pairwise(bounds(ended.group)):
         begin, end = np.searchsorted(lane, [ended.group[first], ended.group[first] + 1]).tolist()
         after = begin + np.searchsorted(ts[begin:end], ended.end[first:last])
-        found.append(sort[np.unique(after[after < end])])
+        found.append(sort[distinct(after[after < end])])
     return np.concatenate(found)
 
 

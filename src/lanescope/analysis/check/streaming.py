@@ -31,6 +31,7 @@ from lanescope.analysis.check.model import CheckContext, Evidence, Finding
 from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
 from lanescope.families.rules import Rule
 from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace
@@ -391,7 +392,7 @@ class _SweepState:
         """Note the tracks that are not known so far."""
         strays = tracks[tracks >= self.sweep.lanes]
         if len(strays):
-            self._strays.update(np.unique(strays).tolist())
+            self._strays.update(distinct(strays).tolist())
 
 
 class _Kept(CheckContext):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,8 @@ from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from lanescope.source import Capture, Source
     from lanescope.trace import Trace
 
@@ -242,6 +243,8 @@ class AieDecoder:
         self._work = Work(todo)
         if is_large and len(todo) > 1 and _CORES > 1:
             if self._helpers is None:
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._helpers = ThreadPoolExecutor(min(_CORES, SHARDS) - 1)
             self._work.begin(self._helpers, _CORES - 1)
         return [] if full is None else [self._batch(full)]

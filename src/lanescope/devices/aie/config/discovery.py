@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import glob
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.devices.aie.config import json_config, mlir_parser, register_json
 from lanescope.devices.aie.config.model import Config
-from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.errors import UsageError, os_reason
 
 if TYPE_CHECKING:
@@ -46,6 +43,11 @@ def load(path: Path) -> Config:
     Raises:
         UsageError: it cannot be read, or says something that makes no sense; the message names the place.
     """
+    import json
+
+    from lanescope.devices.aie.config import json_config, register_json
+    from lanescope.devices.aie.config.validators import ConfigError
+
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -68,6 +70,9 @@ def load_mlir(path: Path) -> Config:
     Raises:
         UsageError: it cannot be read, or holds no configuration of a trace.
     """
+    from lanescope.devices.aie.config import mlir_parser
+    from lanescope.devices.aie.config.validators import ConfigError
+
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

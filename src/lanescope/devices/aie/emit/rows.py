@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from lanescope.devices.aie import schema
 from lanescope.devices.aie.formats.layout import EVENT_PC, FLOW_KINDS, MODE2
 from lanescope.devices.aie.interpret.notes import EXECUTION
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Flag, ticks_to_ns
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LOOP = FLOW_KINDS.index("loop")
 _LAST_WITH_PC = FLOW_KINDS.index("new_pc")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class ShardRows:
     """What a shard wrote, and its state by then.
 

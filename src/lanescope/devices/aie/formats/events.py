@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 
 from lanescope.errors import UsageError
@@ -157,18 +156,20 @@ def _numbers(device: str, module: str) -> dict[str, int]:
 
 def suggestion(word: object, known: Iterable[str]) -> str:
     """Return ``did you mean ...?`` with what comes close to a word, "" if nothing does."""
+    from difflib import get_close_matches
+
     # Names of events are 60 characters at most, and the comparison is slow for long texts.
     close = get_close_matches(str(word)[:80].upper(), list(known), n=3, cutoff=0.7)
     close = close or get_close_matches(str(word)[:80], list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
-_LEVELS = re.compile(
+_LEVELS = (
     r"TRUE|ACTIVE|DISABLED|(MEMORY|STREAM|CASCADE|LOCK|GROUP|ECC_ERROR|ECC_SCRUBBING)_STALL"
     r"|PORT_(IDLE|RUNNING|STALLED)_\d"
     r"|DMA_\w+_(STALLED_LOCK|STREAM_STARVATION|MEMORY_STARVATION|STREAM_BACKPRESSURE|MEMORY_BACKPRESSURE)"
 )
-_PULSES = re.compile(r"INSTR_\w+|DMA_\w+_(START_TASK|FINISHED_BD|FINISHED_TASK)")
+_PULSES = r"INSTR_\w+|DMA_\w+_(START_TASK|FINISHED_BD|FINISHED_TASK)"
 _PORT = re.compile(r"PORT_(IDLE|RUNNING|STALLED|TLAST)_([0-7])")
 
 
@@ -177,7 +178,7 @@ def kind(name: str) -> str:
 
     Pulses in consecutive cycles are one slice: what counts is asserted cycles, not slices.
     """
-    return "level" if _LEVELS.fullmatch(name) else "pulse" if _PULSES.fullmatch(name) else "unknown"
+    return "level" if re.fullmatch(_LEVELS, name) else "pulse" if re.fullmatch(_PULSES, name) else "unknown"
 
 
 def port_slot(name: str) -> int | None:

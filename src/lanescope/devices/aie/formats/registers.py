@@ -7,10 +7,10 @@ of AMD's register reference, which MLIR texts use as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from lanescope.devices.aie.formats.layout import HEADER, MODE0, MODES, PACKET
+from lanescope.families.declaration import frozen_class
 from lanescope.wire import Field, Record
 
 ROW_SHIFT, COLUMN_SHIFT = 20, 25
@@ -117,7 +117,7 @@ RECORDS = (
 LAYOUTS = (HEADER, PACKET, MODE0, *RECORDS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Register:
     """One register of one kind of module.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.interpret.names import task_name
 from lanescope.errors import UsageError
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
@@ -54,7 +55,7 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
         raise UsageError("trace contains several captures", hint="open one capture: task ids differ between captures")
     edges, tasks = trace.details["ascend_edges"], trace.details["ascend_tasks"]
     pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
-    ids = np.unique(np.concatenate([pred, succ, tasks.values("task_id")]))
+    ids = distinct(np.concatenate([pred, succ, tasks.values("task_id")]))
     # Executions know how their capture writes task ids.
     written = dict(zip(tasks.values("task_id").tolist(), tasks.values("task").tolist(), strict=True))
     number = next((task_id for task_id, text in written.items() if text == task), None)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.device_dump import LISTS, buffer_of, record_dtype
 from lanescope.devices.ascend.formats.device_structs import (
     AICORE_RECORD,
@@ -295,7 +296,7 @@ def encode_dump(
         rows = records[layout]
         index = rows["core_id"].astype(np.int64) if layout.depth == 1 else rows.group.astype(np.int64)
         raw = _UNREAD[stream](rows, format_version)
-        for number in np.unique(index).tolist():
+        for number in distinct(index).tolist():
             mine = raw[index == number]
             written[stream, number] = len(mine)
             buffers += _filled(mine, stream, number, format_version)

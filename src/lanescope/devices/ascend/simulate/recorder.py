@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, REG_TASK_IDS, SUBMITS
 from lanescope.devices.ascend.formats.records import Section, section
 from lanescope.devices.ascend.simulate.chip import Run
@@ -144,7 +145,7 @@ def _overflow(run: Run, random: np.random.Generator, order: Int64, has_aicore: M
     place[order] = np.arange(len(run))
     buffer = (place - (np.cumsum(count) - count)[run.core]) // s.buffer
     key = run.core * (int(buffer.max()) + 1) + buffer
-    used = np.unique(key)
+    used = distinct(key)
     streams = [has_aicore, has_aicpu] if s.level > 1 else [has_aicore]
     for pick in random.permutation(len(used) * len(streams))[: s.overflow].tolist():
         streams[pick % len(streams)][key == used[pick // len(streams)]] = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.pairing import pair_fifo
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats import layout
@@ -117,7 +118,7 @@ class Joined:
         lane = rows.lane[at].astype(np.int64)
         dictionary = making.builder.names
         events = rows["event"][at].astype(np.int64)
-        code = {n: dictionary.code(f"end {making.event_name(n)}?") for n in np.unique(events).tolist()}
+        code = {n: dictionary.code(f"end {making.event_name(n)}?") for n in distinct(events).tolist()}
         first = making.builder.append(
             "instants",
             track_id=making.tree.lane[lane],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 
 Mask = npt.NDArray[np.bool_]
@@ -19,7 +19,7 @@ Summary = dict[str, I64]
 UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Grid:
     """What is known of each lane besides its records; None: the layout does not say.
 
@@ -65,7 +65,7 @@ class Grid:
         return cls(num_blocks, num_groups, lane // num_groups, lane % num_groups, **known)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Bounds:
     """What is known of counter and timer at some moments.
 
@@ -82,7 +82,7 @@ class Bounds:
     latest: I64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class WrapOffsets:
     """Which turn of its counter each lane begins in.
 
@@ -97,7 +97,7 @@ class WrapOffsets:
     sure: Mask | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class TaggedRecords:
     """What instants of the core really are.
 
@@ -112,7 +112,7 @@ class TaggedRecords:
     slot: I64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class LaneSpan:
     """When the lanes were begun and finalized, as the buffer itself says, in ticks.
 

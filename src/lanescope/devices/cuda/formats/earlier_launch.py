@@ -17,16 +17,17 @@ behind a finalize, and only by ends of regions that began before it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.devices.cuda.formats.word_source import Words, WordStore
+from lanescope.families.declaration import frozen_class
 
 Mask = npt.NDArray[np.bool_]
 
@@ -39,7 +40,7 @@ _AT_ONCE = 1 << 20
 _ODD_SHARE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Earlier:
     """What an earlier launch left.
 
@@ -277,7 +278,7 @@ class _Lanes:
             return True
         lanes = np.flatnonzero(self.used)
         lanes = lanes[np.argsort(self.begin[lanes], kind="stable")]
-        if len(np.unique(self._sm[lanes])) < 2:
+        if len(distinct(self._sm[lanes])) < 2:
             return True
         reached = np.maximum.accumulate(self.end[lanes])
         overlaps = self.begin[lanes][1:] <= reached[:-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from lanescope.devices.cuda.formats.raw_records import LS2_RECORDS, ls2_records
 from lanescope.devices.cuda.formats.tirx import MAX_SLOTS
 from lanescope.devices.cuda.formats.word_source import PIECE_WORDS, Words, WordStore, store_of
 from lanescope.errors import InputError
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
@@ -41,7 +41,7 @@ _LATEST = np.uint64(1 << 62)
 _MOST = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Ls2Header:
     """What the file header says.
 

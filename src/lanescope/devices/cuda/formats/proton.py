@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import Bounds, Grid, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, turns_of
 from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
 from lanescope.devices.cuda.formats.raw_records import table_of
 from lanescope.errors import InputError
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Dictionary, Table
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
@@ -50,7 +51,7 @@ _LARGEST_INDEX = 1 << 24
 _MAX_WARPS = 1 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class ProtonHeader:
     """What the file header says; sizes in 32-bit words.
 
@@ -237,7 +238,7 @@ class ProtonBuffer:
         """Place the lanes of each SM by their first stamps; each SM counts for itself."""
         ticks, doubtful = np.zeros(len(self._rings), np.int64), np.zeros(len(self._rings), np.bool_)
         assert self.grid.sm is not None
-        for sm in np.unique(self.grid.sm).tolist():
+        for sm in distinct(self.grid.sm).tolist():
             mine = self.grid.sm == sm
             found, certain = turns_of({n: column[mine] for n, column in summary.items()}, None, self.stamp_bits)
             ticks[mine], doubtful[mine] = found, not certain

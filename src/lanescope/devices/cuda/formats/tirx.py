@@ -12,6 +12,7 @@ from lanescope.devices.cuda.formats.lanes import Decoded, Outputs
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD, TIRX_V1
 from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore, store_of
 from lanescope.errors import InputError, UsageError
+from lanescope.families.declaration import frozen_class
 
 #: Beyond this positions do not fit the 32 bits that the core keeps them in.
 MAX_SLOTS = 1 << 32
@@ -25,7 +26,7 @@ UNWRITTEN = "buffer header not written"
 _NO_SLOTS = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Geometry:
     """Where the records of a buffer stand.
 
@@ -79,7 +80,7 @@ def header(words: Words | WordStore) -> Geometry:
     return Geometry(blocks, groups)
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Scan:
     """What a pass over all slots found, for one stride.
 

@@ -6,13 +6,13 @@ Whoever goes through all words takes piece after piece, so that a large buffer n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import InputError
+from lanescope.families.declaration import frozen_class
 from lanescope.source import Reader, SpooledFile, npy
 
 Words = npt.NDArray[np.uint64]
@@ -129,7 +129,7 @@ class LaneMajorStore:
         return self._spool.read(self._at[first, last], self._rows * (last - first) * 8).view("<u8")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class WordSource:
     """The array in a file.
 

@@ -6,12 +6,11 @@ of readings bounds where a counter started; the bounds of all lanes of an SM tog
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.buffer import Bounds
+from lanescope.families.declaration import frozen_class
 
 #: No counter runs faster or slower, in ns a cycle; what looks so is damaged.
 FASTEST, SLOWEST = 0.01, 1000.0
@@ -24,7 +23,7 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Timeline:
     """How the ticks of each lane become nanoseconds: ``zero + (ticks - origin) * slope``, rounded down.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats.layout import BEGIN, END
 from lanescope.devices.cuda.simulate.sim_kernel import (
     EVENTS,
@@ -209,7 +210,7 @@ def _charged(found: list[Wait]) -> list[list[Any]]:
     rows = []
     for wait in found:
         done = np.clip(wait.done, wait.begin, wait.end)
-        for group in np.unique(wait.producer_group).tolist():
+        for group in distinct(wait.producer_group).tolist():
             mine = (wait.producer_group == group) & (wait.end > wait.begin)
             blocked, latency = int((done - wait.begin)[mine].sum()), int((wait.end - done)[mine].sum())
             names = (EVENTS[wait.event], group, EVENTS[wait.producer])

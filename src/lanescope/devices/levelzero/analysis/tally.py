@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group
+from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
 from lanescope.errors import UsageError
@@ -417,7 +418,7 @@ def overlap(trace: Trace) -> Table:
     is_kernel = is_text(operations, "kind", layout.KERNEL) & usable
     is_copy = is_text(operations, "kind", layout.COPY, layout.FILL) & usable
     found = []
-    for root in np.unique(roots).tolist():
+    for root in distinct(roots).tolist():
         mine = roots == root
         kernels = union_length(begin[mine & is_kernel], end[mine & is_kernel])
         copies = union_length(begin[mine & is_copy], end[mine & is_copy])

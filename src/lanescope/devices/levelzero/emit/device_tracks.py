@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,13 @@ import numpy.typing as npt
 from lanescope.common.asof_join import Int64, group, join
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.devices.levelzero.schema import QUEUE_DETAILS
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import TraceBuilder
 
 UNKNOWN_DEVICE = "unknown device"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Lanes:
     """Where operations run. Arrays are [operations].
 

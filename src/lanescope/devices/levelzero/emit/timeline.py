@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, join, pick
 from lanescope.common.coverage import evidence_spans
+from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
@@ -226,7 +227,7 @@ class Timeline:
         is_copy = is_text(table, "kind", layout.COPY, layout.FILL)[append]
         is_kernel = is_text(table, "kind", layout.KERNEL)[append]
         begin, end = times.submit + shift, np.maximum(times.end, times.submit) + shift
-        for root in np.unique(self.lanes.root).tolist():
+        for root in distinct(self.lanes.root).tolist():
             mine = (self.lanes.root == root) & usable
             self._counter(root, "outstanding operations", "1", begin[mine], end[mine], np.ones(int(mine.sum())))
             moving = mine & (size > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from lanescope.devices.levelzero.formats.layout import FLAG_NAMES
@@ -27,13 +28,13 @@ _SIMPLES = rf"\{{[ \t]*+(?:{_SIMPLE}(?:,[ \t]*+{_SIMPLE})*+)?+\}}"
 _FIELD = rf'{_NAME}:[ \t]++(?:"{_QUOTED}"[ \t]*+|{_WORD}|{_WORDS}[ \t]*+|{_SIMPLES}[ \t]*+)?+'
 
 #: A record whose lists and structures hold no others; what nearly all are.
-_USUAL = re.compile(rf"\{{[ \t]*+(?:{_FIELD}(?:,[ \t]*+{_FIELD})*+)?+\}}")
+_USUAL = rf"\{{[ \t]*+(?:{_FIELD}(?:,[ \t]*+{_FIELD})*+)?+\}}"
 #: The fields of such a record: name, quoted text, other value, list, structure.
-_FIELDS = re.compile(rf'({_NAME}):[ \t]++(?:"({_QUOTED})"|({_WORD})|({_WORDS})|({_SIMPLES}))?')
+_FIELDS = rf'({_NAME}):[ \t]++(?:"({_QUOTED})"|({_WORD})|({_WORDS})|({_SIMPLES}))?'
 
-_START = re.compile(rf"({_NAME}):[ \t]++")
-_VALUE = re.compile(rf'(?:([{{\[])[ \t]*+|"({_QUOTED})"[ \t]*+|({_WORD}))?')
-_ESCAPES = re.compile(r"((?:\\x[0-9a-fA-F]{2})+)|\\u\{?([0-9a-fA-F]+)\}?|\\(.)")
+_START = rf"({_NAME}):[ \t]++"
+_VALUE = rf'(?:([{{\[])[ \t]*+|"({_QUOTED})"[ \t]*+|({_WORD}))?'
+_ESCAPES = r"((?:\\x[0-9a-fA-F]{2})+)|\\u\{?([0-9a-fA-F]+)\}?|\\(.)"
 _LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -62,7 +63,16 @@ def parse(payload: bytes) -> dict[str, Any]:
         {'hKernel': '0x10', 'desc_val': {'pKernelName': 'mma, a'}, 'phWaitEvents_vals': ['1', '2']}
     """
     text = _decoded(payload)
-    return _nested(text) if _USUAL.fullmatch(text) is None else _usual(text)
+    plain = _plain(text)
+    if plain is not None:
+        return plain
+    return _nested(text) if _compiled(_USUAL).fullmatch(text) is None else _usual(text)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern at its first use: few captures need all of them."""
+    return re.compile(pattern)
 
 
 def check(payload: bytes) -> None:
@@ -72,7 +82,7 @@ def check(payload: bytes) -> None:
         BadField: something in it is no field.
     """
     text = _decoded(payload)
-    if _USUAL.fullmatch(text) is None:
+    if _compiled(_USUAL).fullmatch(text) is None:
         _nested(text)
 
 
@@ -83,8 +93,27 @@ def _decoded(payload: bytes) -> str:
         raise BadField("no UTF-8") from None
 
 
+def _plain(text: str) -> dict[str, Any] | None:
+    """Return the fields of a record of nothing but words and quoted words, None if it holds anything else."""
+    if text[:2] != "{ " or text[-2:] != " }" or not text.isascii():
+        return None
+    values: dict[str, Any] = {}
+    parts = text[2:-2].split(", ")
+    for part in parts:
+        name, _, value = part.partition(": ")
+        if not value.isdigit():
+            if value[:1] == '"' == value[-1:]:
+                value = value[1:-1]
+            if not (value.isalnum() or value.replace("_", "0").isalnum()):
+                return None
+        if not name.isidentifier():
+            return None
+        values[name] = value
+    return values if len(values) == len(parts) else None
+
+
 def _usual(text: str) -> dict[str, Any]:
-    found = _FIELDS.findall(text)
+    found = _compiled(_FIELDS).findall(text)
     if "\\" in text:
         found = [(name, _unescaped(quoted), *others) for name, quoted, *others in found]
     values: dict[str, Any] = {
@@ -114,11 +143,11 @@ def _nested(text: str) -> dict[str, Any]:
         if not (is_first and text.startswith(closing, place)):
             name = ""
             if isinstance(holder, dict):
-                start = _START.match(text, place)
+                start = _compiled(_START).match(text, place)
                 if start is None or (name := start[1]) in holder:
                     raise BadField("no field, or one that stands twice")
                 place = start.end()
-            match = _VALUE.match(text, place)
+            match = _compiled(_VALUE).match(text, place)
             if match is None:
                 raise BadField("no value")
             place = match.end()
@@ -162,7 +191,7 @@ def _skip(text: str, place: int) -> int:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPES.sub(_character, text)
+    return _compiled(_ESCAPES).sub(_character, text)
 
 
 def _character(match: re.Match[str]) -> str:

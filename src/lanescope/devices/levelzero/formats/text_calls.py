@@ -24,8 +24,10 @@ def entry_handler(function: str) -> Handler:
     kind = layout.APPENDS.get(function, layout.OTHER)
     touches_memory = "Memory" in function
     remember = _ENTRIES.get(function)
+    name_code: int | None = None
 
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
+        nonlocal name_code
         # Without its parameters an entry says nothing of the operation; a recorder that numbers them says it elsewhere.
         appended = (is_append or b"hSignalEvent: " in payload) and b"hCommandList: " in payload
         size = None
@@ -46,7 +48,9 @@ def entry_handler(function: str) -> Handler:
                 reader.entered(function, stamp, value)
         else:
             check(payload)
-        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), False, None, size))
+        if name_code is None:
+            name_code = reader.code("calls", "function", function)
+        reader.rows["calls"].add((*stamp, name_code, False, None, size))
 
     return handle
 
@@ -94,8 +98,10 @@ def exit_handler(function: str) -> Handler:
     conclude = _EXITS.get(function)
     #: Result and success of exits without other fields.
     plain: dict[bytes, tuple[int | None, bool]] = {}
+    name_code: int | None = None
 
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
+        nonlocal name_code
         fields = None
         try:
             code, succeeded = plain[payload]
@@ -111,7 +117,9 @@ def exit_handler(function: str) -> Handler:
             if succeeded and (entered is not None or b"," in payload):
                 conclude(reader, stamp, entered, reader.fields(payload) if fields is None else fields)
             reader.left(function, stamp[2])
-        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), True, code, None))
+        if name_code is None:
+            name_code = reader.code("calls", "function", function)
+        reader.rows["calls"].add((*stamp, name_code, True, code, None))
 
     return handle
 

@@ -228,7 +228,21 @@ def _lanescope_run(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["runs"].add((stamp[0], begin, stamp[2], handle, queue, run, leave, quiet))
 
 
+#: A result as our recorder prints it, of numbers that surely fit; others are read field by field.
+_OUR_USUAL_RESULT = re.compile(
+    rb"\{ op_id: (\d{1,19}), run: (\d{1,18}), global_start: (\d{1,19}), global_end: (\d{1,19}), "
+    rb"context_start: (\d{1,19}), context_end: (\d{1,19}) \}"
+)
+
+
 def _lanescope_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
+    usual = _OUR_USUAL_RESULT.fullmatch(payload)
+    if usual is not None:
+        results = reader.rows["results"]
+        states = [results.dictionary(column).code(layout.SUCCESS) for column in _STATES]
+        op, run, *counts = map(int, usual.groups())
+        results.add((*stamp, op, run, None, *states, *counts))
+        return
     fields = reader.fields(payload)
     rows = reader.rows["results"]
     ok = rows.dictionary("status").code(layout.SUCCESS), rows.dictionary("timestamp_status").code(layout.SUCCESS)

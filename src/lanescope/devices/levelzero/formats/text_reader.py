@@ -52,7 +52,7 @@ class TextReader:
         self._threads: dict[tuple[int, int], int] = {}
         self._thread_process: list[int] = []
         self._whose: dict[bytes, int] = {}
-        self._handlers: dict[tuple[bytes, bytes], Handler | None] = {}
+        self._handlers: dict[bytes, Handler | None] = {}
         self._recorder = Recorder(self._rows, self._thread_process)
         self._is_bad = False
         self._clock = b""
@@ -113,6 +113,8 @@ class TextReader:
             self._open = []
         if line.endswith(b"\r"):
             line = line[:-1]
+        if self._usual(line, offset, size):
+            return
         match = layout.RECORD_START.fullmatch(line)
         if match is None:
             if not line.strip() or line.startswith(b"#"):
@@ -127,6 +129,28 @@ class TextReader:
             self._open, self._open_offset, self._open_size = [line], offset, size
         else:
             self._bad(offset, size)
+
+    def _usual(self, line: bytes, offset: int, size: int) -> bool:
+        """Take a record of the second, the thread and the kind of records that were there before; tell whether it is.
+
+        Nearly all are. Their parts were matched when they came first, so that it is enough to find them again.
+        """
+        parts = line.split(b" - ", 3)
+        if len(parts) < 4:
+            return False
+        stamp, host, numbers, rest = parts
+        fraction = stamp[9:]
+        if stamp[:9] != self._clock + b"." or len(fraction) != 9 or not fraction.isdigit():
+            return False
+        thread = self._whose.get(host + b" - " + numbers)
+        kind, _, payload = rest.partition(b": ")
+        handler = self._handlers.get(kind)
+        payload = payload.rstrip()
+        if thread is None or handler is None or not payload.endswith(b"}"):
+            return False
+        ts = self._day_ns + self._clock_ns + int(fraction) // self._shrink
+        self._take(ts, handler, thread, b"", payload, offset, size, 1)
+        return True
 
     def _continue(self, line: bytes, size: int) -> None:
         self._open.append(line.strip())
@@ -166,17 +190,31 @@ class TextReader:
             self._clock_ns = (hour * 3600 + minute * 60 + second) * layout.NS_PER_SECOND
         ns = int(fraction) if len(fraction) == 9 else int(fraction) * 10 ** (9 - len(fraction))
         ts = self._day_ns + self._clock_ns + ns // self._shrink
+        kind = provider + b":" + event
+        try:
+            handler = self._handlers[kind]
+        except KeyError:
+            handler = handler_of(provider.decode(), event.decode())
+            self._handlers[kind] = handler
+        self._take(ts, handler, self._whose.get(context), context, payload, offset, size, lines)
+
+    def _take(
+        self,
+        ts: int,
+        handler: Handler | None,
+        thread: int | None,
+        context: bytes,
+        payload: bytes,
+        offset: int,
+        size: int,
+        lines: int,
+    ) -> None:
+        """Take a record; ``context`` names its thread where that is not known yet."""
         last = self._last_ts
         is_midnight = last is not None and last - ts > _HALF_DAY_NS
         if is_midnight:
             ts += _DAY_NS
-        try:
-            handler = self._handlers[provider, event]
-        except KeyError:
-            handler = handler_of(provider.decode(), event.decode())
-            self._handlers[provider, event] = handler
         if handler is not None:
-            thread = self._whose.get(context)
             try:
                 if thread is None:
                     self._first(context, handler, ts, payload)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,10 +9,11 @@ from lanescope.common.asof_join import Int64, Mask, group, join
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.allocations import kinds_of
 from lanescope.devices.levelzero.interpret.call_matching import Calls
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Appends:
     """What is known of each Append. All arrays are [appends].
 
@@ -103,7 +102,7 @@ def _made(events: Events, row: Int64) -> Int64:
     return np.where(row >= 0, creation[row], -1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class KernelStates:
     """What was known of a kernel after each row of ``kernels``. All arrays are [kernels].
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lanescope.common.asof_join import Int64, Mask
 from lanescope.common.pairing import pair_stack
 from lanescope.devices.levelzero.formats import layout
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Calls:
     """The calls of all threads, in the order of their entries.
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, join
+from lanescope.common.distinct import distinct
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Flag
 
 _FAR = 1 << 59
 EXACT, ESTIMATED, INFERRED = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Devices:
     """Devices and sub-devices, one for each handle of a process.
 
@@ -34,7 +35,7 @@ class Devices:
     parent: Int64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Times:
     """When operations ran. All arrays are [operations].
 
@@ -77,7 +78,7 @@ def devices_of(events: Events) -> Devices:
     keys = [process, table.values("device")]
     place = np.arange(len(table))
     first = join(keys, np.full(len(table), -1), keys, place).first_after()
-    row = np.unique(first)
+    row = distinct(first)
     parents = join(
         [process[row], table.values("parent")[row]],
         np.full(len(row), -1),
@@ -136,7 +137,7 @@ def place(
     # The device is described first, so that operations of one device can be taken together.
     by_device = np.argsort(device, kind="stable")
     edges = np.searchsorted(device[by_device], np.arange(-1, len(devices.row) + 1))
-    for number in np.unique(device).tolist():
+    for number in distinct(device).tolist():
         rows = by_device[edges[number + 1] : edges[number + 2]]
         rows = rows[~error[rows]]
         clock = times.clocks.get(number)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.interpret.appends import Appends, describe
 from lanescope.devices.levelzero.interpret.attribution import Operations, attribute
 from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
+from lanescope.families.declaration import frozen_class
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Attributed:
     """Everything that is known before it is drawn.
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
+from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.simulate.event_writer import EventWriter
@@ -429,7 +430,7 @@ class Simulator:
         kept, numbers = kept[work], numbers[work]
         whole = np.ones(len(kept), np.int64)
         # With results missing, a shared event no longer tells whose a result is.
-        certain = self.numbered or not len(missing) or len(np.unique(block.attr)) == len(block.attr)
+        certain = self.numbered or not len(missing) or len(distinct(block.attr)) == len(block.attr)
         self.truth.parts.append(
             (
                 numbers,

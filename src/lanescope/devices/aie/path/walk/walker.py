@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.devices.aie.formats.layout import FLOW_KINDS, WRAPPED_TRIPS
 from lanescope.devices.aie.path.program.program import Program
 from lanescope.devices.aie.path.walk import state_sets as table
@@ -191,7 +192,7 @@ class Walker:
         kinds = stream.kind
         self._ends = np.cumsum(stream.count) if self._keeps_path else _NO_ENDS
         marks = np.flatnonzero((kinds == START) | (kinds == RESTART) | stream.is_after_loss)
-        begins = np.unique(np.concatenate([np.zeros(min(1, len(kinds)), np.int64), marks])).tolist()
+        begins = distinct(np.concatenate([np.zeros(min(1, len(kinds)), np.int64), marks])).tolist()
         for first, end in zip(begins, [*begins[1:], len(kinds)], strict=True):
             self._stretch(stream, first, end)
         return walk

@@ -8,6 +8,7 @@ from itertools import count, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.export.swimlane.trace_view import (
     ORCHESTRATOR,
     SCHEDULER,
@@ -138,7 +139,7 @@ def _passes(content: Content) -> dict[int, tuple[list[int], npt.NDArray[np.float
     complete = np.flatnonzero(np.array(phases.name, object) == "complete")
     thread = phases.table.values("thread").astype(np.int64)[complete]
     found = {}
-    for number in np.unique(thread).tolist():
+    for number in distinct(thread).tolist():
         mine = complete[thread == number]
         mine = mine[np.argsort(phases.end_at[mine], kind="stable")]
         found[number] = mine.tolist(), phases.end_at[mine]

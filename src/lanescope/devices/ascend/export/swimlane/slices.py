@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.export.swimlane.trace_view import (
     ORCHESTRATOR,
     SCHEDULER,
@@ -224,7 +225,7 @@ def _headerless(content: Content) -> Iterator[str]:
 def _counters(content: Content) -> Iterator[str]:
     """One counter a value: three in one event, as the peer writes them, break the import of Perfetto."""
     tracks, counters = content.trace.tracks.values("name"), content.trace.counters
-    names = {track: json.dumps(str(tracks[track])) for track in np.unique(counters.values("track_id")).tolist()}
+    names = {track: json.dumps(str(tracks[track])) for track in distinct(counters.values("track_id")).tolist()}
     rows = zip(
         counters.values("track_id").tolist(),
         counters.values("ts").tolist(),

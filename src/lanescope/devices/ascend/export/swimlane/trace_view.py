@@ -7,6 +7,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Array
 
@@ -130,7 +131,7 @@ class Content:
         rows = np.flatnonzero(self.is_joined)
         core, stamp = np.array(self.core, np.int64)[rows], np.array(self.dispatch)[rows]
         best: dict[int, tuple[int, int]] = {}
-        for number in np.unique(thread[mine]).tolist():
+        for number in distinct(thread[mine]).tolist():
             some = mine[thread[mine] == number]
             some = some[np.argsort(phases.begin_at[some], kind="stable")]
             at = np.searchsorted(phases.begin_at[some], stamp, side="right") - 1

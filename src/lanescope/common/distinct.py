@@ -1,0 +1,22 @@
+"""The distinct values of an array."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+T = TypeVar("T", bound=np.generic)
+
+
+def distinct(values: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Return the distinct values of an array of any shape, ascending, [n], with the dtype they have; no NaN.
+
+    ``np.unique`` without any of its options says the same, but imports ``numpy.ma`` to find out that nothing is masked,
+    which is more than decoding a small capture.
+    """
+    ordered: npt.NDArray[Any] = np.sort(values, axis=None)
+    is_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]

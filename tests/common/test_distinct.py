@@ -1,0 +1,41 @@
+"""The distinct values of an array, and that nobody asks numpy for them in the way that imports ``numpy.ma``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import some
+from lanescope.common.distinct import distinct
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+TYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.uint8, np.bool_, np.dtype("U3")])
+
+
+def plain_uniques(source: str) -> list[int]:
+    """The lines with a ``np.unique`` of one argument."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.unique" and not node.keywords
+    ]
+
+
+@settings(max_examples=some(100))
+@given(hnp.arrays(TYPES, hnp.array_shapes(max_dims=2, min_side=0, max_side=8)))
+def test_as_numpy_says(values: np.ndarray) -> None:
+    found = distinct(values)
+    expected = np.unique(values)
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
+
+
+def test_nobody_asks_numpy() -> None:
+    assert plain_uniques("import numpy as np\nnp.unique(x)\nnp.unique(x, return_index=True)") == [2]
+    found = {str(path): plain_uniques(path.read_text()) for path in SRC.rglob("*.py")}
+    assert {path: lines for path, lines in found.items() if lines} == {}
