@@ -196,7 +196,7 @@ def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals |
         pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Returns:
-        The states of all tracks: a track that is no lane is not recorded.
+        The states of all tracks: a track that is not a lane is not recorded.
     """
     count = len(time.tree)
     gaps = _on_tracks(time.gaps, count)

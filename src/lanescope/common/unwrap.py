@@ -23,7 +23,7 @@ def unwrap(
     Args:
         raw: integers [n].
         bits: width of the counter, 1 to 64; or
-        period: values after which it wraps, at most 2**62, where that is no power of two.
+        period: values after which it wraps, at most 2**62, if that is not a power of two.
         group: integers [n], the counter of each record; None: one counter. The first record of each keeps its value.
         step_back: how far a value may lie before that of the record before, less than the period.
 
@@ -94,7 +94,7 @@ def circular_start(raw: Ints, bits: int) -> tuple[int, bool]:
     """Return the value after the largest empty arc of the circle of 2**bits values, and whether that exceeds half.
 
     Counters that were read within less than half a period of one another were all read at or after that value, in the
-    sense of ``at_or_after``; if the arc is no larger than half a period, others could have come first.
+    sense of ``at_or_after``; if the arc is not larger than half a period, others could have come first.
 
     Args:
         raw: integers [n] in [0, 2**bits), in any order.
