@@ -150,7 +150,7 @@ def as_table(
         columns: other names of columns; None leaves a column out.
 
     Raises:
-        KeyError: there is no such analysis, or it has no such column.
+        KeyError: unknown analysis, or unknown column of it.
     """
     declared = ANALYSES[analysis].spec(shared.trace.time.time_unit)
     spec = rename_spec(declared, name, doc=doc, columns=columns)

@@ -36,7 +36,7 @@ class Instances:
     Attributes:
         role: what an instance is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the
             lanes' detail table (``sm``).
-        of: int64 [tracks], the unit of each lane; -1 for what is no lane or belongs to none.
+        of: int64 [tracks], the unit of each lane; -1 for tracks that are not lanes, or belong to none.
         labels: name of each instance; its path where names alone are alike.
         numbers: int64 [units], the number that the detail table gives it; None where no table does.
     """

@@ -230,7 +230,7 @@ def partition(time: Lanes, waits: Mask | None = None, pieces: LeafIntervals | No
         pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Returns:
-        The states of all tracks: a track that is no lane is not recorded.
+        The states of all tracks: a track that is not a lane is not recorded.
     """
     count = len(time.tree)
     gaps = _on_tracks(time.gaps, count)

@@ -15,7 +15,7 @@ SEPARATOR = "/"
 class Tree:
     """The groups, lanes and counters of a trace as a tree.
 
-    A parent that does not exist, or that would close a ring, is no parent: the track stands at the top.
+    A parent that does not exist, or that would close a ring, is ignored: the track is at the top.
 
     Attributes:
         tracks: the table; a track's id is its row.

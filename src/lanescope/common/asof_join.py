@@ -55,7 +55,7 @@ def group(keys: Sequence[npt.NDArray[Any]], seq: Int64) -> Groups:
         seq: int64 [n], position in the stream; ties keep the order of the rows.
 
     Complexity:
-        One sort of n 64-bit integers; a second one when the keys are too wide to be packed beside the position.
+        One sort of n 64-bit integers; a second one when the keys are too wide to be packed with the position.
     """
     count = len(seq)
     if not count:

@@ -25,7 +25,7 @@ def unwrap(
     Args:
         raw: integers [n].
         bits: width of the counter, 1 to 64; or
-        period: values after which it wraps, at most 2**62, where that is not a power of two.
+        period: values after which it wraps, at most 2**62, if that is not a power of two.
         group: integers [n], the counter of each record; None: one counter. The first record of each keeps its value.
         step_back: how far a value may lie before that of the record before, less than the period.
 

@@ -149,7 +149,7 @@ def _unused_name(folder: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder of ours, if it is there."""
+    """Remove a file or a folder that lanescope wrote, if it exists."""
     try:
         path.unlink()
     except IsADirectoryError:

@@ -183,7 +183,7 @@ class EventStream:
         self.placement = place_intervals(self.spans, trace.tracks)
         self._require(np.flatnonzero(self.placement.rows), "slices and gaps", counter=False)
 
-        # What has no time is no event: of a loss the gap is drawn, and a finding about it where the gap is.
+        # Rows without a time are not drawn: of a loss the gap is drawn, and a finding about it where the gap is.
         drawn = None if findings is None else findings.take(np.flatnonzero(findings.valid("ts")))
         self.finding_table = drawn
         self.instants, self.findings = len(trace.instants), 0 if drawn is None else len(drawn)
@@ -285,7 +285,7 @@ class EventStream:
         (source, _, left), (destination, _, arrived) = sides
         # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
         # at the moment of its arrival instead.
-        slice_ts = np.append(trace.slices.values("ts"), 0)  # the last stands for -1
+        slice_ts = np.append(trace.slices.values("ts"), 0)  # the last is for -1
         begin = np.where(source < 0, left, slice_ts[source])
         running = (destination >= 0) & (begin > slice_ts[destination]) & (begin <= arrived)
         destination[running] = -1

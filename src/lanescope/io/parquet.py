@@ -131,7 +131,7 @@ def check_room(target: Path, *, replace: bool) -> None:
     """Refuse what ``write`` must not replace.
 
     Raises:
-        UsageError: there is something, and it may not be replaced, or is no work of ``write``.
+        UsageError: the output exists, and may not be replaced, or was not written by ``write``.
     """
     if not target.exists():
         return

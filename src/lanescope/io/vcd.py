@@ -138,7 +138,7 @@ def _by_track(tracks: I64) -> Iterator[tuple[int, I64]]:
 
 
 def _levels(trace: Trace, rows: I64) -> tuple[I64, I64]:
-    """When a lane begins and ends to run anything; from where an open slice was last seen, nobody knows."""
+    """When a lane begins and ends to run anything; unknown from the last known time of an unfinished slice."""
     begin = trace.slices.values("ts")[rows]
     is_closed = trace.slices.valid("dur")[rows]
     last_seen = np.where(trace.slices.valid("last_known_ts")[rows], trace.slices.values("last_known_ts")[rows], begin)
@@ -181,7 +181,7 @@ def _unknown(trace: Trace) -> dict[int, I64]:
 
 
 def _drop_unknown(times: I64, values: I64, spans: I64) -> tuple[I64, I64]:
-    """Take out what lies in unknown stretches."""
+    """Remove changes in unknown stretches."""
     for begin, end in spans.tolist():
         if end <= begin:
             continue

@@ -2,7 +2,7 @@
 
 ``run`` pulls. A source is asked for its next batch when every observer and the sink have returned from the one before,
 so nothing queues up, and memory does not grow with the capture: at most two batches are alive here, and a sink may hold
-two more while it encodes them beside the decoder.
+two more while it encodes them next to the decoder.
 
 What cannot work batch by batch, and why:
 

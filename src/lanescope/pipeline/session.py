@@ -74,7 +74,7 @@ def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
         The whole trace, in memory.
 
     Raises:
-        InputError: the file cannot be read, or is no capture.
+        InputError: the file cannot be read, or is not a capture.
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
     whole = Collect()
@@ -132,7 +132,7 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     """Return the tables that analyses make of a trace, by name; each is made when it is first read.
 
     They are those that every trace has (``overlap``, ``idle``, ...) and those that its families declare
-    (``cuda_overlap``, ...). SQL sees them beside the tables of the trace.
+    (``cuda_overlap``, ...). SQL sees them next to the tables of the trace.
     """
     from lanescope.analysis import derived as analyses
 

@@ -48,12 +48,12 @@ def make_sink(
         out: a path; or, but for Parquet, a binary file object.
         format_: a format of ``SUFFIXES``, or one that a family exports.
         compress: Perfetto: packets are compressed.
-        replace: Parquet: replace a folder of ours.
+        replace: Parquet: replace a folder that lanescope wrote.
         is_gzip: Chrome JSON: the file is packed.
         tell: is given a line for each thing that an export of a family has no place for.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: unknown format.
     """
     if format_ == "perfetto":
         from lanescope.io.perfetto import PerfettoSink

@@ -42,7 +42,7 @@ class Source:
         path: as the user gave it.
 
     Raises:
-        InputError: there is no such file, it is a folder or a device, it may not be read, nobody writes to the pipe, or
+        InputError: the file does not exist, is a folder or a device, may not be read, the pipe has no writer, or
             its compression is broken or hostile.
 
     Attributes:

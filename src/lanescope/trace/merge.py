@@ -37,7 +37,7 @@ class TimelineShift:
         shift: added to all its times, in the common time unit; >= 0, and 0 for the trace that begins first.
         clock: the clock that it shares with a trace that was placed before; empty for the first.
         error_ns: bound of the error of its times against those of the first trace, as far as that comes from placing
-            them on the shared clock; None when nobody stated one.
+            them on the shared clock; None if it is not stated.
         wrap_period: 0 where ``shift`` is certain within that error. Else the wrap period, in the common time unit, of
             the narrow counter that is all it rests on: the nearest place was taken, and the true one may be any number
             of periods away.
@@ -211,13 +211,13 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
         found[identities[0]] = [_Reading(0, -time.epoch_ns, 0)]
     for row in trace.anchors.rows():
         clock = identities[row["clock_id"]]
-        # A clock has to have an owner, but for the Unix time, which is nobody's.
+        # A clock has to have an owner, except the Unix time.
         if (
             (clock.device or clock.name == "unix")
             and (clock.frequency or time.time_unit == "cycles")
             and _is_unwrapped(clock)
         ):
-            # A clock read against the epoch's own is no nearer to the lanes than the epoch is.
+            # A clock read against the epoch's own is not nearer to the lanes than the epoch is.
             lanes = found[clock][0].lanes_ns if clock in found else 0
             found.setdefault(clock, []).append(_Reading(row["ticks"], row["ts"], row["error_ns"], lanes))
     return found

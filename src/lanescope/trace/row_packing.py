@@ -28,7 +28,7 @@ class Intervals:
     """Intervals to place: the slices of a trace, followed by its gaps.
 
     Attributes:
-        track: int64 [n], row of the tracks table; -1 where there is no such track.
+        track: int64 [n], row of the tracks table; -1 for an unknown track.
         begin: int64 [n], ns.
         length: int64 [n], ns, 0 where it is unknown.
         known: uint8 [n], 0 where the end is unknown; empty when all ends are known.

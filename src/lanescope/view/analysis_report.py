@@ -40,7 +40,7 @@ _SHARE = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({**dict(zip(_BARS, " .:-=+*#@", strict=True)), **dict(zip(_SHARE[1:], ".:-=+*##", strict=True)),
                         "·": ".", "…": "~", "µ": "u", "×": "x"})  # noqa: RUF001  # fmt: skip
 _NAME, _CELL = 18, 9
-#: Lanes, causes of each, and strips that are shown where nobody says how many.
+#: Lanes, causes of each, and strips that are shown by default.
 _LANES, _CAUSES, _STRIPS = 12, 6, 16
 #: The least share of a lane's time that is worth a line.
 _SHOWN = 0.001

@@ -12,7 +12,7 @@ _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 def escape(text: str) -> str:
     r"""Return the text with control, bidirectional and invisible characters written as escapes.
 
-    Bytes of a file name that is no UTF-8 become ``\xNN``.
+    Bytes of a file name that is not UTF-8 become ``\xNN``.
 
     Example:
         >>> print(escape("core\x1b[2J\u202e0"))

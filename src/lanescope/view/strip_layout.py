@@ -67,7 +67,7 @@ class StripLayout:
         label: columns of labels.
         cells: columns of the drawing; ``edges``: float64 [cells + 1], times between them, from ``begin``.
         kinds: int64 [names], kind of each name code.
-        kind_names, kind_time: what stands for each kind, and its share of the time that slices cover.
+        kind_names, kind_time: the text of each kind, and its share of the time that slices cover.
         colors: int64 [kinds], place in ``COLORS``.
     """
 
@@ -148,7 +148,7 @@ class StripLayout:
     # --- names and colours --------------------------------------------------------------------------------------------
 
     def _kinds(self) -> tuple[Ints, list[str], Floats]:
-        """Return the kind of each name code, what stands for each kind, and its share of the time that slices cover."""
+        """Return the kind of each name code, the text of each kind, and its share of the time that slices cover."""
         column = self.trace.slices.column("name")
         texts = column.dictionary.texts if column.dictionary else []
         used = np.flatnonzero(np.bincount(column.values, minlength=len(texts))) if len(column) else np.empty(0, int)

@@ -38,7 +38,7 @@ def show(
     from rich.text import Text
 
     listed = [list(row) for row in rows]
-    # Text everywhere: a name from a trace is no markup.
+    # Text everywhere: a name from a trace is not markup.
     table = Table(
         title=Text(escape(title), "bold") if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )

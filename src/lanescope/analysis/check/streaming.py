@@ -147,7 +147,7 @@ class StreamingChecker:
         self.is_unsettled = slices.settle(longest) | instants.settle(longest)
         self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
         if self.is_unsettled and self._batches == 1:
-            self.is_kept_apart |= True  # there is no second batch: it will be judged as a whole
+            self.is_kept_apart |= True  # without a second batch it is judged as a whole
         return self.is_unsettled
 
     def replay(self, batch: Trace) -> None:
