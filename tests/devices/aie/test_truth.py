@@ -1,5 +1,6 @@
 """Decoding a simulated dump gives what really happened, whatever was planted in it."""
 
+import concurrent.futures
 import struct
 from collections import Counter, defaultdict
 from types import SimpleNamespace
@@ -210,8 +211,8 @@ def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch,
     monkeypatch.setattr(decode, "_LARGE_BLOCK", 1)
     monkeypatch.setattr(shard_state, "_STEP", 5)
     found = []
-    for executor in (decode.ThreadPoolExecutor, AsLateAsPossible):
-        monkeypatch.setattr(decode, "ThreadPoolExecutor", executor)
+    for executor in (concurrent.futures.ThreadPoolExecutor, AsLateAsPossible):
+        monkeypatch.setattr(concurrent.futures, "ThreadPoolExecutor", executor)
         with Capture(path) as capture:
             decoder = decode.AieDecoder(capture, {}, block_bytes=2000)
             batches = [batch for chunk in capture.main.chunks(2000) for batch in decoder.feed(chunk)]
