@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Simulation, Simulator, registry
 from lanescope.families.declaration import replace
+from lanescope.families.options import int_in
 from lanescope.pipeline import session
 from lanescope.source import Detection
 from lanescope.testing import check_family
@@ -86,3 +88,13 @@ def test_a_format_that_contradicts_itself_is_refused(change, said):
 
 def test_references_are_not_loaded_to_verify_a_family():
     registry.verify(replace(TOY, formats=(Format("toy", "no_such_module:a", decode_file="no_such_module:b"),)))
+
+
+@pytest.mark.parametrize(("text", "value"), [("8", 8), ("0x40", 64), ("7", None), ("65", None), ("1.5", None)])
+def test_a_whole_number_in_a_range(text, value):
+    option = Option("bits", int_in(8, 64), "width")
+    if value is not None:
+        assert option.value(text) == value
+        return
+    with pytest.raises(UsageError, match="option bits"):
+        option.value(text)

@@ -118,6 +118,16 @@ def test_noise_after_a_header_is_decoded_and_checked(tmp_path, tick_hz):
     assert check.run(trace)
 
 
+@pytest.mark.parametrize(("lamps", "before"), [(1, 0), (256, 1 << 30)])
+def test_the_options_of_the_simulator_fit_the_layout(lamps, before):
+    given = {option.name: option.default for option in FAMILY.sim_options}
+    FAMILY.simulate(given | {"changes": 1, "lamps": lamps, "before": before}, 1)
+    for name, text in (("lamps", "257"), ("lamps", "0"), ("before", "-1"), ("changes", "0"), ("drop", "2")):
+        (option,) = [option for option in FAMILY.sim_options if option.name == name]
+        with pytest.raises(lanescope.UsageError, match=name):
+            option.value(text)
+
+
 def test_random_bytes_are_not_ours():
     data = np.random.default_rng(0).bytes(4096)
     assert FAMILY.detect(FileHead(data, len(data), "x")).score < 50

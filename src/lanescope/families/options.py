@@ -171,6 +171,18 @@ def positive_int(text: str) -> int:
     return value
 
 
+def int_in(low: int, high: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number from ``low`` to ``high``; for ``Option.parse``."""
+
+    def parse(text: str) -> int:
+        value = whole(text)
+        if not low <= value <= high:
+            raise ValueError(f"it is not between {low} and {high}")
+        return value
+
+    return parse
+
+
 def fraction(text: str) -> float:
     """Read a number from 0 to 1; for ``Option.parse``."""
     value = number(text)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lanescope.common import pair_fifo, sequence_gaps, unwrap
 from lanescope.families import DecodeContext, Export, Family, Format, Option, Rule, RuleContext, Simulation, Simulator
-from lanescope.families.options import fraction, non_negative_int, positive_int
+from lanescope.families.options import fraction, int_in, positive_int
 from lanescope.source import Capture, Detection, FileHead
 from lanescope.trace import StatSpec, TableSpec, Trace, TraceBuilder, argument, ref, ticks_to_ns, usable_frequency
 from lanescope.wire import Field, Member, Record, Struct, dump_lines
@@ -179,9 +179,9 @@ FAMILY = Family(
         simulate,
         options=(
             Option("changes", positive_int, "number of records", 1000),
-            Option("lamps", positive_int, "number of lamps", 4),
+            Option("lamps", int_in(1, 256), "number of lamps", 4),
             Option("drop", fraction, "fraction of records that are dropped", 0.0),
-            Option("before", non_negative_int, "records that are dropped before the first one", 0),
+            Option("before", int_in(0, 1 << 30), "records that are dropped before the first one", 0),
             Option("extra", fraction, "fraction of records that are flashes and levels", 0.0),
         ),
         demo={"changes": 200, "extra": 0.1},
