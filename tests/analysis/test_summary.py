@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from analysis.test_check_streaming import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import oracles
+from analysis.test_check_streaming import cut
 from effort import TRACES, some
 from lanescope import UsageError, testing
 from lanescope.analysis.summary import GROUPS, Summary, summary

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analysis.test_check_streaming import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.test_check_streaming import cut
 from chrome_whole import drawn, whole_events
 from effort import TRACES, some
 from lanescope import testing

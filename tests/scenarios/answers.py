@@ -90,7 +90,7 @@ def ask(scenario: Scenario, path: str, call: Any) -> Answers:
     strict = call(*command(scenario, ["info", STRICT], path))
     if strict.status != (4 if is_lossy else 0):
         found.broken.append(f"info {STRICT} ends with {strict.status}; is anything lost: {is_lossy}")
-    if ("data was lost" in strict.err) != is_lossy:
+    if ("data loss" in strict.err) != is_lossy:
         found.broken.append(f"info writes {strict.err!r}; is anything lost: {is_lossy}")
     for stage in STAGES:
         done = call(*command(scenario, ["dump", "--stage", stage], path))
@@ -237,8 +237,9 @@ def _chrome_slices(data: bytes) -> int:
 
 def _perfetto_slices(data: bytes) -> int:
     """Return the number of slices and gaps of a Perfetto trace, by the official bindings."""
-    from track_events import packets
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
+
+    from track_events import packets
 
     return sum(packet.track_event.type == TrackEvent.TYPE_SLICE_BEGIN for packet in packets(data))
 

@@ -1,4 +1,4 @@
-"""Captures in, and what became of them: reading, loss and exit status; and what a command of a family is handed."""
+"""Reading captures, warnings of data loss, exit status; and the context of family commands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
-from lanescope.cli.console import echo, progress
+from lanescope.cli.console import echo, progress, warn
 from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.families import registry
 from lanescope.source import MINE
-from lanescope.view.formatting import escape, format_count
+from lanescope.view.formatting import escape, format_total
 
 if TYPE_CHECKING:
     from lanescope.common.signals import Signal
@@ -35,7 +35,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     from lanescope.trace import Trace
 
     if paths.count("-") > 1:
-        raise UsageError("standard input is named twice", hint="name it once")
+        raise UsageError("standard input is specified twice", hint="use - once")
     given, known = parse_options(args), set[str]()
     traces = []
     for path in paths:
@@ -51,9 +51,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
         refuse_unreadable(traces[-1], path)
     for name in given:
         if name not in known:
-            raise UsageError(
-                f"none of the families has an option {name!r}", hint="they know " + (", ".join(sorted(known)) or "none")
-            )
+            raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")
     return traces
 
 
@@ -100,7 +98,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
     row = max(rows, key=lambda row: row["lost"])
     family = inputs.values("family").tolist()[0]
     raise InputError(
-        f"{path}: none of its {format_count(row['total'], row['unit'])} could be decoded as {family}",
+        f"{path}: cannot decode any of {format_total(row['total'], row['unit'])} as {family}",
         hint=_what_else(path, family),
     )
 
@@ -113,41 +111,41 @@ def _what_else(path: str, family: str) -> str:
     if os.path.isfile(path):  # noqa: PTH113
         candidates = [found.family for found in session.detect(path) if found.score >= MINE]
         if candidates and candidates[0] != family:
-            return f"it looks like {candidates[0]}: leave out --family {family}"
+            return f"remove --family {family}: the file looks like {candidates[0]}"
         with session.capture(path) as capture:
             found = known.what_is(capture.main.head().data, capture.main.name)
         if found is not None:
-            return f"it is {found.what}: {found.hint}"
-    return "is it the right file, and the right --family?"
+            return f"{found.hint} (the file is {found.what})"
+    return "check the file and --family"
 
 
-def _say_nothing_there(trace: Trace) -> None:
-    """Say of captures that hold no record what that means."""
+def _warn_of_no_records(trace: Trace) -> None:
+    """Warn of captures without records."""
     from lanescope.trace.stats import NO_RECORDS
 
     for row in trace.stats.rows():
         if row["name"].endswith(NO_RECORDS):
             file = list(trace.inputs.rows())[row["input_id"]]
             meaning = {spec.name: spec.doc for spec in registry.family(file["family"]).stats}[row["name"]]
-            echo(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+            warn(f"{file['path']}: {row['count']:,} {meaning}")
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if there is nothing, data was lost or labels are not settled, and return the exit status that follows.
+    """Warn of missing records, data loss and ambiguous labels, and return the resulting exit status.
 
     Raises:
         InputError: all of it was lost.
     """
-    _say_nothing_there(trace)
+    _warn_of_no_records(trace)
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
+    unsettled = ", ".join(f"{name} {count:,}" for name, count in unsettled_labels(trace).items())
     if unsettled:
-        print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
+        warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
     lost = loss_counts(trace)
     if not lost:
         return status
-    listed = ", ".join(f"{escape(name)} {count}" for name, count in lost.items())
-    print(f"lanescope: data was lost: {listed}; `lanescope check` says where", file=sys.stderr)
+    listed = ", ".join(f"{name} {count:,}" for name, count in lost.items())
+    warn(f"data loss: {listed}; run 'lanescope check' for locations")
     return DataLossError.exit_status if args.strict else status
 
 
@@ -155,7 +153,7 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
 
 
 class Context:
-    """The house's side of a command of a family, see ``lanescope.families.CommandContext``."""
+    """The context of a family command, see ``lanescope.families.CommandContext``."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -174,7 +172,7 @@ class Context:
         return trace
 
     def read(self, path: str) -> Trace:
-        """Decode a capture, and leave it to the command to say what is to be said of it."""
+        """Decode a capture; the command itself reports data loss."""
         from lanescope.pipeline import session
 
         return session.open(path)
@@ -207,8 +205,16 @@ class Context:
         console.print_json(schema, **content)
 
     def echo(self, message: str) -> None:
-        """Say something on standard error, escaped."""
+        """Print a line on standard error, escaped."""
         echo(escape(message))
+
+    def warn(self, message: str) -> None:
+        """Print a warning on standard error, escaped."""
+        warn(message)
+
+    def wrote(self, target: str, *content: str, size: int) -> None:
+        """Report a written output on standard error."""
+        console.print_written(target, *content, size=size)
 
     def is_stdout(self, target: str | None) -> bool:
         """Tell whether a target is standard output."""
@@ -231,9 +237,7 @@ class Context:
         """Write a trace as a timeline."""
         suffix = Path(target).suffix
         if suffix not in (".pftrace", ".json"):
-            raise UsageError(
-                f"{target}: the suffix tells no format of a timeline", hint="end it with .pftrace or .json"
-            )
+            raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")
         self.check_target(target)
         if suffix == ".pftrace":
             from lanescope.io import perfetto

@@ -134,7 +134,8 @@ def _passed(
             del batch
         if seen != rows:
             raise InputError(
-                "the second reading gave other rows than the first", hint="does something still write to it?"
+                "the second pass decoded other rows than the first",
+                hint="check that the capture is complete and not being written",
             )
     kept.clear()
     written = None
