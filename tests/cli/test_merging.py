@@ -61,10 +61,10 @@ def test_a_refused_merge_names_the_options_that_would_help(call, tmp_path):
     done = call("convert", first, "run.bin", "-o", "both.pftrace")
     assert (done.status, is_one_error(done.err)) == (2, True)
     assert done.err.endswith(
-        "cannot merge: run.bin is in cycles, run1.npy in nanoseconds; decode with --frequency HZ (family aie); or"
-        " convert each on its own\n"
+        "cannot merge: run.bin is in cycles, run1.npy in nanoseconds\n  hint: decode with --frequency HZ (family aie),"
+        " or convert each capture separately\n"
     )
-    assert call("convert", second, second, "-o", "both.pftrace").err.endswith("; pass each capture once\n")
+    assert call("convert", second, second, "-o", "both.pftrace").err.endswith("hint: pass each capture once\n")
 
 
 def test_dumps_of_one_file_name_are_not_put_together_by_guess(call):
