@@ -5,6 +5,7 @@ import json
 import pytest
 
 import lanescope
+from error_text import is_one_error
 from lanescope.families import options, registry
 
 
@@ -48,7 +49,7 @@ def test_options_may_stand_between_inputs(call, buffer, tmp_path):
 def test_options_of_other_packages_may_stand_between_too(call, run_file):
     assert call("sql", "run.blink", "--lamps", "a,b", "select 1").out == "1\n1\n"
     assert call("sql", "run.blink", "--lamps", "a,b", "select 1", "select 2").err == (
-        "lanescope: unrecognized arguments: select 2; see lanescope sql --help\n"
+        "lanescope: error: unrecognized arguments: select 2\n  hint: see lanescope sql --help\n"
     )
 
 
@@ -103,7 +104,7 @@ def test_numbers_with_units(parse, text, value):
     if value is not None:
         assert parse(text) == value
         return
-    with pytest.raises(ValueError, match=r"it is|is more than 0|its unit is none of") as caught:
+    with pytest.raises(ValueError, match=r"must|expected|too large") as caught:
         parse(text)
     assert "invalid literal" not in str(caught.value), "those are Python's words"
 
@@ -115,7 +116,7 @@ def test_a_period_may_have_a_unit(call):
     plain = call("aie-wavediff", "run.bin", "run.vcd", "--period", "1000")
     assert call("aie-wavediff", "run.bin", "run.vcd", "--period", "1ns") == plain
     done = call("aie-wavediff", "run.bin", "run.vcd", "--period", "1 parsec")
-    assert (done.status, "it is not a time in picoseconds, such as 1000 or 1ns" in done.err) == (2, True)
+    assert (done.status, "expected a time in picoseconds, e.g. 1000 or 1ns" in done.err) == (2, True)
 
 
 WORDS = ["many", "", "-1", "nan", "inf", "1e400", "1e-400", "0", "9" * 30, "9" * 5000, "٣", "1/0", "0x10", "1.5", "1,2"]
@@ -134,8 +135,8 @@ def test_whatever_stands_for_a_number_is_used_or_refused_in_one_line(call, tmp_p
             # 3: it is a file that cannot be read.
             assert done.status in ((0, 2, 3) if option.parse is str else (0, 2)), (option.name, text, done.err)
             if done.status:
-                assert done.err.startswith("lanescope: ")
-                assert done.err.count("\n") == 1
+                assert done.err.startswith("lanescope: error: ")
+                assert is_one_error(done.err)
         if len(text) == 30:
             continue  # a simulation of such a length is what was asked for
         for option in member.sim_options:
@@ -143,40 +144,43 @@ def test_whatever_stands_for_a_number_is_used_or_refused_in_one_line(call, tmp_p
             done = call("sim", family, "-o", "again", "--force", f"-O{option.name}={text}", *others)
             assert done.status in ((0, 2, 3) if option.parse is str else (0, 2)), (option.name, text, done.err)
             if done.status:
-                assert done.err.count("\n") == 1
+                assert is_one_error(done.err)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("dump", "b.npy", "--limit", "0"), "argument --limit: 0 leaves nothing to show; leave it out to see all"),
-        (("summary", "b.npy", "--limit", "0"), "argument --limit: 0 leaves nothing to show"),
-        (("aie-path", "b.npy", "--limit", "0"), "argument --limit: '0': it must be at least 1"),
-        (("dump", "b.npy", "--limit", "9" * 30), "is not a count"),
-        (("dump", "b.npy", "--limit", "٣"), "'٣' is not a count"),
-        (("ascend-deps", "b.npy", "1", "--depth", "many"), "argument --depth: 'many': it is not a whole number"),
-        (("sim", "cuda", "--seed", "x", "-o", "x"), "argument --seed: 'x' is not a count"),
-        (("aie-path", "b.npy", "--core", "1"), "argument --core: '1': it is not COL,ROW"),
+        (("dump", "b.npy", "--limit", "0"), "invalid value '0' for --limit: must be a positive integer"),
+        (("summary", "b.npy", "--limit", "0"), "invalid value '0' for --limit: must be a positive integer"),
+        (("aie-path", "b.npy", "--limit", "0"), "invalid value '0' for --limit: must be a positive integer"),
+        (("dump", "b.npy", "--limit", "9" * 30), "for --limit: must be a non-negative integer"),
+        (("dump", "b.npy", "--limit", "٣"), "invalid value '٣' for --limit"),
+        (("ascend-deps", "b.npy", "1", "--depth", "many"), "invalid value 'many' for --depth: must be a "),
+        (("sim", "cuda", "--seed", "x", "-o", "x"), "invalid value 'x' for --seed: must be a non-negative integer"),
+        (("aie-path", "b.npy", "--core", "1"), "invalid value '1' for --core: expected COL,ROW"),
         (
             ("info", "b.npy", "--listing", "nowhere.lst", "--family", "aie"),
-            "cannot open 'nowhere.lst': no such file or directory; check",
+            "cannot open 'nowhere.lst': no such file or directory\n  hint: check",
         ),
         (
             ("info", "b.npy", "--family", "aie", "--config", "nowhere"),
-            "cannot open 'nowhere': no such file or directory; check the path of the configuration",
+            "cannot open 'nowhere': no such file or directory\n  hint: check the path of the configuration",
         ),
         (
             ("info", "b.npy", "--family", "aie", "--mlir", "nowhere"),
-            "cannot open 'nowhere': no such file or directory; check the path of the MLIR file",
+            "cannot open 'nowhere': no such file or directory\n  hint: check the path of the MLIR file",
         ),
         (
             ("info", "b.npy", "--events", "nowhere.json"),
-            "cannot open 'nowhere.json': no such file or directory; check the path",
+            "cannot open 'nowhere.json': no such file or directory\n  hint: check the path",
         ),
-        (("info", "b.npy", "--clock-mhz", "fast"), "option clock_mhz: 'fast' is not usable: it is not a number"),
+        (
+            ("info", "b.npy", "--clock-mhz", "fast"),
+            "invalid value 'fast' for --clock-mhz: expected a frequency in MHz, e.g. 1980",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(call, buffer, arguments, message):
     done = call(*arguments)
-    assert (done.status in (2, 3), done.out, done.err.count("\n")) == (True, "", 1)
+    assert (done.status in (2, 3), done.out, is_one_error(done.err)) == (True, "", True)
     assert message in done.err

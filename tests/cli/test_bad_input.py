@@ -11,6 +11,7 @@ import pytest
 
 import lanescope
 from effort import cuts, some
+from error_text import is_one_error
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.trace import accounting
@@ -44,7 +45,7 @@ BAD = {
 
 
 def is_one_line(text):
-    return text.startswith("lanescope: ") and text.count("\n") == 1 and text.endswith("\n")
+    return is_one_error(text)
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -55,7 +56,7 @@ def test_what_is_no_capture_is_refused(call, tmp_path, name, verb):
     assert (done.status, done.out) == (3, "")
     assert is_one_line(done.err), done.err
     assert "bad" in done.err
-    assert "; " in done.err, "no hint what to do next"
+    assert "\n  hint: " in done.err, "no hint what to do next"
     assert [path.name for path in tmp_path.iterdir()] == ["bad"]
 
 
@@ -66,18 +67,18 @@ def test_the_family_that_the_user_names_copes_too(call, tmp_path, name):
         done = call("info", "bad", "--family", family)
         assert done.status in (0, 3), (family, done.err)
         assert "Traceback" not in done.err
-        assert "a bug of lanescope" not in done.err
+        assert "internal error" not in done.err
 
 
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (".", "lanescope: '.' is a directory; pass a capture file or a Parquet dataset\n"),
-        ("nowhere", "lanescope: cannot open 'nowhere': no such file or directory; check the path\n"),
-        ("bad/nowhere", "lanescope: cannot read 'bad/nowhere': not a directory; check the path\n"),
-        ("/dev/zero", "lanescope: '/dev/zero' is a device, not a file; copy the data to a file first\n"),
-        ("x" * 300, f"lanescope: cannot read {'x' * 300!r}: file name too long; check the path\n"),
-        ("loop", "lanescope: cannot read 'loop': too many levels of symbolic links; check the path\n"),
+        (".", "lanescope: error: '.' is a directory\n  hint: pass a capture file or a Parquet dataset\n"),
+        ("nowhere", "lanescope: error: cannot open 'nowhere': no such file or directory\n  hint: check the path\n"),
+        ("bad/nowhere", "lanescope: error: cannot read 'bad/nowhere': not a directory\n  hint: check the path\n"),
+        ("/dev/zero", "lanescope: error: '/dev/zero' is a device, not a file\n  hint: copy the data to a file first\n"),
+        ("x" * 300, f"lanescope: error: cannot read {'x' * 300!r}: file name too long\n  hint: check the path\n"),
+        ("loop", "lanescope: error: cannot read 'loop': too many levels of symbolic links\n  hint: check the path\n"),
     ],
 )
 @pytest.mark.parametrize("verb", ["info", "check", "dump"])
@@ -101,7 +102,10 @@ def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
         command = [setpriv, "--bounding-set", "-dac_override,-dac_read_search", *command]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "lanescope: cannot open 'secret.bin': permission denied; check the file permissions\n"
+    assert (
+        done.stderr
+        == "lanescope: error: cannot open 'secret.bin': permission denied\n  hint: check the file permissions\n"
+    )
 
 
 def small_capture(name, folder):
@@ -186,7 +190,10 @@ def test_standard_input_is_a_capture_like_any_other(shell, run_file):
             shell("sql", "-", "select count(*) from slices", stdin=cat.stdout, check=True).out == "count_star()\n12\n"
         )
     done = shell("info", "-")
-    assert (done.status, done.err) == (3, "lanescope: - is empty; was the capture written?\n")
+    assert (done.status, done.err) == (
+        3,
+        "lanescope: error: '-' is empty (0 bytes)\n  hint: check that the capture completed\n",
+    )
 
 
 def test_a_packed_capture_is_a_capture(call, run_file):
@@ -201,5 +208,5 @@ def test_large_holes_are_refused_at_once(tmp_path, shell):
     done = shell("info", "hole")
     assert (done.status, done.err) == (
         3,
-        "lanescope: hole begins with 65536 zeros: no capture does; if you know its family, say --family NAME\n",
+        "lanescope: error: hole starts with 65,536 zero bytes\n  hint: use --family NAME to force a decoder\n",
     )

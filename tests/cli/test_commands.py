@@ -5,13 +5,16 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
 
 import lanescope
+from error_text import is_one_error
 from lanescope.io import parquet
 from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.view.formatting import format_bytes
 
 # --- info ---------------------------------------------------------------------------------------------------------
 
@@ -37,7 +40,7 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
     done = call("info", "lossy.blink")
     assert done.status == 0
     assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])
-    assert done.err == "lanescope: data was lost: blinker_lost 10; `lanescope check` says where\n"
+    assert done.err == "lanescope: warning: data loss: blinker_lost 10; run 'lanescope check' for locations\n"
 
 
 def test_info_as_json(call, lossy_file):
@@ -63,7 +66,7 @@ def test_strict_turns_loss_into_exit_4(call, run_file, lossy_file):
         assert call(verb[0], "run.blink", *verb[1:], *(["--force"] if verb[0] == "convert" else [])).status == 0
         done = call(verb[0], "lossy.blink", *verb[1:], "--strict", *(["--force"] if verb[0] == "convert" else []))
         assert done.status == 4
-        assert "data was lost" in done.err.splitlines()[-1]
+        assert "data loss" in done.err.splitlines()[-1]
 
 
 # --- check --------------------------------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ def test_check_explains_a_rule(call):
     done = call("check", "--explain", "LS002")
     assert done.status == 0
     assert done.out.startswith("LS002 ")
-    assert "What to do: " in done.out
+    assert "help: " in done.out
 
 
 # --- summary ------------------------------------------------------------------------------------------------------
@@ -163,15 +166,15 @@ def test_sql_values_of_every_kind(call, run_file):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("selec 1", 'SQL: Parser Error: syntax error at or near "selec"'),
-        ("select nope from slices", 'SQL: Binder Error: Referenced column "nope" not found'),
-        ("select * from nope", "SQL: Catalog Error: Table with name nope does not exist!"),
-        ("select * from read_csv('/etc/passwd')", "SQL: Permission Error"),
-        ("copy slices to 'out.csv'", "SQL: Permission Error"),
-        ("attach 'x.db'", "SQL: Permission Error"),
-        ("install httpfs", "SQL: Permission Error"),
-        ("set enable_external_access = true", "SQL: Invalid Input Error"),
-        ("select 1/0::int::varchar::date", "SQL: "),
+        ("selec 1", 'invalid query: Parser Error: syntax error at or near "selec"'),
+        ("select nope from slices", 'invalid query: Binder Error: Referenced column "nope" not found'),
+        ("select * from nope", "unknown table 'nope' (did you mean "),
+        ("select * from read_csv('/etc/passwd')", "invalid query: Permission Error"),
+        ("copy slices to 'out.csv'", "invalid query: Permission Error"),
+        ("attach 'x.db'", "invalid query: Permission Error"),
+        ("install httpfs", "invalid query: Permission Error"),
+        ("set enable_external_access = true", "invalid query: Invalid Input Error"),
+        ("select 1/0::int::varchar::date", "invalid query: "),
         ("select timestamptz '2026-01-01'", ""),
     ],
 )
@@ -180,8 +183,8 @@ def test_sql_that_fails_is_one_line(call, run_file, tmp_path, query, message):
     if not message and done.status == 0:
         return  # a package that converts such times is installed
     assert done.status == 2
-    assert done.err.startswith(f"lanescope: {message}")
-    assert done.err.count("\n") == 1
+    assert done.err.startswith(f"lanescope: error: {message}")
+    assert is_one_error(done.err)
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -203,7 +206,7 @@ def test_convert_writes_what_the_suffix_says(call, run_file, tmp_path):
     for name in ("a.pftrace", "a.json", "a.json.gz", "a.parquet"):
         done = call("convert", "run.blink", "-o", name)
         assert (done.status, done.out) == (0, ""), done.err
-        assert done.err.startswith(f"{name}: ")
+        assert done.err.startswith(f"wrote {name} (")
         assert "12 slices" in done.err
     events = json.loads((tmp_path / "a.json").read_text())["traceEvents"]
     assert sum(event["ph"] in ("X", "B") for event in events) == 12
@@ -216,7 +219,10 @@ def test_convert_replaces_nothing_unless_told(call, run_file, tmp_path):
     out = tmp_path / "a.pftrace"
     out.write_text("precious")
     done = call("convert", "run.blink", "-o", "a.pftrace")
-    assert (done.status, done.err) == (2, "lanescope: a.pftrace is there already; say --force to replace it\n")
+    assert (done.status, done.err) == (
+        2,
+        "lanescope: error: a.pftrace already exists\n  hint: use --force to overwrite\n",
+    )
     assert out.read_text() == "precious"
     assert call("convert", "run.blink", "-o", "a.pftrace", "--force").status == 0
     assert out.read_bytes()[:1] == b"\x0a"
@@ -227,7 +233,7 @@ def test_convert_never_replaces_its_input(call, run_file, tmp_path):
     before = run_file.read_bytes()
     for out in ("link.pftrace", "run.blink"):
         done = call("convert", "run.blink", "-o", out, "--format", "perfetto", "--force")
-        assert (done.status, done.err) == (2, f"lanescope: {out} is an input; write to another file\n")
+        assert (done.status, done.err) == (2, f"lanescope: error: {out} is an input\n  hint: write to another file\n")
     assert run_file.read_bytes() == before
 
 
@@ -247,10 +253,11 @@ def test_convert_leaves_folders_alone_that_it_did_not_write(call, run_file, tmp_
     (tmp_path / "a.parquet").mkdir()
     (tmp_path / "a.parquet/precious").touch()
     done = call("convert", "run.blink", "-o", "a.parquet", "--force")
-    assert (done.status, "is a folder that lanescope did not write" in done.err) == (2, True)
+    assert (done.status, "is a directory not written by lanescope" in done.err) == (2, True)
     assert (tmp_path / "a.parquet/precious").exists()
     assert call("convert", "run.blink", "-o", "nowhere/a.pftrace").err == (
-        f"lanescope: {tmp_path}/nowhere is no folder; make it first\n"
+        f"lanescope: error: output directory '{tmp_path}/nowhere' does not exist\n"
+        "  hint: run mkdir first, or use another path\n"
     )
 
 
@@ -290,8 +297,8 @@ def test_convert_merges_captures_on_a_common_clock(call, tmp_path):
     done = call("convert", "late.parquet", "early.parquet", "-o", "both.parquet")
     assert done.status == 0
     assert done.err.splitlines()[:2] == [
-        "late.parquet: its 0 is at 600 ns",
-        "early.parquet: its 0 is at 0 ns, by unix, with an error of at most 0 ns",
+        "late.parquet: starts at 600 ns",
+        "early.parquet: starts at 0 ns (clock: unix, error at most 0 ns)",
     ]
     merged = parquet.read(tmp_path / "both.parquet")
     assert merged.slices["ts"].tolist() == [600, 610, 0, 10]
@@ -300,14 +307,17 @@ def test_convert_merges_captures_on_a_common_clock(call, tmp_path):
 
 def test_convert_refuses_what_has_no_common_clock(call, run_file, lossy_file):
     done = call("convert", "run.blink", "lossy.blink", "-o", "both.pftrace")
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "have no common clock; convert each capture separately" in done.err
+    assert (done.status, is_one_error(done.err)) == (2, True)
+    assert "have no common clock\n  hint: convert each capture separately" in done.err
     done = call("convert", "run.blink", "run.blink", "-o", "both.pftrace")
-    assert done.err == "lanescope: cannot merge: run.blink and run.blink are the same capture; pass each capture once\n"
+    assert (
+        done.err == "lanescope: error: cannot merge: run.blink and run.blink are the same capture\n"
+        "  hint: pass each capture once\n"
+    )
     done = call("convert", "run.blink", "lossy.blink", "-o", "both.pftrace", "-O", "nope=1")
-    assert done.err == "lanescope: none of the families has an option 'nope'; they know lamps\n"
+    assert done.err == "lanescope: error: unknown option 'nope' (available: lamps)\n"
     assert call("convert", "-", "-", "-o", "both.pftrace").err == (
-        "lanescope: standard input is named twice; name it once\n"
+        "lanescope: error: standard input is specified twice\n  hint: use - once\n"
     )
 
 
@@ -318,7 +328,10 @@ def test_sim_is_repeatable_and_writes_the_truth(call, tmp_path):
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         done = call("sim", "blinker", "--seed", seed, "--changes", 30, "-o", f"{name}.blink")
         assert (done.status, done.out) == (0, "")
-        assert done.err.splitlines() == [f"{name}.blink", f"{name}.blink.truth.json"]
+        assert done.err.splitlines() == [
+            f"wrote {file} ({format_bytes(Path(file).stat().st_size)})"
+            for file in (f"{name}.blink", f"{name}.blink.truth.json")
+        ]
     a, b, c = ((tmp_path / f"{name}.blink").read_bytes() for name in "abc")
     assert a == b != c
     assert "spans" in json.loads((tmp_path / "a.blink.truth.json").read_text())
@@ -327,7 +340,7 @@ def test_sim_is_repeatable_and_writes_the_truth(call, tmp_path):
 def test_sim_replaces_nothing_unless_told(call, tmp_path):
     (tmp_path / "a.blink").write_text("precious")
     assert call("sim", "blinker", "-o", "a.blink").err == (
-        "lanescope: a.blink is there already; say --force to replace it\n"
+        "lanescope: error: a.blink already exists\n  hint: use --force to overwrite\n"
     )
     assert (tmp_path / "a.blink").read_text() == "precious"
     assert call("sim", "blinker", "-o", "a.blink", "--force").status == 0

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from error_text import is_one_error
 from lanescope import cli
 from lanescope.families import registry
 
@@ -64,5 +65,5 @@ def test_other_shells(call, shell):
 def test_an_unknown_shell_is_one_line(call):
     done = call("completion", "dos")
     assert (done.status, done.out) == (2, "")
-    assert done.err.count("\n") == 1
+    assert is_one_error(done.err)
     assert "bash" in done.err

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from error_text import is_one_error
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.io import parquet
@@ -143,10 +144,10 @@ def test_no_room_is_one_line_that_names_the_output(start, writers_input, argumen
     running = start("-m", "lanescope", *arguments, preexec_fn=room_for(8))
     _, said = running.communicate(timeout=60)
     target = arguments[arguments.index("-o") + 1]
-    where, _, message = said.partition(": File")
-    assert message == " too large; choose another place, or make room\n"
+    where, _, message = said.partition(": file")
+    assert message == " too large\n  hint: use another path, or free some space\n"
     # A simulation has a file of the truth as well.
-    assert where in (f"lanescope: {target}", f"lanescope: {target}.truth.json")
+    assert where in (f"lanescope: error: {target}", f"lanescope: error: {target}.truth.json")
     assert running.returncode == 2
     assert names(writers_input) == before
 
@@ -186,7 +187,7 @@ def test_a_folder_to_which_something_was_added_is_not_replaced(call, run_file, n
     added.parent.mkdir(exist_ok=True)
     added.write_text("precious")
     done = call("convert", "run.blink", "-o", "a.parquet", "--force")
-    assert (done.status, "which lanescope did not write" in done.err) == (2, True)
+    assert (done.status, "which is not written by lanescope" in done.err) == (2, True)
     assert added.read_text() == "precious"
 
 
@@ -196,7 +197,7 @@ def test_a_folder_with_a_metadata_file_of_others_is_not_replaced(call, run_file,
     folder.mkdir()
     (folder / parquet.METADATA).write_text(content)
     done = call("convert", "run.blink", "-o", "a.parquet", "--force")
-    assert (done.status, "is a folder that lanescope did not write" in done.err) == (2, True)
+    assert (done.status, "is a directory not written by lanescope" in done.err) == (2, True)
     assert (folder / parquet.METADATA).read_text() == content
 
 
@@ -216,22 +217,25 @@ def test_a_file_is_replaced_by_a_folder_when_told(call, run_file):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("convert", "run.blink", "-o", "/dev/null", "--format", "chrome"), "/dev/null is a device or a pipe"),
-        (("sim", "blinker", "-o", "/dev/null"), "/dev/null is a device or a pipe"),
-        (("sim", "blinker", "-o", "pipe"), "pipe is a device or a pipe"),
-        (("sim", "blinker", "-o", "-"), "a simulation is several files"),
-        (("sim", "blinker", "-o", "/dev/stdout"), "a simulation is several files"),
-        (("demo", "-o", "-"), "the demo writes a folder"),
-        (("record", "-o", "-", "--", "true"), "a recording is a folder"),
-        (("aie-config", "config.json", "-o", "pipe", "--to", "json"), "pipe is a device or a pipe"),
-        (("convert", "run.blink", "-o", "."), ".: the suffix tells no format"),
-        (("convert", "run.blink", "-o", ".", "--format", "chrome"), ". is a folder; name a file"),
-        (("convert", "run.blink", "-o", "-"), "standard output has no suffix that tells a format; say --format"),
-        (("convert", "run.blink", "-o", "-", "--format", "parquet"), "Parquet is a folder of files"),
-        (("convert", "run.blink", "-o", "loop.json"), "loop.json: Too many levels of symbolic links"),
-        (("convert", "run.blink", "-o", "loop.parquet"), "loop.parquet: Too many levels of symbolic links"),
-        (("convert", "run.blink", "-o", "x" * 300 + ".json"), "x" * 300 + ".json: File name too long"),
-        (("convert", "run.blink", "-o", "run.blink/x.json"), "run.blink/x.json: Not a directory"),
+        (("convert", "run.blink", "-o", "/dev/null", "--format", "chrome"), "'/dev/null' is a device or a pipe"),
+        (("sim", "blinker", "-o", "/dev/null"), "'/dev/null' is a device or a pipe"),
+        (("sim", "blinker", "-o", "pipe"), "'pipe' is a device or a pipe"),
+        (("sim", "blinker", "-o", "-"), "cannot write several files to standard output"),
+        (("sim", "blinker", "-o", "/dev/stdout"), "cannot write several files to standard output"),
+        (("demo", "-o", "-"), "cannot write several files to standard output"),
+        (("record", "-o", "-", "--", "true"), "cannot write a recording to standard output"),
+        (("aie-config", "config.json", "-o", "pipe", "--to", "json"), "'pipe' is a device or a pipe"),
+        (("convert", "run.blink", "-o", "."), "cannot infer the format from '.'"),
+        (("convert", "run.blink", "-o", ".", "--format", "chrome"), "'.' is a directory"),
+        (("convert", "run.blink", "-o", "-"), "writing to standard output requires --format"),
+        (
+            ("convert", "run.blink", "-o", "-", "--format", "parquet"),
+            "cannot write a Parquet dataset to standard output",
+        ),
+        (("convert", "run.blink", "-o", "loop.json"), "loop.json: too many levels of symbolic links"),
+        (("convert", "run.blink", "-o", "loop.parquet"), "loop.parquet: too many levels of symbolic links"),
+        (("convert", "run.blink", "-o", "x" * 300 + ".json"), "x" * 300 + ".json: file name too long"),
+        (("convert", "run.blink", "-o", "run.blink/x.json"), "run.blink/x.json: not a directory"),
     ],
 )
 def test_outputs_that_cannot_be_are_refused(call, run_file, arguments, message):
@@ -242,8 +246,8 @@ def test_outputs_that_cannot_be_are_refused(call, run_file, arguments, message):
     before = names(run_file.parent)
     for force in ((), ("--force",)) if arguments[0] in ("convert", "sim", "aie-config") else ((),):
         done = call(*arguments, *force)
-        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-        assert done.err.startswith(f"lanescope: {message}")
+        assert (done.status, done.out, is_one_error(done.err)) == (2, "", True)
+        assert done.err.startswith(f"lanescope: error: {message}")
     assert names(run_file.parent) == before
 
 

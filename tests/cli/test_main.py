@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from error_text import is_one_error
 from lanescope import cli
 from lanescope.errors import InternalError
 from lanescope.families import Argument, Command, registry
@@ -57,36 +58,39 @@ def test_without_a_verb_the_help_is_shown(call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nope",), "invalid choice: 'nope'"),
+        (("nope",), "unknown command 'nope' (choose from info, "),
         (("--nope",), "the following arguments are required: COMMAND"),
-        (("info",), "the following arguments are required: INPUT; see lanescope info --help"),
-        (("info", "a", "b"), "unrecognized arguments: b; see lanescope info --help"),
+        (("info",), "the following arguments are required: INPUT\n  hint: see lanescope info --help"),
+        (("info", "a", "b"), "unrecognized arguments: b\n  hint: see lanescope info --help"),
         (("info", "x.bin", "--nope"), "unrecognized arguments: --nope"),
         (("info", "x.bin", "--stric"), "unrecognized arguments: --stric"),
-        (("info", "run.blink", "-O", "lamps"), "-O lamps: there is no =; write -O NAME=VALUE"),
-        (("info", "run.blink", "-O", "lamp=a"), "family blinker has no option 'lamp'; it knows lamps"),
-        (("info", "run.blink", "-O", "lamps=a", "--lamps", "b"), "option lamps is given twice"),
-        (("info", "run.blink", "--family", "nope"), "there is no device family 'nope'; there are "),
-        (("dump", "run.blink", "--limit", "-1"), "argument --limit: '-1' is not a count"),
-        (("dump", "run.blink", "--stage", "none"), "argument --stage: invalid choice: 'none'"),
-        (("check", "run.blink", "--select", "LS9"), "unknown rule 'LS9'; use rule codes or prefixes, e.g. LS101"),
-        (("check", "--explain", "XX"), "unknown rule 'XX'"),
-        (("summary", "run.blink", "--by", "x"), "argument --by: invalid choice: 'x'"),
-        (("convert", "run.blink"), "the following arguments are required: -o/--output"),
-        (("convert", "run.blink", "-o", "out.txt"), "out.txt: the suffix tells no format; end it with .pftrace"),
-        (("sim", "nope", "-o", "x"), "there is no device family 'nope'"),
+        (("info", "run.blink", "-O", "lamps"), "invalid -O 'lamps': expected NAME=VALUE"),
+        (("info", "run.blink", "-O", "lamp=a"), "unknown option 'lamp' for blinker (available: lamps)"),
+        (("info", "run.blink", "-O", "lamps=a", "--lamps", "b"), "--lamps is specified twice"),
+        (("info", "run.blink", "--family", "nope"), "unknown device family 'nope' (choose from "),
+        (("dump", "run.blink", "--limit", "-1"), "invalid value '-1' for --limit: must be a non-negative integer"),
+        (("dump", "run.blink", "--stage", "none"), "invalid value 'none' for --stage (choose from "),
         (
-            ("sim", "blinker", "--changes", "many", "-o", "x"),
-            "option changes: 'many' is not usable: it is not a whole number",
+            ("check", "run.blink", "--select", "LS9"),
+            "unknown rule 'LS9'\n  hint: use rule codes or prefixes, e.g. LS101",
         ),
+        (("check", "--explain", "XX"), "unknown rule 'XX'"),
+        (("summary", "run.blink", "--by", "x"), "invalid value 'x' for --by (choose from name, "),
+        (("convert", "run.blink"), "the following arguments are required: -o/--output"),
+        (
+            ("convert", "run.blink", "-o", "out.txt"),
+            "cannot infer the format from '.txt'\n  hint: use --format or one of .pftrace",
+        ),
+        (("sim", "nope", "-o", "x"), "unknown device family 'nope' (choose from "),
+        (("sim", "blinker", "--changes", "many", "-o", "x"), "invalid value 'many' for --changes: "),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(call, run_file, arguments, message):
     done = call(*arguments)
     assert (done.status, done.out) == (2, "")
     assert message in done.err
-    assert done.err.startswith("lanescope: ")
-    assert done.err.count("\n") == 1
+    assert done.err.startswith("lanescope: error: ")
+    assert is_one_error(done.err)
 
 
 def test_a_bug_of_ours_is_one_line_and_exit_70(call, run_file, monkeypatch):
@@ -97,8 +101,8 @@ def test_a_bug_of_ours_is_one_line_and_exit_70(call, run_file, monkeypatch):
     done = call("info", "run.blink")
     assert (done.status, done.out) == (70, "")
     assert done.err == (
-        "lanescope: a bug of lanescope: KeyError: 'x\\x1b[2J'; run again with LANESCOPE_DEBUG=1 and report what it"
-        " prints\n"
+        "lanescope: internal error: KeyError: 'x\\x1b[2J'\n"
+        "  hint: rerun with LANESCOPE_DEBUG=1 and report the traceback\n"
     )
     monkeypatch.setenv("LANESCOPE_DEBUG", "1")
     done = call("info", "run.blink")
@@ -109,11 +113,11 @@ def test_a_bug_of_ours_is_one_line_and_exit_70(call, run_file, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (InternalError("7 bytes are nowhere"), 70, "a bug of lanescope: 7 bytes are nowhere; run again"),
-        (MemoryError(), 3, "there is not enough memory for this capture"),
-        (OSError(28, "No space left on device"), 2, "No space left on device; choose another place"),
-        (PermissionError(13, "Permission denied", "out.bin"), 2, "out.bin: Permission denied"),
-        (RecursionError("too deep"), 70, "a bug of lanescope: RecursionError: too deep"),
+        (InternalError("7 bytes are nowhere"), 70, "internal error: 7 bytes are nowhere\n  hint: rerun"),
+        (MemoryError(), 3, "error: not enough memory for this capture"),
+        (OSError(28, "No space left on device"), 2, "error: no space left on device\n  hint: use another path"),
+        (PermissionError(13, "Permission denied", "out.bin"), 2, "error: out.bin: permission denied"),
+        (RecursionError("too deep"), 70, "internal error: RecursionError: too deep"),
     ],
 )
 def test_whatever_happens_is_one_line(call, monkeypatch, run_file, error, status, message):
@@ -122,7 +126,7 @@ def test_whatever_happens_is_one_line(call, monkeypatch, run_file, error, status
 
     monkeypatch.setattr("lanescope.cli.info.run", broken)
     done = call("info", "run.blink")
-    assert (done.status, done.err.count("\n")) == (status, 1)
+    assert (done.status, is_one_error(done.err)) == (status, True)
     assert done.err.startswith(f"lanescope: {message}")
 
 
@@ -155,7 +159,7 @@ def test_a_full_disk_is_one_line(plugin_path, run_file, arguments, unbuffered):
             text=True,
             check=False,
         )
-    message = "lanescope: No space left on device; choose another place, or make room\n"
+    message = "lanescope: error: no space left on device\n  hint: use another path, or free some space\n"
     assert (done.returncode, done.stderr) == (2, message)
 
 

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from error_text import is_one_error
 from lanescope.families import Rule, registry
 from lanescope.families.declaration import replace
 
@@ -41,8 +42,8 @@ PACKAGES = {
 BROKEN = {
     "gone": "package gone: ModuleNotFoundError: No module named 'no_such_module'",
     "leaves": "package leaves: SystemExit: no licence",
-    "module": "is no lanescope.families.Family",
-    "options": "package options: TypeError: options: '--fast' is no Option",
+    "module": "is not a lanescope.families.Family",
+    "options": "package options: TypeError: options: '--fast' is not of type Option",
     "older": "package older: TypeError: it is written for version 0 of lanescope.families, which is at version 1 here",
     "twin": "more than one family has this name, of the packages one, other",
     "cuda": "package pretender: lanescope has a family of this name itself",
@@ -66,7 +67,7 @@ def broken_shell(shell, tmp_path, plugin_path):
 
 
 def is_one_line(text):
-    return text.startswith("lanescope: ") and text.count("\n") == 1 and text.endswith("\n")
+    return is_one_error(text)
 
 
 def test_broken_plugins_break_no_help_and_hide_no_other_family(broken_shell):
@@ -96,7 +97,7 @@ def test_doctor_lists_each_broken_plugin_by_name_with_its_fault(broken_shell):
 def test_a_broken_plugin_is_an_error_only_for_those_who_name_it(broken_shell, name):
     done = broken_shell("info", "text", "--family", name)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"lanescope: the device family {name!r} of another package cannot be used: ")
+    assert done.err.startswith(f"lanescope: error: cannot load device family {name!r} of another package: ")
     assert BROKEN[name] in done.err
     assert is_one_line(done.err)
 
@@ -111,7 +112,7 @@ def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
     assert (done.status, done.out) == (3, "")
     assert is_one_line(done.err)
     for name, reason in BROKEN.items():
-        assert done.err.count(f"device family {name!r} of another package cannot be used: ") == 1
+        assert done.err.count(f"cannot load device family {name!r} of another package: ") == 1
         assert reason in done.err
     assert "device family 'raising' could not look at it: its detection failed: ValueError: what is this?" in done.err
     assert (
@@ -126,14 +127,14 @@ def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
 def test_a_probe_that_raises_is_reported_by_the_name_of_its_family(broken_shell, name, reason):
     done = broken_shell("info", "text", "--family", name)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"lanescope: detection by device family {name!r} failed on text: {reason}")
+    assert done.err.startswith(f"lanescope: error: detection by device family {name!r} failed on text: {reason}")
     assert is_one_line(done.err)
 
 
 def test_a_command_of_a_broken_plugin_is_reported_and_takes_no_other_ones_place(broken_shell):
     done = broken_shell("show", "text")
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lanescope: none:run of another package cannot be loaded: ModuleNotFoundError")
+    assert done.err.startswith("lanescope: error: none:run of another package cannot be loaded: ModuleNotFoundError")
     assert is_one_line(done.err)
     done = broken_shell("aie-path", "--help")
     assert (done.status, done.err) == (0, "")

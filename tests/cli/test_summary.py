@@ -33,11 +33,13 @@ def test_kinds_of_work_can_be_given(call, kernel_file):
     assert "load" not in {row["kind"] for row in content["exposure"]}
     done = call("summary", "k.npy", "--by", "overlap", "--classify", "load")
     assert (done.status, done.err.splitlines()) == (
-        2, ["lanescope: --kind load: there is no =; write --kind load='tma*,cp_*'"]
+        2, [
+            "lanescope: error: invalid value 'load' for --classify: expected KIND=GLOB,..., e.g. load='tma*,cp_*'"
+        ]
     )  # fmt: skip
     done = call("summary", "k.npy", "--by", "overlap", "--classify", "loads=x")
     assert done.status == 2
-    assert "unknown kind of work 'loads' (choose from load, compute, store, wait, outer)" in done.err
+    assert "unknown kind 'loads' (choose from load, compute, store, wait, outer)" in done.err
 
 
 def test_summary_of_idle_adds_up(call, kernel_file):
@@ -67,7 +69,7 @@ def test_summary_of_regions_over_a_unit_of_choice(call, kernel_file):
 def test_a_unit_that_the_capture_does_not_know(call, kernel_file):
     done = call("summary", "k.npy", "--by", "sm")
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lanescope: this trace has no sm information (available: block, ")
+    assert done.err.startswith("lanescope: error: this trace has no sm information (available: block, ")
     assert call("summary", "k.npy", "--by", "overlap", "--within", "nope").status == 2
 
 

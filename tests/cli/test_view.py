@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from error_text import is_one_error
+
 BROWSER = """#!/bin/sh
 printf '%s\\n' "$@" >"$0.arguments.new"
 mv "$0.arguments.new" "$0.arguments"
@@ -37,7 +39,7 @@ def test_a_signal_ends_it_and_nothing_stays(viewing, number, status):
     (folder,) = temporary.iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     # From this line on it serves until it is interrupted.
-    assert running.stderr.readline() == "lanescope: serving until you press Ctrl-C\n"
+    assert running.stderr.readline() == "serving until you press Ctrl-C\n"
     running.send_signal(number)
     assert (running.wait(60), running.stderr.read()) == (status, "")
     assert list(temporary.iterdir()) == []
@@ -45,7 +47,7 @@ def test_a_signal_ends_it_and_nothing_stays(viewing, number, status):
 
 def test_sigterm_ends_it_where_sigint_is_ignored(viewing):
     running, _, temporary = viewing("--no-browser", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-    assert running.stderr.readline() == "lanescope: serving until you press Ctrl-C\n"
+    assert running.stderr.readline() == "serving until you press Ctrl-C\n"
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGTERM)
     assert running.wait(60) == 143
@@ -57,7 +59,7 @@ def test_the_command_line_of_the_browser_does_not_hold_the_token(viewing, tmp_pa
     browser.write_text(BROWSER)
     browser.chmod(0o755)
     running, address, _ = viewing(env={"BROWSER": str(browser)})
-    assert running.stderr.readline() == "lanescope: serving until you press Ctrl-C\n"
+    assert running.stderr.readline() == "serving until you press Ctrl-C\n"
     (given,) = (tmp_path / "browser.arguments").read_text().splitlines()
     token = urlsplit(address).path.strip("/")
     assert len(token) > 24
@@ -72,8 +74,9 @@ def test_the_command_line_of_the_browser_does_not_hold_the_token(viewing, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("port", "message"), [("65536", "is not a port"), ("-1", "is not a count"), ("x", "is not a count")]
+    ("port", "message"),
+    [("65536", "must be 0 to 65535"), ("-1", "must be a non-negative"), ("x", "must be a non-negative")],
 )
 def test_what_is_not_a_port_is_refused(call, run_file, port, message):
     done = call("view", "run.blink", "--no-browser", f"--port={port}")
-    assert (done.status, message in done.err, done.err.count("\n")) == (2, True, 1)
+    assert (done.status, message in done.err, is_one_error(done.err)) == (2, True, True)

@@ -97,7 +97,7 @@ def test_what_a_family_does_not_declare_is_refused_in_its_name():
         toy(simulator=None).simulate({}, 1)
     with pytest.raises(UsageError, match="toy has no summary by 'odd'"):
         toy().summarise("odd", None)
-    with pytest.raises(UsageError, match="format toy have no stage 'packet'"):
+    with pytest.raises(UsageError, match="unknown stage 'packet' for format toy"):
         toy().formats[0].lines("packet", None, {})
     assert toy(simulator=None).sim_options == ()
     check_family(toy(simulator=None))

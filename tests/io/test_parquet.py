@@ -104,7 +104,7 @@ def test_a_missing_part_is_noticed(written):
 
 def test_a_broken_part_is_one_line(written):
     (written / "slices" / "part-00000.parquet").write_bytes(b"PAR1 nonsense")
-    with pytest.raises(InputError, match="cannot be read") as caught:
+    with pytest.raises(InputError, match="cannot read") as caught:
         parquet.read(written)
     assert "\n" not in str(caught.value)
 

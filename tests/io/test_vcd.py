@@ -121,7 +121,7 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
         assert row.difference is None
     with pytest.raises(UsageError, match="3 rises"):
         wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, 4))
-    with pytest.raises(UsageError, match="no signal"):
+    with pytest.raises(UsageError, match="unknown signal"):
         wave_diff.compare(vcd.signals(ours), wave, names={STALL: "top.other"}, period=Fraction(800))
     with pytest.raises(UsageError, match="--map"):
         wave_diff.compare(vcd.signals(ours), wave, period=Fraction(800))
@@ -150,7 +150,7 @@ def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
         wave_diff.compare(
             vcd.signals(trace_of([(1, 2)])), wave_diff.Waveform(tmp_path / "a.vcd"), period=Fraction(1000)
         )
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="not a file"):
         wave_diff.Waveform(tmp_path / "none.vcd")
 
 

@@ -67,7 +67,7 @@ def test_nothing_is_replaced_unasked(capture, tmp_path):
 
 def test_a_format_has_to_be_known(tmp_path):
     capture = simulated("cuda", tmp_path)
-    with pytest.raises(UsageError, match="names no format"):
+    with pytest.raises(UsageError, match="cannot infer the format"):
         lanescope.convert(capture, tmp_path / "out.txt")
     with pytest.raises(UsageError, match="unknown format 'word'"):
         lanescope.convert(capture, tmp_path / "out.txt", format="word")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from error_text import is_one_error
 from scenarios import answers, scenario
 
 ALL = scenario.all_scenarios()
@@ -45,10 +46,9 @@ def refusals(one, path, call):
     """Return which commands do not refuse the capture, or say more or less than one line about it."""
     for name, words in answers.READERS.items():
         done = call(*answers.command(one, words, path))
-        lines = done.err.splitlines()
         if (
             done.status != one.expect.get("exit", 3)
-            or len(lines) != 1
+            or not is_one_error(done.err)
             or not re.search(one.expect["refused"], done.err)
         ):
             yield f"{name} ends with {done.status} and writes {done.err!r}, not {one.expect['refused']!r}"

@@ -58,9 +58,9 @@ def test_the_matrix_has_the_shares_and_says_what_is_hidden(monkeypatch):
 
 def test_a_narrow_terminal_shows_what_fits_and_says_so(monkeypatch):
     text = drawn(analysis_report.overlap_matrix, pipeline(), "block", columns=62, monkeypatch=monkeypatch)
-    assert "not shown" not in text
+    assert " hidden (table" not in text
     text = drawn(analysis_report.overlap_matrix, pipeline(), "block", columns=52, monkeypatch=monkeypatch)
-    assert "1 region with less time not shown" in " ".join(text.split())
+    assert "1 shorter region hidden (table 'overlap' has all)" in " ".join(text.split())
 
 
 def test_idle_says_who_waits_for_whom(monkeypatch):
@@ -68,7 +68,7 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
     table = idle.causes(shared.trace, "block", rows=shared.idle("block"))
     builder_text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
     # Nothing ended within the wait, so it waits for nobody that is seen.
-    assert re.search(r"waits in wait_full +for nothing that is seen +40 ns +33.3%", builder_text)
+    assert re.search(r"waits in wait_full +cause unknown +40 ns +33.3%", builder_text)
     assert "most of it" not in builder_text
     builder = TraceBuilder(TimeBase())
     block = builder.track("b", kind="group", role="block")
@@ -78,7 +78,7 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
     shared = AnalysisCache(builder.finish())
     table = idle.causes(shared.trace, "block", rows=shared.idle("block"))
     text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
-    assert re.search(r"waits in wait +for load \(inferred\) +40 ns", text)
+    assert re.search(r"waits in wait +on load \(inferred\) +40 ns", text)
     assert "most of it: worker waits 40 ns in wait for load, 10 ns of that after load was done" in text
     assert "inferred: no flow names the producer" in text
 

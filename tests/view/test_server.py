@@ -220,7 +220,7 @@ def test_a_full_server_can_be_closed(served):
 
 
 def test_a_taken_port_is_one_line(viewer, ui, tmp_path):
-    with pytest.raises(UsageError, match="Address already in use; leave --port out"):
+    with pytest.raises(UsageError, match="address already in use; remove --port"):
         Viewer(tmp_path / "out.pftrace", ui=ui, port=urlsplit(viewer.address).port)
 
 

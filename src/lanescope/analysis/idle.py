@@ -28,43 +28,45 @@ QUALITIES = ("exact", "inferred")
 
 
 def spec(unit: str = "ns") -> TableSpec:
-    """Return the declaration of idle stretches for a time unit."""
+    """Return the declaration of idle intervals for a time unit."""
     return TableSpec(
         "idle",
-        "one stretch in which a lane does no work: it is in a region that waits, or between regions",
+        "one idle interval of a lane: a region that waits, or time between regions",
         (
             ColumnSpec("id", "int64", "dense, by lane and time"),
-            ColumnSpec("track_id", "int64", "the lane"),
-            ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec("dur", "int64", "length", unit=unit),
-            ColumnSpec("kind", "text", "wait: inside a region whose name says that it waits; bubble: in no region"),
+            ColumnSpec("track_id", "int64", "lane"),
+            ColumnSpec("ts", "int64", "start", unit=unit),
+            ColumnSpec("dur", "int64", "duration", unit=unit),
+            ColumnSpec("kind", "text", "`wait` (inside a region classified as waiting) or `bubble` (between regions)"),
             ColumnSpec(
                 "name",
                 "text",
-                "the waiting region; of a bubble `between A and B`: A ended last before it (of several the one that "
-                "started last), B starts first after it (of several the longest)",
+                "waiting region, or `between A and B` for a bubble: A is the last region to end before it (of several "
+                "the last to start), B the first to start after it (of several the longest)",
             ),
+            ColumnSpec("waits_for", "text", "region that the lane waits for; NULL if unknown", nullable=True),
+            ColumnSpec("producer_track_id", "int64", "lane of that region; NULL if unknown", nullable=True),
+            ColumnSpec("producer_slice_id", "int64", "slice of that region; NULL if unknown", nullable=True),
+            ColumnSpec("flow_id", "int64", "flow that names the producer; NULL if inferred", nullable=True),
             ColumnSpec(
-                "waits_for", "text", "the region that it was waiting for; NULL where nothing tells", nullable=True
-            ),
-            ColumnSpec("producer_track_id", "int64", "lane of that region", nullable=True),
-            ColumnSpec("producer_slice_id", "int64", "slice of that region", nullable=True),
-            ColumnSpec("flow_id", "int64", "the flow that says so; NULL where it is inferred", nullable=True),
-            ColumnSpec(
-                f"blocked_{unit}", "int64", "until the producer was done; NULL without one", nullable=True, unit=unit
+                f"blocked_{unit}",
+                "int64",
+                "time until the producer ended; NULL without producer",
+                nullable=True,
+                unit=unit,
             ),
             ColumnSpec(
                 f"latency_{unit}",
                 "int64",
-                "from then on, until the lane went on; NULL without a producer",
+                "time from the end of the producer until the lane continued; NULL without producer",
                 nullable=True,
                 unit=unit,
             ),
             ColumnSpec(
                 "quality",
                 "text",
-                "exact: a flow names the producer; inferred: it ended last on another lane of the instance before the "
-                "wait did, or it is what waits of this name are mostly for, and ended within this one too",
+                "`exact` (a flow names the producer) or `inferred` (the last region to end on another lane of the "
+                "instance before the wait, or the most common producer of waits of this name); NULL if unknown",
                 nullable=True,
             ),
         ),
@@ -72,23 +74,27 @@ def spec(unit: str = "ns") -> TableSpec:
 
 
 def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
-    """Return the declaration of sums of idle stretches for a time unit."""
-    where = ColumnSpec("track_id", "int64", "the lane") if each else ColumnSpec("lane", "text", "name of the lanes")
+    """Return the declaration of sums of idle intervals for a time unit."""
+    where = ColumnSpec("track_id", "int64", "lane") if each else ColumnSpec("lane", "text", "name of the lanes")
     return TableSpec(
         "idle_causes",
-        "idle stretches of one lane alike" if each else "idle stretches alike, of all lanes of one name",
+        "sum of similar idle intervals of one lane"
+        if each
+        else "sum of similar idle intervals of all lanes of one name",
         (
             ColumnSpec("id", "int64", "dense, the longest total of a lane first"),
             where,
-            ColumnSpec("kind", "text", "wait or bubble"),
-            ColumnSpec("name", "text", "the waiting region; of a bubble `between A and B`"),
-            ColumnSpec("waits_for", "text", "the region that was waited for; NULL where nothing tells", nullable=True),
-            ColumnSpec("count", "int64", "stretches"),
-            ColumnSpec(f"total_{unit}", "int64", "sum of their lengths", unit=unit),
-            ColumnSpec(f"blocked_{unit}", "int64", "part of it until the producer was done", unit=unit),
-            ColumnSpec(f"latency_{unit}", "int64", "part of it from then on", unit=unit),
-            ColumnSpec("inferred", "int64", "stretches whose producer is inferred"),
-            ColumnSpec("share", "float64", "of the time for which the lanes were recorded", nullable=True, unit="1"),
+            ColumnSpec("kind", "text", "`wait` or `bubble`"),
+            ColumnSpec("name", "text", "waiting region, or `between A and B` for a bubble"),
+            ColumnSpec("waits_for", "text", "region that the lanes wait for; NULL if unknown", nullable=True),
+            ColumnSpec("count", "int64", "idle intervals"),
+            ColumnSpec(f"total_{unit}", "int64", "sum of their durations", unit=unit),
+            ColumnSpec(f"blocked_{unit}", "int64", "part of the total before the producer ended", unit=unit),
+            ColumnSpec(f"latency_{unit}", "int64", "part of the total after the producer ended", unit=unit),
+            ColumnSpec("inferred", "int64", "idle intervals with an inferred producer"),
+            ColumnSpec(
+                "share", "float64", "total as a fraction of the recorded time of the lanes", nullable=True, unit="1"
+            ),
         ),
     )
 

@@ -30,16 +30,16 @@ def spec(unit: str) -> TableSpec:
         "one lane: busy + idle + unknown = window",
         (
             ColumnSpec("id", "int64", "dense, in drawing order"),
-            ColumnSpec("track_id", "int64", "the lane"),
-            ColumnSpec("lane", "utf8", "its path"),
-            ColumnSpec("slices", "int64", "its slices, open ones included"),
+            ColumnSpec("track_id", "int64", "lane"),
+            ColumnSpec("lane", "utf8", "path of the lane"),
+            ColumnSpec("slices", "int64", "slices, unfinished ones included"),
             ColumnSpec("unfinished", "int64", "slices without a known end"),
-            ColumnSpec(f"busy_{unit}", "int64", "time covered by slices, nested ones once", unit=unit),
-            ColumnSpec(f"idle_{unit}", "int64", "recorded time in which nothing ran", unit=unit),
+            ColumnSpec(f"busy_{unit}", "int64", "time covered by slices, nested slices counted once", unit=unit),
+            ColumnSpec(f"idle_{unit}", "int64", "recorded time without a slice", unit=unit),
             ColumnSpec(
-                f"unknown_{unit}", "int64", "gaps, time not recorded, and what follows an open slice", unit=unit
+                f"unknown_{unit}", "int64", "gaps, time not recorded, and time after an unfinished slice", unit=unit
             ),
-            ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
+            ColumnSpec(f"window_{unit}", "int64", "time from the first to the last timestamp of the trace", unit=unit),
         ),
     )
 

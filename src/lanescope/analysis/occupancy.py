@@ -31,13 +31,15 @@ def spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of steps of activity for a time unit."""
     return TableSpec(
         "occupancy",
-        "a stretch of time in which a number does not change; none where it is 0",
+        "one interval with a constant count; no rows while the count is 0",
         (
             ColumnSpec("id", "int64", "dense, by what is counted, then time"),
-            ColumnSpec("counted", "text", "a region: lanes in it (innermost) are counted; or a role in angle brackets"),
-            ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec("dur", "int64", "length", unit=unit),
-            ColumnSpec("active", "int64", "how many at that time"),
+            ColumnSpec(
+                "counted", "text", "region whose lanes are counted (innermost regions), or role in angle brackets"
+            ),
+            ColumnSpec("ts", "int64", "start", unit=unit),
+            ColumnSpec("dur", "int64", "duration", unit=unit),
+            ColumnSpec("active", "int64", "count in the interval"),
         ),
     )
 
@@ -49,31 +51,36 @@ def utilization_spec(unit: str = "ns") -> TableSpec:
         "one instance (an SM, a block, a core): busy + stalled + unknown + vacant = window",
         (
             ColumnSpec("id", "int64", "dense, in drawing order or by number"),
-            ColumnSpec("instance", "utf8", "its name"),
-            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("instance", "utf8", "name of the instance"),
+            ColumnSpec("instance_id", "int64", "number of the instance; NULL without a number", nullable=True),
             ColumnSpec("groups", "int64", "groups of lanes that ran on it: blocks on an SM"),
             ColumnSpec("lanes", "int64", "lanes that ran on it"),
-            ColumnSpec("first_ts", "int64", "first thing known of it; NULL without any", nullable=True, unit=unit),
-            ColumnSpec("last_ts", "int64", "last thing known of it; NULL without any", nullable=True, unit=unit),
-            ColumnSpec(f"resident_{unit}", "int64", "time in which any of its groups was resident", unit=unit),
+            ColumnSpec("first_ts", "int64", "first timestamp; NULL without records", nullable=True, unit=unit),
+            ColumnSpec("last_ts", "int64", "last timestamp; NULL without records", nullable=True, unit=unit),
+            ColumnSpec(f"resident_{unit}", "int64", "time with a resident group", unit=unit),
+            ColumnSpec(f"busy_{unit}", "int64", "time in which a lane worked (a region that does not wait)", unit=unit),
+            ColumnSpec(f"compute_{unit}", "int64", "time in which a lane computed", unit=unit),
+            ColumnSpec(f"load_{unit}", "int64", "time in which a lane loaded", unit=unit),
+            ColumnSpec(f"store_{unit}", "int64", "time in which a lane stored", unit=unit),
             ColumnSpec(
-                f"busy_{unit}", "int64", "time in which any lane worked: in a region that does not wait", unit=unit
+                f"stalled_{unit}", "int64", "recorded time with a resident group in which no lane worked", unit=unit
             ),
-            ColumnSpec(f"compute_{unit}", "int64", "time in which any lane computed", unit=unit),
-            ColumnSpec(f"load_{unit}", "int64", "time in which any lane loaded", unit=unit),
-            ColumnSpec(f"store_{unit}", "int64", "time in which any lane stored", unit=unit),
-            ColumnSpec(f"stalled_{unit}", "int64", "resident and recorded, but no lane worked", unit=unit),
             ColumnSpec(
                 f"unknown_{unit}",
                 "int64",
-                "no lane is known to have worked, and one is in a gap or never ended, or none was recorded",
+                "time in which no lane is known to have worked, and one is in a gap, unfinished or not recorded",
                 unit=unit,
             ),
-            ColumnSpec(f"vacant_{unit}", "int64", "nothing was resident", unit=unit),
-            ColumnSpec(f"tail_{unit}", "int64", "part of it after its last group, while others went on", unit=unit),
-            ColumnSpec(f"window_{unit}", "int64", "from the first to the last time in the trace", unit=unit),
-            ColumnSpec("mean_resident", "float64", "resident groups, on average over the window", nullable=True),
-            ColumnSpec("share", "float64", "busy time as a share of the window", nullable=True, unit="1"),
+            ColumnSpec(f"vacant_{unit}", "int64", "time without a resident group", unit=unit),
+            ColumnSpec(
+                f"tail_{unit}",
+                "int64",
+                "part of the vacant time after the last group, while other instances continued",
+                unit=unit,
+            ),
+            ColumnSpec(f"window_{unit}", "int64", "time from the first to the last timestamp of the trace", unit=unit),
+            ColumnSpec("mean_resident", "float64", "resident groups, averaged over the window", nullable=True),
+            ColumnSpec("share", "float64", "busy time as a fraction of the window", nullable=True, unit="1"),
         ),
     )
 
@@ -82,13 +89,13 @@ def residency_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of groups on each instance over time for a time unit."""
     return TableSpec(
         "residency",
-        "a stretch of time in which the number of groups of lanes on one instance does not change; none where it is 0",
+        "one interval with a constant number of groups of lanes on an instance; no rows while the number is 0",
         (
             ColumnSpec("id", "int64", "dense, by instance, then time"),
             ColumnSpec("instance", "utf8", "name of the instance"),
-            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
-            ColumnSpec("ts", "int64", "begin", unit=unit),
-            ColumnSpec("dur", "int64", "length", unit=unit),
+            ColumnSpec("instance_id", "int64", "number of the instance; NULL without a number", nullable=True),
+            ColumnSpec("ts", "int64", "start", unit=unit),
+            ColumnSpec("dur", "int64", "duration", unit=unit),
             ColumnSpec("active", "int64", "resident groups"),
         ),
     )
@@ -98,16 +105,16 @@ def occupancy_stats_spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of average and highest activity for a time unit."""
     return TableSpec(
         "occupancy_stats",
-        "what is counted over time: how many on average, how many at most",
+        "average and maximum of one count over time",
         (
             ColumnSpec("id", "int64", "dense, the largest total first"),
             ColumnSpec("counted", "text", "as in `occupancy`"),
-            ColumnSpec(f"total_{unit}", "int64", "time that all of them spent", unit=unit),
-            ColumnSpec("mean", "float64", "how many at a time, on average over the window", nullable=True),
-            ColumnSpec("max", "int64", "how many at most"),
-            ColumnSpec(f"time_at_max_{unit}", "int64", "for how long that many", unit=unit),
-            ColumnSpec("first_ts", "int64", "when the first one began", unit=unit),
-            ColumnSpec("last_ts", "int64", "when the last one ended", unit=unit),
+            ColumnSpec(f"total_{unit}", "int64", "time spent by all of them", unit=unit),
+            ColumnSpec("mean", "float64", "average count over the window", nullable=True),
+            ColumnSpec("max", "int64", "maximum count"),
+            ColumnSpec(f"time_at_max_{unit}", "int64", "time at the maximum", unit=unit),
+            ColumnSpec("first_ts", "int64", "start of the first one", unit=unit),
+            ColumnSpec("last_ts", "int64", "end of the last one", unit=unit),
         ),
     )
 

@@ -31,8 +31,8 @@ def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
     """Return the declaration of the overlap of pairs for a time unit."""
     where = (
         (
-            ColumnSpec("instance", "utf8", "the instance in which both run: a block, an SM, a device"),
-            ColumnSpec("instance_id", "int64", "its number, where it has one", nullable=True),
+            ColumnSpec("instance", "utf8", "instance that runs both: a block, an SM, a device"),
+            ColumnSpec("instance_id", "int64", "number of the instance; NULL without a number", nullable=True),
         )
         if each
         else ()
@@ -41,15 +41,15 @@ def spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
     return TableSpec(
         "overlap",
         f"{pairs} {'within one instance' if each else '(lanes of one instance are compared, all instances summed)'}; "
-        "a region runs where it is the innermost of its lane",
+        "only innermost regions count as running",
         (
             ColumnSpec("id", "int64", "dense; regions with most time first"),
             *where,
-            ColumnSpec("region", "text", "name of a region; `(other)` for those with least time, where there are many"),
-            ColumnSpec("other_region", "text", "name of the region next to it; the region itself in one row"),
-            ColumnSpec(f"region_{unit}", "int64", "time in which it runs on any lane of the instance", unit=unit),
-            ColumnSpec(f"overlap_{unit}", "int64", "part of it in which the other one runs there too", unit=unit),
-            ColumnSpec("share", "float64", "overlap as a share of the region's time", nullable=True, unit="1"),
+            ColumnSpec("region", "text", "name of a region, or `(other)` for many regions with little time"),
+            ColumnSpec("other_region", "text", "name of the other region; one row compares a region with itself"),
+            ColumnSpec(f"region_{unit}", "int64", "time in which the region runs on a lane of the instance", unit=unit),
+            ColumnSpec(f"overlap_{unit}", "int64", "part in which the other region also runs", unit=unit),
+            ColumnSpec("share", "float64", "overlap as a fraction of the region's time", nullable=True, unit="1"),
         ),
     )
 

@@ -18,36 +18,37 @@ PERCENTILES = (1, 10, 50, 90, 99)
 def spec(unit: str = "ns") -> TableSpec:
     """Return the declaration of regions' lengths for a time unit."""
     percentiles = tuple(
-        ColumnSpec(f"p{part}_{unit}", "int64", f"no shorter than {part} of 100 of them", nullable=True, unit=unit)
+        ColumnSpec(f"p{part}_{unit}", "int64", f"{part}th percentile of durations", nullable=True, unit=unit)
         for part in PERCENTILES
     )
     return TableSpec(
         "region_stats",
-        "all slices of one name: their lengths, and how evenly the instances share them",
+        "durations of all slices of one name, and their distribution over instances",
         (
             ColumnSpec("id", "int64", "dense, the largest total first"),
-            ColumnSpec("region", "text", "the name"),
-            ColumnSpec("count", "int64", "slices of known length"),
-            ColumnSpec("unfinished", "int64", "slices of unknown length; only `self` and what follows count them"),
-            ColumnSpec(f"total_{unit}", "int64", "sum of the lengths", unit=unit),
-            ColumnSpec(f"self_{unit}", "int64", "part of it in which no region nested in it ran", unit=unit),
-            ColumnSpec(f"min_{unit}", "int64", "the shortest", nullable=True, unit=unit),
+            ColumnSpec("region", "text", "region name"),
+            ColumnSpec("count", "int64", "slices with a known duration"),
+            ColumnSpec(
+                "unfinished", "int64", "slices without a known end, included only in self time and later columns"
+            ),
+            ColumnSpec(f"total_{unit}", "int64", "sum of durations", unit=unit),
+            ColumnSpec(f"self_{unit}", "int64", "self time: total without nested regions", unit=unit),
+            ColumnSpec(f"min_{unit}", "int64", "shortest duration", nullable=True, unit=unit),
             *percentiles,
-            ColumnSpec(f"max_{unit}", "int64", "the longest", nullable=True, unit=unit),
-            ColumnSpec("instances", "int64", "instances in which it ran, as the innermost region of a lane"),
+            ColumnSpec(f"max_{unit}", "int64", "longest duration", nullable=True, unit=unit),
+            ColumnSpec("instances", "int64", "instances that ran the region as the innermost one of a lane"),
             ColumnSpec(
                 "imbalance",
                 "float64",
-                "self time of the instance with most of it, as a multiple of the mean of all instances where it ran: 1 "
-                "is even",
+                "self time of the slowest instance as a multiple of the mean of all instances that ran the region",
                 nullable=True,
                 unit="1",
             ),
-            ColumnSpec("slowest_instance", "utf8", "the instance with most of it"),
+            ColumnSpec("slowest_instance", "utf8", "instance with the largest self time"),
             ColumnSpec(
                 f"tail_{unit}",
                 "int64",
-                "from when the first instance was done with its last one until the last instance was",
+                "time from the first instance finishing its last slice until the last instance does",
                 nullable=True,
                 unit=unit,
             ),

@@ -1,4 +1,4 @@
-"""The command line. One module a verb, imported when the verb is called: ``--help`` costs nothing but argparse."""
+"""The command line. One module per command, imported on use: ``--help`` costs nothing but argparse."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 
 import lanescope
 from lanescope.cli.parser import Parser
-from lanescope.errors import InputError, InternalError, LanescopeError, UsageError
+from lanescope.errors import InputError, InternalError, LanescopeError, UsageError, os_reason
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
     from lanescope.families.family import Family
 
-#: Verb -> one line of help. Its module is ``lanescope.cli.COMMAND``.
+#: Command -> one line of help. Its module is ``lanescope.cli.COMMAND``.
 COMMANDS = {
-    "info": "say what a capture is, what is in it and what is lost",
-    "convert": "write a capture as Perfetto, Chrome JSON, Parquet or a family's own format",
-    "check": "look for what cannot be true",
-    "summary": "add up the time of slices",
-    "sql": "ask the tables of a capture in SQL",
-    "dump": "show packets, records or rows, one a line",
+    "info": "show the format, contents and data loss of a capture",
+    "convert": "export a capture: Perfetto, Chrome JSON, Parquet, VCD, formats of the family",
+    "check": "find lost data and impossible timings",
+    "summary": "show where the time goes",
+    "sql": "query a capture with SQL",
+    "dump": "print packets, records or rows, one per line",
     "view": "open a capture in the Perfetto UI, offline",
-    "sim": "make a capture whose truth is known",
-    "demo": "see all of it on simulated captures",
-    "doctor": "say what is installed and what is missing",
-    "completion": "print what a shell needs to complete all this",
+    "sim": "simulate a capture with known ground truth",
+    "demo": "simulate, decode, check and plot a capture of each family",
+    "doctor": "check the installation",
+    "completion": "print the completion script of a shell",
 }
 #: Command of a family of the tree -> the family, and one line of help; asking the families would make ``--help`` slow.
 FAMILY_COMMANDS = {
-    "record": ("levelzero", "run a program and record its calls of Level Zero"),
-    "aie-config": ("aie", "set up AMD AIE trace units: JSON, registers, MLIR"),
-    "aie-path": ("aie", "show the path that an AMD AIE core took, from its listing"),
-    "aie-wavediff": ("aie", "compare an AMD AIE capture with the waveforms of a simulator"),
-    "ascend-deps": ("ascend", "show the tasks around an Ascend task, before and behind it"),
+    "record": ("levelzero", "run a program and record its Level Zero calls"),
+    "aie-config": ("aie", "generate or inspect AMD AIE trace configurations: JSON, registers, MLIR"),
+    "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its listing"),
+    "aie-wavediff": ("aie", "compare an AMD AIE capture with simulator waveforms"),
+    "ascend-deps": ("ascend", "show dependencies of an Ascend task"),
 }
 
 #: Objects between two looks for garbage: more than a start makes, few beside the memory of a capture.
@@ -117,16 +116,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """Say in one line what went wrong, and return the exit status for it."""
+    """Print what went wrong and what to do next, and return the exit status for it."""
+    from lanescope.cli.console import print_error
+
     if isinstance(error, LanescopeError) and not isinstance(error, InternalError):
-        return print_error(str(error), error.exit_status)
+        print_error(error.message, error.hint)
+        return error.exit_status
     if isinstance(error, MemoryError):
-        return print_error("there is not enough memory for this capture; take a part of it", InputError.exit_status)
+        print_error("not enough memory for this capture", "record a shorter run, or convert the capture in parts")
+        return InputError.exit_status
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return print_error(f"{where}{error.strerror}; choose another place, or make room", UsageError.exit_status)
+        print_error(f"{where}{os_reason(error)}", "use another path, or free some space")
+        return UsageError.exit_status
     what = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
-    return print_error(f"a bug of lanescope: {what}; run again with LANESCOPE_DEBUG=1 and report what it prints", 70)
+    print_error(what, "rerun with LANESCOPE_DEBUG=1 and report the traceback", kind="internal error")
+    return InternalError.exit_status
 
 
 def _prepare_streams() -> None:
@@ -178,11 +183,11 @@ def _run(arguments: list[str]) -> int:
         verbs.add_parser(name, help=line)
     for name, (_, line) in FAMILY_COMMANDS.items():
         verbs.add_parser(name, help=line)
-    if not arguments:  # somebody looks around for the first time
+    if not arguments:
         parser.print_help(sys.stderr)
         return UsageError.exit_status
     parser.parse_args(arguments)
-    raise AssertionError("argparse accepts no verb that is not listed")
+    raise AssertionError("argparse accepts listed commands only")
 
 
 def _run_verb(verb: str, arguments: list[str]) -> int:
@@ -223,12 +228,3 @@ def _spare_threads() -> None:
     No verb multiplies matrices of floating-point numbers. Programs that we start inherit what is set here.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def print_error(message: str, status: int) -> int:
-    """Print an error on one line and return the exit status."""
-    from lanescope.view.formatting import escape
-
-    with suppress(OSError):  # nobody may listen; the status still tells
-        print(f"lanescope: {escape(' '.join(message.split()))}", file=sys.stderr)
-    return status

@@ -1,4 +1,4 @@
-"""Arguments of verbs and of families' commands: what all of them take, and how they are parsed."""
+"""Arguments of commands: the common ones, and how they are parsed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.parser import Parser
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, flag
 from lanescope.families import registry
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def family_named_for_help(arguments: Sequence[str]) -> str | None:
         if flag == _FAMILY_HELP:
             name = name if equals else next(iter(arguments[at + 1 :]), "")
             if not name:
-                raise UsageError(f"{_FAMILY_HELP} names no family", hint="there are " + ", ".join(registry.BUILTIN))
+                raise UsageError(f"{_FAMILY_HELP} requires a family (choose from {', '.join(registry.BUILTIN)})")
             return name
     return None
 
@@ -103,7 +103,7 @@ def family_help(verb: str, module: ModuleType, family: Family) -> str:
     parser.shown = (family.name,)
     module.configure(parser, [family], [family.name])
     if not any(_FAMILY_HELP in action.option_strings for action in parser._actions):
-        raise UsageError(f"lanescope {verb} takes no options of families", hint=f"see lanescope {verb} --help")
+        raise UsageError(f"lanescope {verb} has no family options", hint=f"see lanescope {verb} --help")
     groups = [group for group in parser._action_groups if group.title and group.title.startswith("options of ")]
     formatter = parser._get_formatter()
     declared: dict[str, tuple[Summary | Export, ...]] = {"summary": family.summaries, "convert": family.exports}
@@ -126,18 +126,18 @@ def add_input(
 ) -> None:
     """Add the arguments by which a verb takes captures."""
     if many:
-        parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures; - is standard input")
+        parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures (- for standard input)")
     else:
-        parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
+        parser.add_argument("input", metavar="INPUT", help="capture (- for standard input)")
     _add_family(parser)
     add_option_pairs(parser)
     if is_strict:
-        parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
+        parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
     add_options(parser, [(family, family.options) for family in families])
 
 
 def _add_family(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--family", metavar="NAME", help="device family, when the bytes do not tell")
+    parser.add_argument("--family", metavar="NAME", help="device family (default: detect)")
 
 
 def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, Sequence[Option]]]) -> None:
@@ -146,9 +146,7 @@ def add_options(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, 
     An option that several families have is one flag. Where the verb has such a flag itself, ``-O`` reaches the option.
     """
     families = ", ".join(registry.BUILTIN)
-    parser.add_argument(
-        _FAMILY_HELP, metavar="NAME", help=f"show the options of one family: {families}, or one of another package"
-    )
+    parser.add_argument(_FAMILY_HELP, metavar="NAME", help=f"show the options of one family: {families}, or a plugin")
     _add_flags(parser, groups)
 
 
@@ -168,7 +166,7 @@ def _add_flags(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, S
             except argparse.ArgumentError:
                 taken.append(f"-O {option.name}={option.metavar or option.name.upper()}: {option.help}")
         if taken and family.name in shown:
-            group.description = "; ".join(taken)
+            group.description = "\n".join(taken)
 
 
 def _flag(option: Option) -> tuple[str, str, dict[str, Any]]:
@@ -177,17 +175,22 @@ def _flag(option: Option) -> tuple[str, str, dict[str, Any]]:
     if option.parse is bool:
         if option.default:
             flag = option.flag.replace("--", "--no-", 1)
-            return flag, f"do without: {text}", {"action": "store_const", "const": "no"}
+            return flag, f"turn off: {text}", {"action": "store_const", "const": "no"}
         return option.flag, text, {"action": "store_const", "const": "yes"}
     if option.default not in (None, ""):
-        text += f"; default: {option.default}".replace("%", "%%")
+        text += f" (default: {_shown(option.default)})".replace("%", "%%")
     return option.flag, text, {"metavar": option.metavar or option.name.upper()}
+
+
+def _shown(default: Any) -> str:
+    """Return a default as the help shows it: 10.0 is 10."""
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def add_option_pairs(parser: argparse.ArgumentParser) -> None:
     """Add ``-O``, which reaches every option of a family."""
     parser.add_argument(
-        "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="an option of the family"
+        "-O", dest="options", metavar="NAME=VALUE", action="append", default=[], help="decode option of the family"
     )
 
 
@@ -202,9 +205,9 @@ def parse_options(args: argparse.Namespace) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         name = name.replace("-", "_")
         if not equals:
-            raise UsageError(f"-O {pair}: there is no =", hint="write -O NAME=VALUE")
+            raise UsageError(f"invalid -O {pair!r}: expected NAME=VALUE")
         if name in given:
-            raise UsageError(f"option {name} is given twice", hint="give it once")
+            raise UsageError(f"{flag(name)} is specified twice", hint="pass the option once")
         given[name] = value
     return given
 
@@ -225,7 +228,7 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
     """Add what a family's command takes."""
     parser.shown = (family.name,)
     if command.takes_capture:
-        parser.add_argument("input", metavar="INPUT", help="a capture; - is standard input")
+        parser.add_argument("input", metavar="INPUT", help="capture (- for standard input)")
     groups: dict[str, Any] = {}
     for argument in command.arguments:
         if argument.group and argument.group not in groups:
@@ -234,10 +237,10 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
         if argument.is_rest:
             parser.usage = f"lanescope {command.name} [options] -- {argument.metavar} [ARGUMENTS]"
     if command.has_output:
-        parser.add_argument("--force", action="store_true", help="replace what is there")
+        parser.add_argument("--force", action="store_true", help="overwrite existing output")
     if command.takes_capture:
         _add_family(parser)
-        parser.add_argument("--strict", action="store_true", help="exit with 4 when anything was lost")
+        parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
         add_option_pairs(parser)
         _add_flags(parser, [(family, family.options)])
 
@@ -245,7 +248,7 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
 def _add_argument(parser: Any, argument: Argument) -> None:
     text = argument.help.replace("%", "%%")
     if argument.default not in (None, False, ""):
-        text += f"; default: {argument.default}".replace("%", "%%")
+        text += f" (default: {_shown(argument.default)})".replace("%", "%%")
     names = (argument.short, argument.name) if argument.short else (argument.name,)
     if argument.parse is bool:
         parser.add_argument(*names, action="store_true", help=text)
@@ -269,7 +272,7 @@ def _typed(argument: Argument) -> Any:
         try:
             return argument.parse(text)
         except (ValueError, ZeroDivisionError) as error:
-            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+            raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
 
@@ -287,21 +290,21 @@ def parse_command(command: Command, family: Family, arguments: list[str]) -> arg
 
 
 def non_negative_int(text: str) -> int:
-    """Return a count that the user gave, 0 or more."""
+    """Parse a non-negative integer."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+        raise argparse.ArgumentTypeError("must be a non-negative integer")
     return int(text)
 
 
 def whole(text: str) -> int:
-    """Return a whole number that the user gave, of either sign."""
+    """Parse an integer."""
     sign = -1 if text.startswith("-") else 1
     return sign * non_negative_int(text.removeprefix("-"))
 
 
 def positive(text: str) -> int:
-    """Return a limit that the user gave, 1 or more."""
+    """Parse a positive integer."""
     value = non_negative_int(text)
     if not value:
-        raise argparse.ArgumentTypeError("0 leaves nothing to show; leave it out to see all")
+        raise argparse.ArgumentTypeError("must be a positive integer")
     return value

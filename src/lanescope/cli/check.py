@@ -1,4 +1,4 @@
-"""Look for what cannot be true: lost data, slices that overlap where they must not, effects before their causes."""
+"""Find lost data and impossible timings: overlapping slices on serial lanes, effects before their causes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,27 @@ if TYPE_CHECKING:
 EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
 
 _LEVELS = ("notice", "warning", "error")
-#: On a terminal so many findings of one rule are listed.
+#: Findings of one rule listed on a terminal.
 _PLACES = 8
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     if any(argument.split("=")[0] == "--explain" for argument in arguments):
-        parser.add_argument("--explain", metavar="CODE", help="say what a rule means and exit")
+        parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
         return
     add_input(parser, families)
-    parser.add_argument("--select", metavar="CODES", default="", help="only these rules: LS101,LS2")
-    parser.add_argument("--ignore", metavar="CODES", default="", help="not these rules")
+    parser.add_argument("--select", metavar="CODES", default="", help="rules or prefixes to apply, e.g. LS101,LS2")
+    parser.add_argument("--ignore", metavar="CODES", default="", help="rules or prefixes to skip")
     parser.add_argument(
-        "--fail-on", choices=(*_LEVELS, "never"), default="warning", help="severity that makes the exit status 1"
+        "--fail-on",
+        choices=(*_LEVELS, "never"),
+        default="warning",
+        help="lowest severity that sets exit status 1 (default: warning)",
     )
-    parser.add_argument("--explain", metavar="CODE", help="say what a rule means and exit")
+    parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
-    parser.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, as code scanners read it")
+    parser.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, for code scanners")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.explain:
         for rule in check.rules([args.explain]):
-            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nWhat to do: {rule.help}\n")
+            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
         return 0
     select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
     checker = check.StreamingChecker(select, ignore)
@@ -69,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(args, findings, checker.rules)
     if not findings:
-        echo(f"{format_count(len(checker.rules), 'rule')}, no findings")
+        echo(f"All checks passed ({format_count(len(checker.rules), 'rule')}).")
     is_failure = any(
         args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
         for finding in findings
@@ -106,12 +109,13 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
         )
         hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
         for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
-            more = f" ({hidden[code]} more places: --json lists all)" if hidden[code] else ""
-            echo(f"{code}: {escape(help)}{more}")
+            if hidden[code]:
+                echo(f"{code}: ... {hidden[code]} more locations (use --json)")
+            echo(f"{code} help: {escape(help)}")
 
 
 def limit_per_rule(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the first few findings of each rule, in their order: a fault of the clock is one on every lane."""
+    """Return the first few findings of each rule, in order: a clock error affects every lane."""
     seen: Counter[str] = Counter()
     shown = []
     for finding in findings:

@@ -1,7 +1,6 @@
-"""Print what a shell needs to complete verbs, flags and file names.
+"""Print the completion script of a shell: commands, flags and file names.
 
-The families declare their flags, those of other packages too, so the script is made from what is installed: print it
-again after installing a family.
+The script contains the flags of all installed families: print it again after installing a family.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SHELLS = ("bash", "zsh", "tcsh")
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.description = f"{parser.description}\n\n{_INSTALL}"
-    parser.add_argument("shell", choices=_SHELLS, help="the shell to print it for")
+    parser.add_argument("shell", choices=_SHELLS, help="shell to print the script for")
 
 
 _INSTALL = """\
@@ -80,7 +79,7 @@ def _hint_all(parser: Parser, families: Sequence[str]) -> None:
 
 
 def hint(action: Any, families: Sequence[str]) -> None:
-    """Say what may stand for an argument: a family, a file."""
+    """Set the completion of an argument: families, files."""
     if action.dest in ("family", "help_family"):
         action.choices = list(families)
     elif action.dest in ("input", "inputs", "output"):

@@ -1,4 +1,4 @@
-"""What verbs say and where: words beside the data, progress, JSON, counts; and which outputs they may write."""
+"""Text on standard error (errors, warnings, results, progress), JSON documents, and checks of output paths."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.errors import UsageError
-from lanescope.view.formatting import escape, format_count
+from lanescope.view.formatting import escape, format_bytes, format_total
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
@@ -66,7 +66,7 @@ def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folde
     if any(each != "-" and Path(each).exists() and target.samefile(each) for each in inputs):
         raise UsageError(f"{path} is an input", hint="write to another file")
     if not force:
-        raise UsageError(f"{path} is there already", hint="say --force to replace it")
+        raise UsageError(f"{path} already exists", hint="use --force to overwrite")
 
 
 def print_json(schema: str, **content: Any) -> None:
@@ -77,8 +77,29 @@ def print_json(schema: str, **content: Any) -> None:
 
 
 def echo(message: str) -> None:
-    """Talk to the user, beside the data."""
+    """Print a line on standard error."""
     print(message, file=sys.stderr)
+
+
+def print_error(message: str, hint: str = "", *, kind: str = "error") -> None:
+    """Print an error, and on a second line what to do next."""
+    lines = [f"lanescope: {kind}: {_on_one_line(message)}", *([f"  hint: {_on_one_line(hint)}"] if hint else ())]
+    with suppress(OSError):  # standard error may be closed; the exit status remains
+        print("\n".join(lines), file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Print a warning."""
+    echo(f"lanescope: warning: {_on_one_line(message)}")
+
+
+def print_written(path: str, *content: str, size: int) -> None:
+    """Report a written output: ``wrote out.pftrace (19,008 slices, 81.4 KiB)``."""
+    echo(f"wrote {escape(path)} ({', '.join((*content, format_bytes(size)))})")
+
+
+def _on_one_line(text: str) -> str:
+    return escape(" ".join(text.split()))
 
 
 def time_span(trace: Trace) -> tuple[int, int] | None:
@@ -110,7 +131,7 @@ class TimeSpan:
 
 def format_row_counts(rows: Mapping[str, int]) -> str:
     """Return how many events there are, in words, from the number of rows by table."""
-    return ", ".join(format_count(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
+    return ", ".join(format_total(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
 
 
 def row_counts(trace: Trace) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Captures in, and what became of them: reading, loss and exit status; and what a command of a family is handed."""
+"""Reading captures, warnings of data loss, exit status; and the context of family commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
-from lanescope.cli.console import echo, progress
+from lanescope.cli.console import echo, progress, warn
 from lanescope.errors import DataLossError, UsageError
 from lanescope.families import registry
 from lanescope.view.formatting import escape
@@ -33,7 +33,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     from lanescope.trace import Trace
 
     if paths.count("-") > 1:
-        raise UsageError("standard input is named twice", hint="name it once")
+        raise UsageError("standard input is specified twice", hint="use - once")
     given, known = parse_options(args), set[str]()
     traces = []
     for path in paths:
@@ -49,9 +49,7 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
         readable.refuse_unreadable(traces[-1], path)
     for name in given:
         if name not in known:
-            raise UsageError(
-                f"none of the families has an option {name!r}", hint="they know " + (", ".join(sorted(known)) or "none")
-            )
+            raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")
     return traces
 
 
@@ -79,35 +77,35 @@ def unsettled_labels(trace: Trace) -> dict[str, int]:
     return found
 
 
-def _say_nothing_there(trace: Trace) -> None:
-    """Say of captures that hold no record what that means."""
+def _warn_of_no_records(trace: Trace) -> None:
+    """Warn of captures without records."""
     from lanescope.trace.stats import NO_RECORDS
 
     for row in trace.stats.rows():
         if row["name"].endswith(NO_RECORDS):
             file = list(trace.inputs.rows())[row["input_id"]]
             meaning = {spec.name: spec.doc for spec in registry.family(file["family"]).stats}[row["name"]]
-            echo(f"lanescope: {escape(file['path'])}: {row['count']} {meaning}")
+            warn(f"{file['path']}: {row['count']:,} {meaning}")
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn if there is nothing, data was lost or labels are not settled, and return the exit status that follows.
+    """Warn of missing records, data loss and ambiguous labels, and return the resulting exit status.
 
     Raises:
         InputError: all of it was lost.
     """
-    _say_nothing_there(trace)
+    _warn_of_no_records(trace)
     from lanescope.pipeline.readable import refuse_unreadable
 
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = ", ".join(f"{escape(name)} {count}" for name, count in unsettled_labels(trace).items())
+    unsettled = ", ".join(f"{name} {count:,}" for name, count in unsettled_labels(trace).items())
     if unsettled:
-        print(f"lanescope: labels are not settled: {unsettled}; `lanescope check` says why", file=sys.stderr)
+        warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
     lost = loss_counts(trace)
     if not lost:
         return status
-    listed = ", ".join(f"{escape(name)} {count}" for name, count in lost.items())
-    print(f"lanescope: data was lost: {listed}; `lanescope check` says where", file=sys.stderr)
+    listed = ", ".join(f"{name} {count:,}" for name, count in lost.items())
+    warn(f"data loss: {listed}; run 'lanescope check' for locations")
     return DataLossError.exit_status if args.strict else status
 
 
@@ -115,7 +113,7 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
 
 
 class Context:
-    """The house's side of a command of a family, see ``lanescope.families.CommandContext``."""
+    """The context of a family command, see ``lanescope.families.CommandContext``."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -134,7 +132,7 @@ class Context:
         return trace
 
     def read(self, path: str) -> Trace:
-        """Decode a capture, and leave it to the command to say what is to be said of it."""
+        """Decode a capture; the command itself reports data loss."""
         from lanescope.pipeline import session
 
         return session.open(path)
@@ -167,8 +165,16 @@ class Context:
         console.print_json(schema, **content)
 
     def echo(self, message: str) -> None:
-        """Say something on standard error, escaped."""
+        """Print a line on standard error, escaped."""
         echo(escape(message))
+
+    def warn(self, message: str) -> None:
+        """Print a warning on standard error, escaped."""
+        warn(message)
+
+    def wrote(self, target: str, *content: str, size: int) -> None:
+        """Report a written output on standard error."""
+        console.print_written(target, *content, size=size)
 
     def is_stdout(self, target: str | None) -> bool:
         """Tell whether a target is standard output."""
@@ -191,9 +197,7 @@ class Context:
         """Write a trace as a timeline."""
         suffix = Path(target).suffix
         if suffix not in (".pftrace", ".json"):
-            raise UsageError(
-                f"{target}: the suffix tells no format of a timeline", hint="end it with .pftrace or .json"
-            )
+            raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")
         self.check_target(target)
         if suffix == ".pftrace":
             from lanescope.io import perfetto

@@ -1,6 +1,6 @@
-"""Write a capture as Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet, VCD or a family's own format.
+"""Export a capture: Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet, VCD, or a format of its family.
 
-Several captures become one timeline when their clocks allow it.
+Several captures with related clocks are merged into one timeline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
-from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout
+from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
 from lanescope.cli.reading import opened, passed
 from lanescope.errors import UsageError
@@ -30,16 +30,24 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families, many=True)
     own = [export.name for family in families for export in family.exports]
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to; the suffix tells the format")
-    formats = sorted({*SUFFIXES.values(), *own})
-    told = "the format, when the suffix does not tell: " + ", ".join(formats)
-    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=told)
-    parser.add_argument("--force", action="store_true", help="replace what is there")
     parser.add_argument(
-        "--no-compress", dest="compress", action="store_false", help="Perfetto: larger, a little faster"
+        "-o", "--output", metavar="OUT", required=True, help="output file, whose suffix selects the format"
+    )
+    formats = sorted({*SUFFIXES.values(), *own})
+    told = "output format (default: from the suffix): " + ", ".join(formats)
+    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=told)
+    parser.add_argument("--force", action="store_true", help="overwrite existing output")
+    parser.add_argument(
+        "--no-compress",
+        dest="compress",
+        action="store_false",
+        help="do not compress Perfetto traces: larger, slightly faster",
     )
     parser.add_argument(
-        "--no-annotations", dest="annotations", action="store_false", help="do not draw what `check` finds"
+        "--no-annotations",
+        dest="annotations",
+        action="store_false",
+        help="do not add the findings of `lanescope check`",
     )
 
 
@@ -56,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         compress=args.compress,
         replace=args.force,
         is_gzip=args.output.endswith(".gz"),
-        tell=lambda line: echo(f"lanescope: {escape(line)}"),
+        tell=warn,
     )
     annotate = Annotations() if args.annotations and format_ in DRAWS_FINDINGS else None
     if len(args.inputs) == 1:
@@ -65,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         report = run_pipeline(_merged(args), sink=sink, annotate=annotate)
     if format_ == "parquet":
-        rows = ", ".join(f"{count} {name}" for name, count in report.rows.items() if count)
+        rows = ", ".join(f"{count:,} {name}" for name, count in report.rows.items() if count)
     else:
         rows = format_row_counts(report.rows) or "no events"
     assert report.written is not None
-    echo(f"{escape(args.output)}: {rows}, {report.written.bytes} bytes")
+    print_written(args.output, rows, size=report.written.bytes)
     return close(report.last, args)
 
 
@@ -82,18 +90,19 @@ def _format(output: str) -> str:
     if format_ is not None:
         return format_
     if is_stdout(output):
-        raise UsageError("standard output has no suffix that tells a format", hint="say --format as well")
+        raise UsageError("writing to standard output requires --format")
     raise UsageError(
-        f"{output}: the suffix tells no format", hint="end it with " + ", ".join(SUFFIXES) + ", or say --format"
+        f"cannot infer the format from {Path(output).suffix or output!r}",
+        hint="use --format or one of " + ", ".join(SUFFIXES),
     )
 
 
 def _check_target(args: argparse.Namespace, format_: str) -> None:
     if is_stdout(args.output):
         if format_ == "parquet":
-            raise UsageError("Parquet is a folder of files", hint="say -o FOLDER.parquet")
+            raise UsageError("cannot write a Parquet dataset to standard output", hint="use -o DIR.parquet")
         if sys.stdout.isatty():
-            raise UsageError("a terminal is no place for a timeline", hint="say -o FILE, or pipe it")
+            raise UsageError("refusing to write binary output to a terminal", hint="use -o FILE or redirect stdout")
     elif format_ == "parquet":
         from lanescope.io import parquet
 
@@ -110,9 +119,9 @@ def _merged(args: argparse.Namespace) -> InMemory:
 
     traces = read_all(args.inputs, args)
     for path, trace, placement in zip(args.inputs, traces, session.align(traces), strict=True):
-        error = "unknown error" if placement.error_ns is None else f"an error of at most {placement.error_ns} ns"
-        clock = f", by {placement.clock}, with {error}" if placement.clock else ""
-        echo(f"{escape(path)}: its 0 is at {placement.shift} {trace.time.time_unit}{clock}")
+        error = "unknown error" if placement.error_ns is None else f"error at most {placement.error_ns:,} ns"
+        clock = f" (clock: {placement.clock}, {error})" if placement.clock else ""
+        echo(f"{escape(path)}: starts at {placement.shift:,} {trace.time.time_unit}{clock}")
         if placement.wrap_period:
             period = (
                 f"{placement.wrap_period / 1e9:.3g} s"
@@ -120,9 +129,8 @@ def _merged(args: argparse.Namespace) -> InMemory:
                 else f"{placement.wrap_period} cycles"
             )
             options = session.options_that_settle(trace, "clock")
-            echo(
-                f"lanescope: {escape(path)}: this place is assumed, the nearest one: the counter wraps every {period},"
-                " so it may be that far off, once or more (its rows are flagged, LS302)"
-                + (f"; use {options} to place it for certain" if options else "")
+            warn(
+                f"{path}: the offset is ambiguous: the counter wraps every {period}, and the nearest wrap is assumed"
+                " (rows are flagged, LS302)" + (f"; use {options} to resolve it" if options else "")
             )
     return InMemory(session.merge(traces))

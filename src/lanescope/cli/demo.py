@@ -1,11 +1,10 @@
-"""See all of it: simulate captures of every device family, decode, check, draw and convert them."""
+"""Simulate a capture of every device family; decode, check, plot and convert it."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from lanescope.families.family import Family
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.source import MINE
-from lanescope.view.formatting import escape, format_count, format_duration
+from lanescope.view.formatting import escape, format_bytes, format_count, format_duration, format_total
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
@@ -30,14 +29,20 @@ EXAMPLES = ("lanescope demo", "lanescope demo -o my-demo")
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
-    parser.add_argument("-o", "--output", metavar="FOLDER", default="lanescope-demo", help="default: ./lanescope-demo")
-    parser.add_argument("--corpus", metavar="DIR", help="show the captures in this folder instead of simulated ones")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        default="lanescope-demo",
+        help="output directory (default: ./lanescope-demo)",
+    )
+    parser.add_argument("--corpus", metavar="DIR", help="directory with captures to use instead of simulated ones")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show it."""
     if is_stdout(args.output):
-        raise UsageError("the demo writes a folder", hint="say -o FOLDER")
+        raise UsageError("cannot write several files to standard output", hint="use -o DIR")
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     shown = 0
@@ -45,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         _show(path, folder / f"{name}.pftrace")
         shown += 1
     if not shown:
-        raise InputError(f"{args.corpus}: no capture of any known device family in it", hint="name another folder")
+        raise InputError(f"{args.corpus}: no supported captures found", hint="use another directory")
     print(f"Drag a .pftrace file from {escape(str(folder))} to https://ui.perfetto.dev, or see a capture offline:")
     print(f"  lanescope view {escape(shlex.quote(str(path)))}")
     return 0
@@ -66,9 +71,11 @@ def _simulated(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield every file below a folder that a family recognises."""
+    """Yield every file below a directory that a family detects."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="--corpus names a folder of captures")
+        raise UsageError(
+            f"cannot open {str(folder)!r}: not a directory", hint="use a directory of captures for --corpus"
+        )
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
             candidates = session.detect(path)
@@ -79,21 +86,15 @@ def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def accounted(trace: Trace) -> str:
-    """Return in words what became of the bytes of a capture, and what it lacks since before they were written."""
+    """Return the byte accounting of a capture in words, and the losses on the device."""
     rows = [row for row in trace.accounting.rows() if row["scope"] == "input"]
-    total = sum(row["total"] for row in rows if row["layer"] == 0)
-    lost = Counter[str]()
-    for row in rows:
-        lost[row["unit"]] += row["lost"]
-    said = ", ".join(f"{format_count(count, unit)} lost" for unit, count in lost.items() if count)
-    text = f"{format_count(total, 'byte')}, {said or 'none of them lost'}"
-    missing = {
-        name: count for name, count in loss_counts(trace).items() if name not in {f"{unit}s lost" for unit in lost}
-    }
+    total, decoded, padding, lost = (
+        sum(row[name] for row in rows if row["layer"] == 0) for name in ("total", "decoded", "padding", "lost")
+    )
+    text = f"{format_total(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
+    missing = {name: count for name, count in loss_counts(trace).items() if name != "bytes lost"}
     if missing:
-        text += "; missing or contradictory in the capture itself: " + ", ".join(
-            f"{escape(n)} {count}" for n, count in missing.items()
-        )
+        text += "; missing or inconsistent data: " + ", ".join(f"{escape(n)} {count:,}" for n, count in missing.items())
     return text
 
 
@@ -123,14 +124,14 @@ def _show(path: Path, out: Path) -> None:
     print()
     print(f"accounting: {accounted(trace)}")
     if findings:
-        # One line a rule: how often, and on how many lanes.
+        # One line per rule: count, and number of lanes.
         found: dict[tuple[str, str, str], list[int]] = {}
         for finding in findings:
             found.setdefault((finding.severity, finding.code, finding.title), []).append(finding.count)
         rows = [(*what, sum(counts), len(counts)) for what, counts in found.items()]
-        show(("severity", "code", "what", "count", "places"), rows, title="check")
+        show(("severity", "code", "what", "count", "locations"), rows, title="check")
         print(f"  lanescope check {escape(shlex.quote(str(path)))}")
     else:
-        print(f"check: {format_count(len(check.RULES), 'rule')}, no findings")
-    print(f"written: {escape(str(out))}, {report.bytes} bytes")
+        print(f"check: all checks passed ({format_count(len(check.RULES), 'rule')})")
+    print(f"wrote {escape(str(out))} ({format_bytes(report.bytes)})")
     print()

@@ -1,4 +1,4 @@
-"""Say what is installed, what is missing and how to get it."""
+"""Check the installation: required and optional packages, device families."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look around; 1 when something that is needed is missing, or a family of another package is broken."""
+    """Print the state; return 1 if a required package is missing or a plugin is broken."""
     rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
     try:
         from lanescope._native import core

@@ -1,4 +1,4 @@
-"""Show packets, records or rows of a capture, one a line: for those who debug the device or the decoder."""
+"""Print packets, records or rows of a capture, one per line, to debug a device or decoder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope d
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, is_strict=False)
-    parser.add_argument("--stage", choices=STAGES, default="record", help="how far decoded; default: record")
-    parser.add_argument("--limit", metavar="N", type=positive, help="only the first N lines")
+    parser.add_argument("--stage", choices=STAGES, default="record", help="decode stage to print (default: record)")
+    parser.add_argument("--limit", metavar="N", type=positive, help="print only the first N lines")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,5 +50,5 @@ def stage_lines(capture: Capture, family: Family, stage: str, options: Mapping[s
         from lanescope.view.row_lines import row_lines
 
         return row_lines(Trace.concat(session.decode(capture, family, options)))
-    settled = resolve_options(family.options, options, what=f"family {family.name}")
+    settled = resolve_options(family.options, options, what=family.name)
     return family.format_of(capture).lines(stage, capture, settled)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lanescope.cli.arguments import add_input
-from lanescope.cli.console import echo, format_row_counts, print_json
+from lanescope.cli.console import format_row_counts, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
@@ -90,7 +90,7 @@ def _print(content: dict[str, Any]) -> None:
     show(_ACCOUNTING, ([row[name] for name in _ACCOUNTING] for row in content["accounting"]), title="accounting")
     if content["stats"]:
         print()
-        show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="noted while decoding")
+        show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="decode diagnostics")
     is_told = any(row["name"].endswith(NO_RECORDS) for row in content["stats"])
     if not content["rows"]["slices"] and not content["rows"]["instants"] and not is_told:
-        echo("lanescope: nothing was decoded; `lanescope dump --stage packet` shows what the bytes look like")
+        warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")

@@ -1,26 +1,51 @@
-"""Parsers whose complaints are one line like all others."""
+"""Argument parser that reports invalid calls like all other errors."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Container
 
 from lanescope.errors import UsageError
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
+
+#: How argparse starts messages about an argument; of several flags the last one is the long one.
+_ARGUMENT = re.compile(r"^argument (?:\S+/)?(\S+): ")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises what is wrong with a call.
+    """A parser that raises ``UsageError`` for invalid calls.
 
     Attributes:
-        shown: names of the families whose options stand in the help; those of all others are taken all the same.
+        shown: names of the families whose options are in the help; options of others are accepted, too.
     """
 
     shown: Container[str] = ()
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the call, and where its help is."""
-        raise UsageError(message, hint=f"see {self.prog} --help")
+        """Raise the error of an invalid call; the hint names the command with the help."""
+        raise UsageError(_ARGUMENT.sub(r"\1: ", message), hint=f"see {self.prog} --help")
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        """Return the value of an argument; the error contains text, flag and reason."""
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError as error:
+            raise UsageError(f"invalid value {text!r} for {_name(action)}: {error.message}") from None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse values other than the choices of an argument."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = ", ".join(map(str, action.choices))
+        if isinstance(action, argparse._SubParsersAction):
+            raise UsageError(f"unknown command {value!r} (choose from {choices})")
+        raise UsageError(f"invalid value {value!r} for {_name(action)} (choose from {choices})")
+
+
+def _name(action: argparse.Action) -> str:
+    """Return an argument as the command line spells it: its last flag, or the name in the help."""
+    return action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)

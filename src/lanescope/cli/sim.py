@@ -1,4 +1,4 @@
-"""Make a capture whose truth is known: the same options and seed always give the same bytes."""
+"""Simulate a capture with known ground truth: the same options and seed always give the same bytes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lanescope.cli.arguments import add_option_pairs, add_options, parse_options, whole
-from lanescope.cli.console import check_output, echo, is_stdout
+from lanescope.cli.console import check_output, is_stdout, print_written
 from lanescope.errors import UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family, Simulation
 from lanescope.families.options import resolve_options
 from lanescope.io.atomic_file import atomic_writer
-from lanescope.view.formatting import escape
 
 EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 7 -o run.npy")
 
@@ -23,9 +22,9 @@ EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments; the options are those of the family that is named, or of all for help."""
     parser.add_argument("family", metavar="FAMILY", help="device family")
-    parser.add_argument("--seed", metavar="N", type=whole, default=0, help="the same seed gives the same bytes")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the main file, or a folder")
-    parser.add_argument("--force", action="store_true", help="replace what is there")
+    parser.add_argument("--seed", metavar="N", type=whole, default=0, help="seed of the simulation (default: 0)")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="main file, or a directory")
+    parser.add_argument("--force", action="store_true", help="overwrite existing output")
     add_option_pairs(parser)
     named = [family for family in families if family.name in arguments]
     add_options(parser, [(family, family.sim_options) for family in named or families])
@@ -34,11 +33,11 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Simulate and write."""
     if is_stdout(args.output):
-        raise UsageError("a simulation is several files", hint="say -o FILE or -o FOLDER")
+        raise UsageError("cannot write several files to standard output", hint="use -o FILE or -o DIR")
     family = registry.family(args.family)
     options = resolve_options(family.sim_options, parse_options(args), what=f"the simulator of {family.name}")
     for path in write(family.simulate(options, args.seed), Path(args.output), force=args.force):
-        echo(escape(str(path)))
+        print_written(str(path), size=path.stat().st_size)
     return 0
 
 

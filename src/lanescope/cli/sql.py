@@ -1,9 +1,11 @@
-"""Ask the tables of a capture in SQL (DuckDB). Without a query: list the tables and their columns."""
+"""Query the tables of a capture with SQL (DuckDB). Without a query: list the tables and their columns."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +59,19 @@ def run(args: argparse.Namespace) -> int:
             columns = [(str(name), str(type_)) for name, type_, *_ in description]
             _print(args, columns, _rows(answer) if columns else ())
         except duckdb_sql.Error as error:
-            said = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
-            raise UsageError(f"SQL: {' '.join(said)}", hint="`lanescope sql INPUT` lists tables and columns") from None
+            raise _usage_error(str(error), args.input) from None
     return close(trace, args)
+
+
+def _usage_error(text: str, path: str) -> UsageError:
+    """Return the error for an invalid query."""
+    hint = f"run 'lanescope sql {shlex.quote(path)}' to list tables and columns"
+    missing = re.search(r'Table with name (\S+) does not exist!(?:\s*Did you mean "([^"]*)")?', text)
+    if missing:
+        near = f" (did you mean {missing[2].removeprefix('main.')!r}?)" if missing[2] else ""
+        return UsageError(f"unknown table {missing[1]!r}{near}", hint=hint)
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
+    return UsageError(f"invalid query: {' '.join(lines)}", hint=hint)
 
 
 def _declarations(trace: Trace) -> Iterator[tuple[str, ...]]:

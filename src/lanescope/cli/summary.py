@@ -1,4 +1,4 @@
-"""Add up where the time went: by name, lane, unit; what runs beside what; why lanes are idle."""
+"""Show where the time goes: by name, lane or instance; overlap of regions; causes of idle time."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_input(parser, families)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
-    text = f"what makes a group, or what to look at: {', '.join(choices)}; default: name"
+    text = f"grouping or analysis (default: name): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
-    parser.add_argument("--limit", metavar="N", type=positive, default=0, help="only the first N groups")
+    parser.add_argument("--limit", metavar="N", type=positive, default=0, help="print only the first N groups")
     parser.add_argument(
         "--within",
         metavar="UNIT",
         default="",
-        help="whose lanes region, overlap, idle and occupancy look at together: block, sm, device, parent, lane, all",
+        help="instances whose lanes are analyzed together: block, sm, device, parent, lane, all",
     )
     parser.add_argument(
         "--classify",
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         type=_classes,
         action="append",
         default=[],
-        help="names of regions that load, compute, store or wait, if their words do not tell it (repeatable)",
+        help="names of regions that load, compute, store or wait, repeatable (default: by the words of a name)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.cli.arguments import add_input, non_negative_int
-from lanescope.cli.console import echo
+from lanescope.cli.console import echo, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
@@ -23,16 +23,16 @@ EXAMPLES = ("lanescope view capture.bin", "lanescope view --no-browser capture.b
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
-    parser.add_argument("--no-browser", dest="browser", action="store_false", help="print the address, open nothing")
     parser.add_argument(
-        "--port", metavar="N", type=_port, default=0, help="a port of your choice; default: any free one"
+        "--no-browser", dest="browser", action="store_false", help="print the address, do not start a browser"
     )
+    parser.add_argument("--port", metavar="N", type=_port, default=0, help="port to listen on (default: any free port)")
 
 
 def _port(text: str) -> int:
     value = non_negative_int(text)
     if value > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port: they go up to 65535")
+        raise argparse.ArgumentTypeError("must be 0 to 65535")
     return value
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.view.initial_view import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
-    find_ui()  # before an hour of decoding
+    find_ui()  # before decoding, which may take long
     with scratch() as folder:
         file = folder / "trace.pftrace"
         with opened(args.input, args) as source:
@@ -54,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
             print(viewer.address, flush=True)
             status = close(last, args)
             if args.browser and not _open(viewer):
-                echo("lanescope: no browser could be started; open the address above in one on this machine")
+                warn("cannot start a browser; open the address above on this machine")
             try:
-                echo("lanescope: serving until you press Ctrl-C")
+                echo("serving until you press Ctrl-C")
                 while True:
                     time.sleep(3600)
             except KeyboardInterrupt:

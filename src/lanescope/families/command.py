@@ -75,7 +75,13 @@ class CommandContext(Protocol):
         """Print one JSON document with the name and version of its schema."""
 
     def echo(self, message: str) -> None:
-        """Say something on standard error, control characters escaped."""
+        """Print a line on standard error, control characters escaped."""
+
+    def warn(self, message: str) -> None:
+        """Print ``lanescope: warning: MESSAGE`` on standard error, control characters escaped."""
+
+    def wrote(self, target: str, *content: str, size: int) -> None:
+        """Report an output on standard error: ``wrote TARGET (CONTENT, SIZE)``; ``size`` is in bytes."""
 
     def is_stdout(self, target: str | None) -> bool:
         """Tell whether a target names standard output."""

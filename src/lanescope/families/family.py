@@ -97,7 +97,7 @@ class Format:
         found = self.stages.get(name)
         if found is None:
             there = ", ".join((*self.stages, STAGES[-1]))
-            raise UsageError(f"captures of format {self.name} have no stage {name!r}", hint=f"there are {there}")
+            raise UsageError(f"unknown stage {name!r} for format {self.name} (choose from {there})")
         lines: Callable[[Capture, Mapping[str, Any]], Iterator[str]] = load(found) if isinstance(found, str) else found
         return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,13 +44,20 @@ class Option(NamedTuple):
         if self.parse is bool:
             if given.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off"):
                 return given.lower() in ("1", "true", "yes", "on")
-            raise UsageError(f"option {self.name}: {given!r} is neither yes nor no")
+            raise UsageError(f"invalid value {given!r} for {self.flag}: expected yes or no")
         try:
             return self.parse(given)
         except (ValueError, TypeError, ZeroDivisionError) as error:
-            raise UsageError(f"option {self.name}: {given!r} is not usable: {error}", hint=self.help) from None
+            raise UsageError(f"invalid value {given!r} for {self.flag}: {_reason(error)}") from None
 
 
+def _reason(error: Exception) -> str:
+    """Return what is wrong with a value; Python's own texts explain nothing to users."""
+    return "expected a number" if type(error) is not ValueError or _PYTHONS.match(str(error)) else str(error)
+
+
+#: How messages of Python's own conversions start.
+_PYTHONS = re.compile(r"(invalid literal|could not convert|Invalid literal|cannot convert)")
 #: Numbers that users give lie within this: counts and times of 64 bits with a sign.
 _LARGEST = 2**63 - 1
 _SMALLEST = 1e-30
@@ -63,17 +71,20 @@ def whole(text: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
-        raise ValueError("it is not a whole number") from None
+        raise ValueError("must be an integer") from None
     if abs(value) > _LARGEST:
-        raise ValueError("it is too large")
+        raise ValueError("too large")
     return value
 
 
 def non_negative_int(text: str) -> int:
     """Read a count, 0 or more; for ``Option.parse``."""
-    value = whole(text)
+    try:
+        value = whole(text)
+    except ValueError:
+        value = -1
     if value < 0:
-        raise ValueError("it is negative")
+        raise ValueError("must be a non-negative integer")
     return value
 
 
@@ -82,17 +93,17 @@ def number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError("it is not a number") from None
+        raise ValueError("expected a number") from None
     if not abs(value) < float("inf"):
-        raise ValueError("it is not a finite number")
+        raise ValueError("must be finite")
     return value
 
 
 def hertz(text: str) -> Fraction:
     """Read a frequency, exactly: ``1GHz``, ``12.5 MHz``, or a number of Hz such as ``1e9``; for ``Option.parse``."""
-    value = _in_unit(text, _HERTZ, "Hz")
+    value = _in_unit(text, _HERTZ, "Hz", "a frequency in Hz, e.g. 1.25e9")
     if value <= 0:
-        raise ValueError("a frequency is more than 0")
+        raise ValueError("must be positive")
     return value
 
 
@@ -103,17 +114,17 @@ def whole_hertz(text: str) -> int:
 
 def mega_hertz(text: str) -> float:
     """Read a frequency in MHz, or with a unit as ``hertz`` reads it; for ``Option.parse``."""
-    value = _in_unit(text, _HERTZ, "MHz")
+    value = _in_unit(text, _HERTZ, "MHz", "a frequency in MHz, e.g. 1980")
     if value <= 0:
-        raise ValueError("a frequency is more than 0")
+        raise ValueError("must be positive")
     return float(value / 10**6)
 
 
 def time_in(unit: str, text: str) -> Fraction:
     """Read a time of 0 or more in a unit (``ns``), exactly; another one may stand behind it (``10us``)."""
-    value = _in_unit(text, _PICOSECONDS, unit)
+    value = _in_unit(text, _PICOSECONDS, unit, f"a time in {unit}, e.g. 1000 or 10us")
     if value < 0:
-        raise ValueError("it is negative")
+        raise ValueError("must not be negative")
     return value / _PICOSECONDS[unit]
 
 
@@ -134,11 +145,11 @@ def milliseconds(text: str) -> float:
 
 def _whole(value: Fraction, unit: str) -> int:
     if value.denominator != 1:
-        raise ValueError(f"it is not a whole number of {unit}")
+        raise ValueError(f"must be an integer in {unit}")
     return int(value)
 
 
-def _in_unit(text: str, units: Mapping[str, int], usual: str) -> Fraction:
+def _in_unit(text: str, units: Mapping[str, int], usual: str, expected: str) -> Fraction:
     """Return a number with a unit, the usual one when there is none, in the smallest of the units."""
     from fractions import Fraction
 
@@ -146,28 +157,33 @@ def _in_unit(text: str, units: Mapping[str, int], usual: str) -> Fraction:
     figures = found.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ")
     by_name = {name.lower(): size for name, size in units.items()}
     size = by_name.get(found[len(figures) :].lower() or usual.lower())
-    if not figures:
-        raise ValueError("it is not a number")
-    if size is None:
-        raise ValueError("its unit is none of " + ", ".join(units))
+    if not figures or size is None:
+        raise ValueError(f"expected {expected} (units: {', '.join(units)})" if figures else f"expected {expected}")
     figures = figures.rstrip()
     if "/" not in figures:
         # A huge exponent would take for ever as an exact ratio, a tiny one as well.
-        if abs(number(figures)) > _LARGEST:
-            raise ValueError("it is too large")
-        if abs(number(figures)) < _SMALLEST:
+        try:
+            about = abs(number(figures))
+        except ValueError:
+            raise ValueError(f"expected {expected}") from None
+        if about > _LARGEST:
+            raise ValueError("too large")
+        if about < _SMALLEST:
             return Fraction(0)
     try:
         return Fraction(figures) * size
     except ValueError:
-        raise ValueError("it is not a number") from None
+        raise ValueError(f"expected {expected}") from None
 
 
 def positive_int(text: str) -> int:
     """Read a size, 1 or more; for ``Option.parse``."""
-    value = non_negative_int(text)
+    try:
+        value = whole(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise ValueError("it must be at least 1")
+        raise ValueError("must be a positive integer")
     return value
 
 
@@ -187,7 +203,7 @@ def fraction(text: str) -> float:
     """Read a number from 0 to 1; for ``Option.parse``."""
     value = number(text)
     if not 0 <= value <= 1:
-        raise ValueError("it is not between 0 and 1")
+        raise ValueError("must be between 0 and 1")
     return value
 
 
@@ -195,10 +211,10 @@ def resolve_options(options: Sequence[Option], given: Mapping[str, Any], *, what
     """Return every option's value, defaults filled in.
 
     Raises:
-        UsageError: a name in ``given`` is none of ``options``; the message lists those there are.
+        UsageError: a name in ``given`` is none of ``options``; the message lists the available ones.
     """
     known = {option.name: option for option in options}
     for name in given:
         if name not in known:
-            raise UsageError(f"{what} has no option {name!r}", hint="it knows " + (", ".join(known) or "none"))
+            raise UsageError(f"unknown option {name!r} for {what} (available: {', '.join(known) or 'none'})")
     return {name: option.value(given.get(name, option.default)) for name, option in known.items()}

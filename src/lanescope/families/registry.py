@@ -51,16 +51,16 @@ def family(name: str) -> Family:
     if name in BUILTIN:
         found: Family = load(f"lanescope.devices.{name}.family:FAMILY")
         return found
-    for stranger in plugin_families():
-        if stranger.name == name:
-            return stranger
+    for plugin in plugin_families():
+        if plugin.name == name:
+            return plugin
     for broken in plugins().broken:
         if broken.name == name:
             raise MissingDependencyError(
-                f"the device family {name!r} of another package cannot be used: {broken.reason}", hint=UPDATE
+                f"cannot load device family {name!r} of another package: {broken.reason}", hint=UPDATE
             )
-    known = (*BUILTIN, *(stranger.name for stranger in plugin_families()))
-    raise UsageError(f"there is no device family {name!r}", hint="there are " + ", ".join(known))
+    known = (*BUILTIN, *(plugin.name for plugin in plugin_families()))
+    raise UsageError(f"unknown device family {name!r} (choose from {', '.join(known)})")
 
 
 def builtin() -> tuple[Family, ...]:
@@ -111,7 +111,7 @@ def plugins() -> Plugins:
 def verify(found: object) -> None:
     """Raise ``TypeError`` unless ``found`` can be listed and asked as a family is."""
     if not isinstance(found, Family):
-        raise TypeError(f"{found!r} is no lanescope.families.Family")
+        raise TypeError(f"{found!r} is not a lanescope.families.Family")
     if found.api != API:
         raise TypeError(f"it is written for version {found.api} of lanescope.families, which is at version {API} here")
     if not isinstance(found.name, str) or not found.name.isidentifier():
@@ -132,7 +132,7 @@ def verify(found: object) -> None:
     for what, (values, kind) in declared.items():
         for value in values:
             if not isinstance(value, kind):
-                raise TypeError(f"{what}: {value!r} is no {kind.__name__}")
+                raise TypeError(f"{what}: {value!r} is not of type {kind.__name__}")
     for format in found.formats:
         given = vars(format)  # references stay as they are
         if (given["decode"] is None) == (given["decode_file"] is None):

@@ -114,7 +114,9 @@ def check_room(out: str | os.PathLike[str], *, is_folder: bool = False) -> None:
     """
     folder = _target(out, is_folder=is_folder).parent
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="make it first")
+        raise UsageError(
+            f"output directory {str(folder)!r} does not exist", hint="run mkdir first, or use another path"
+        )
 
 
 def _target(out: str | os.PathLike[str], *, is_folder: bool = False) -> Path:
@@ -122,9 +124,11 @@ def _target(out: str | os.PathLike[str], *, is_folder: bool = False) -> Path:
     with suppress(FileNotFoundError):
         mode = Path(out).stat().st_mode
         if stat.S_ISDIR(mode) and not is_folder:
-            raise UsageError(f"{os.fspath(out)} is a folder", hint="name a file")
+            raise UsageError(f"{os.fspath(out)!r} is a directory", hint="use a path of a file")
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise UsageError(f"{os.fspath(out)} is a device or a pipe", hint="name a file, or - for standard output")
+            raise UsageError(
+                f"{os.fspath(out)!r} is a device or a pipe", hint="use a path of a file, or - for standard output"
+            )
     try:
         return Path(out).resolve()
     except RuntimeError:  # what Python 3.11 and 3.12 make of a loop of links

@@ -136,13 +136,15 @@ def check_room(target: Path, *, replace: bool) -> None:
     if not target.exists():
         return
     if not replace:
-        raise UsageError(f"{target} is there already", hint="name another folder")
+        raise UsageError(f"{target} already exists", hint="use --force to overwrite")
     if target.is_dir():
         other = _foreign(target)
         if other == METADATA:
-            raise UsageError(f"{target} is a folder that lanescope did not write", hint="name another one")
+            raise UsageError(f"{target} is a directory not written by lanescope", hint="use another directory")
         if other is not None:
-            raise UsageError(f"{target} holds {other}, which lanescope did not write", hint="name another folder")
+            raise UsageError(
+                f"{target} contains {other}, which is not written by lanescope", hint="use another directory"
+            )
 
 
 def _foreign(folder: Path) -> str | None:
@@ -252,12 +254,14 @@ def read(path: str | os.PathLike[str]) -> Trace:
     try:
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         if metadata["schema"] != SCHEMA:
-            raise InputError(f"{folder} has schema {metadata['schema']!r}", hint=f"this version reads {SCHEMA}")
+            raise InputError(
+                f"{folder}: unsupported schema {metadata['schema']!r}", hint=f"use a dataset with schema {SCHEMA}"
+            )
         time = TimeBase(**metadata["time"])
         declared = {spec.name: spec for spec in map(_spec, metadata["tables"].values())}
         counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{folder}: {METADATA} cannot be read: {error}", hint="write the folder again") from None
+        raise InputError(f"{folder}: cannot read {METADATA}: {error}", hint="write the dataset again") from None
     core_names = {spec.name for spec in CORE_TABLES}
     tables = {name: _read_table(folder / name, spec, counts[name]) for name, spec in declared.items()}
     return Trace(time, tables, {name: table for name, table in tables.items() if name not in core_names})
@@ -281,10 +285,10 @@ def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
             columns, texts = _fetch(connection, spec, [str(part) for part in parts])
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        raise InputError(f"{folder} cannot be read: {first}", hint="write the folder again") from None
+        raise InputError(f"cannot read {folder}: {first}", hint="write the dataset again") from None
     table = Table(spec, {c.name: _column(c, columns[c.name], texts.get(c.name)) for c in spec.columns})
     if len(table) != rows:
-        raise InputError(f"{folder} has {len(table)} rows, not {rows}", hint="a part is missing or was added")
+        raise InputError(f"{folder}: expected {rows} rows, found {len(table)}", hint="write the dataset again")
     return table
 
 

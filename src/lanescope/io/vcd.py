@@ -80,7 +80,7 @@ def _encoded(trace: Trace) -> bytes:
     try:
         from vcd import VCDWriter
     except ImportError:
-        raise MissingDependencyError("writing VCD needs pyvcd", hint="pip install 'lanescope[wave]'") from None
+        raise MissingDependencyError("writing VCD requires pyvcd", hint="run pip install 'lanescope[wave]'") from None
     known = signals(trace)
     text = io.StringIO()
     comment = "1 ns is one cycle" if trace.time.time_unit == "cycles" else ""

@@ -35,21 +35,21 @@ class Candidate(NamedTuple):
 
 
 def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Detection]:
-    """Return the family of a capture and how surely it is recognised.
+    """Return the family of a capture and how surely it is detected.
 
     Args:
         capture: the opened capture.
-        family: name of the family, when the user says it; its own detection still gives the format.
+        family: name of the family, if specified; its own detection still gives the format.
 
     Raises:
-        InputError: it is empty, or no family recognises it.
-        UsageError: two families recognise it about equally; or ``family`` is unknown.
+        InputError: it is empty, or no family detects it.
+        UsageError: two families detect it about equally; or ``family`` is unknown.
         MissingDependencyError: ``family`` is of another package, and that is broken.
     """
     head = capture.main.head()
     chosen = None if family is None else registry.family(family)
     if not head.size:
-        raise InputError(f"{capture.main.path} is empty", hint="was the capture written?")
+        raise InputError(f"{capture.main.path!r} is empty (0 bytes)", hint="check that the capture completed")
     if chosen is not None:
         return chosen, _asked(chosen, capture)
     failed: list[Candidate] = []
@@ -60,12 +60,12 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
         raise _unknown(capture, head, failed)
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
-        raise UsageError(f"{capture.main.path} may be {reasons}", hint="say --family NAME")
+        raise UsageError(f"{capture.main.path}: ambiguous format: {reasons}", hint="use --family NAME")
     return matches[0]
 
 
 def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> InputError:
-    """Return the error for an unrecognized capture."""
+    """Return the error for an unrecognized format."""
     from lanescope.io import other_formats as known
 
     found = known.what_is(head.data, head.name)
@@ -73,12 +73,14 @@ def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> Input
         return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
     near = next((match for _, match in _matches(registry.builtin(), head, [], least=1) if match.advice), None)
     if near is not None:
-        what = f"is not a capture of any known device family: {near.reason}"
-        return InputError(f"{capture.main.path} {what}", hint=near.advice)
-    what = "is not a capture of any known device family"
+        return InputError(f"{capture.main.path}: unrecognized format: {near.reason}", hint=near.advice)
+    what, hint = "unrecognized format", _USE_FAMILY
     if not any(head.data):
-        what = "holds only zeros" if head.is_whole else f"begins with {len(head.data)} zeros: no capture does"
-    return InputError(f"{capture.main.path} {what}", hint="; ".join([_SAY_FAMILY, *_unasked(failed)]))
+        what = f"starts with {len(head.data):,} zero bytes"
+        if head.is_whole:
+            what, hint = "contains only zero bytes", "check that the buffer was copied from the device"
+        return InputError(f"{capture.main.path} {what}", hint="; ".join([hint, *_unasked(failed)]))
+    return InputError(f"{capture.main.path}: {what}", hint="; ".join([hint, *_unasked(failed)]))
 
 
 def capture(path: PathLike) -> Capture:
@@ -106,7 +108,7 @@ def _main_of(path: PathLike) -> PathLike:
     found = [file for file in files[:MOST_FILES] if _is_capture(file)]
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise InputError(f"{os.fspath(path)} holds {len(found)} captures: {names}", hint="name one of them")
+        raise InputError(f"{os.fspath(path)!r} contains {len(found)} captures: {names}", hint="pass one of them")
     return found[0] if found else path
 
 
@@ -149,7 +151,7 @@ def _asked(family: Family, capture: Capture) -> Detection:
         raise MissingDependencyError(what, hint=UPDATE) from error
 
 
-_SAY_FAMILY = "if you know its family, say --family NAME"
+_USE_FAMILY = "use --family NAME to force a decoder"
 
 
 def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
@@ -157,7 +159,7 @@ def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
     for candidate in failed:
         yield f"device family {candidate.family!r} could not look at it: {candidate.reason}"
     for broken in registry.plugins().broken:
-        yield f"device family {broken.name!r} of another package cannot be used: {broken.reason}"
+        yield f"cannot load device family {broken.name!r} of another package: {broken.reason}"
 
 
 def detect(path: PathLike) -> list[Candidate]:

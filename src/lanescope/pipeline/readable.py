@@ -66,7 +66,7 @@ def refuse_unreadable(trace: Trace, path: str) -> None:
     family = inputs.values("family").tolist()[0]
     units = row["unit"] if row["total"] == 1 else f"{row['unit']}s"
     raise InputError(
-        f"{path}: none of its {row['total']} {units} could be decoded as {family}",
+        f"{path}: cannot decode any of {row['total']:,} {units} as {family}",
         hint=_what_else(path, family),
     )
 
@@ -78,9 +78,9 @@ def _what_else(path: str, family: str) -> str:
     if os.path.isfile(path):  # noqa: PTH113
         candidates = [found.family for found in detect(path) if found.score >= MINE]
         if candidates and candidates[0] != family:
-            return f"it looks like {candidates[0]}: leave out --family {family}"
+            return f"remove --family {family}: the file looks like {candidates[0]}"
         with capture(path) as opened:
             found = known.what_is(opened.main.head().data, opened.main.name)
         if found is not None:
-            return f"it is {found.what}: {found.hint}"
-    return "is it the right file, and the right --family?"
+            return f"{found.hint} (the file is {found.what})"
+    return "check the file and --family"

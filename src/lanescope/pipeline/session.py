@@ -118,7 +118,8 @@ def convert(
     chosen = format or format_of(str(target))
     if chosen is None:
         raise UsageError(
-            f"{target}: the suffix names no format", hint="end it with " + ", ".join(SUFFIXES) + ", or give a format"
+            f"cannot infer the format from {target.suffix or str(target)!r}",
+            hint="use format=... or one of " + ", ".join(SUFFIXES),
         )
     if target.exists() and not replace:
         raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
@@ -191,7 +192,7 @@ def _naming_options(traces: Sequence[Trace]) -> Iterator[None]:
         named = ", or ".join(text for text in which if text)
         if not named:
             raise
-        hint = f"decode with {named}; or convert each on its own"
+        hint = f"decode with {named}, or convert each capture separately"
         raise MergeError(error.message, hint=hint, lacks=error.lacks, traces=error.traces) from None
 
 

@@ -67,7 +67,7 @@ def make_sink(
         from lanescope.io.parquet import ParquetSink
 
         if not isinstance(out, str | os.PathLike):
-            raise UsageError("Parquet is a folder of files", hint="name a folder")
+            raise UsageError("cannot write a Parquet dataset to a file object", hint="use a path")
         return ParquetSink(out, replace=replace)
     if format_ == "vcd":
         from lanescope.io.vcd import VcdSink

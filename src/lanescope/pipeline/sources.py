@@ -35,7 +35,7 @@ def decode(
     Raises:
         UsageError: an unknown option.
     """
-    resolved = resolve_options(family.options, options, what=f"family {family.name}")
+    resolved = resolve_options(family.options, options, what=family.name)
     format_ = family.format_of(capture)
     decoder = family.decoder(format_, capture, resolved)
     fed = 0

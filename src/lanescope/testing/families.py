@@ -126,7 +126,7 @@ def _check_simulation(family: Family, simulation: Simulation) -> None:
 
 
 def _check_chunks(family: Family, main: Path, whole: Trace) -> None:
-    settled = resolve_options(family.options, {}, what=f"family {family.name}")
+    settled = resolve_options(family.options, {}, what=family.name)
     for size in _CUTS:
         with session.capture(main) as capture:
             format = family.format_of(capture)

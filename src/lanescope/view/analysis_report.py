@@ -142,9 +142,7 @@ def overlap_matrix(shared: AnalysisCache, role: str, stream: IO[str], limit: int
         screen.line(*cells, " " + format_duration(whole, unit).rjust(11))
     if regions > room:
         screen.line()
-        screen.line(
-            (f"{format_count(regions - room, 'region')} with less time not shown; SQL has all in `overlap`", "dim")
-        )
+        screen.line((f"{format_count(regions - room, 'shorter region')} hidden (table 'overlap' has all)", "dim"))
     screen.paragraph(*overlap_words(shared, role))
 
 
@@ -224,8 +222,8 @@ def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> Non
 
 def _waits_for(row: dict[str, Any]) -> str:
     if row["waits_for"] is None:
-        return "for nothing that is seen" if row["kind"] == "wait" else ""
-    return f"for {row['waits_for']}" + (" (inferred)" if row["inferred"] else "")
+        return "cause unknown" if row["kind"] == "wait" else ""
+    return f"on {row['waits_for']}" + (" (inferred)" if row["inferred"] else "")
 
 
 def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:

@@ -6,6 +6,7 @@ import unicodedata
 
 #: Categories of characters that could move the cursor, hide text or turn its direction around.
 _UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"}
+_SIZES = ("KiB", "MiB", "GiB", "TiB")
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 
@@ -49,6 +50,29 @@ def format_duration(value: int, unit: str = "ns") -> str:
 def format_count(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: ``1 slice``, ``2 slices``."""
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def format_total(count: int, one: str, many: str = "") -> str:
+    """Return a total with its noun and thousands separators.
+
+    Example:
+        >>> format_total(19008, "slice"), format_total(1, "slice")
+        ('19,008 slices', '1 slice')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in the largest binary unit that it reaches.
+
+    Example:
+        >>> format_bytes(1), format_bytes(1023), format_bytes(83332), format_bytes(1 << 30)
+        ('1 byte', '1023 bytes', '81.4 KiB', '1.0 GiB')
+    """
+    if size < 1024:
+        return format_count(size, "byte")
+    exponent = min((size.bit_length() - 1) // 10, len(_SIZES))
+    return f"{size / 1024**exponent:.1f} {_SIZES[exponent - 1]}"
 
 
 def display_width(text: str) -> int:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
@@ -47,7 +47,7 @@ def find_ui() -> Path:
         folder = Path(place) / "web_dist"
         if (folder / "index.html").is_file():
             return folder
-    raise MissingDependencyError("the offline viewer is not installed", hint="pip install 'lanescope[viewer]'")
+    raise MissingDependencyError("the offline viewer is not installed", hint="run pip install 'lanescope[viewer]'")
 
 
 #: Connections served at a time; a browser opens about six.
@@ -96,7 +96,9 @@ class Viewer:
         try:
             self._server = _Server(("127.0.0.1", port), files, _policy(index), patience)
         except OSError as error:
-            raise UsageError(f"port {port}: {error.strerror}", hint="leave --port out, or name another one") from None
+            raise UsageError(
+                f"cannot listen on port {port}: {os_reason(error)}", hint="remove --port, or use another one"
+            ) from None
         origin = f"http://127.0.0.1:{self._server.server_port}"
         self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
         self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"

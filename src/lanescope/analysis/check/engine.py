@@ -85,7 +85,7 @@ def apply(rule: Rule, subject: CheckContext) -> list[Violation]:
         if rule in RULES or isinstance(error, LanescopeError):
             raise
         what = f"rule {rule.code} of a device family failed: {described(error)}"
-        raise MissingDependencyError(what, hint=f"{UPDATE}, or say --ignore {rule.code}") from error
+        raise MissingDependencyError(what, hint=f"{UPDATE}, or use --ignore {rule.code}") from error
 
 
 def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list[Finding]:

@@ -58,7 +58,7 @@ class AieDecoder:
     """Decodes one dump.
 
     Args:
-        capture: the capture; a neighbour ``NAME.config.json`` is used unless a configuration is given.
+        capture: the capture; ``NAME.config.json`` next to it is used unless a configuration is given.
         options: ``config``, ``mlir``, ``column_shift`` and ``frequency``; any may be None.
         block_bytes: how much input is decoded at a time.
 
@@ -378,9 +378,9 @@ def _hertz(value: Any) -> Fraction | None:
     try:
         frequency = Fraction(repr(value) if isinstance(value, float) else value)
     except (ValueError, TypeError, ZeroDivisionError):
-        raise UsageError(f"frequency {value!r} is no number of Hz", hint="say --frequency 1.8e9") from None
+        raise UsageError(f"invalid value {value!r} for --frequency: expected a frequency in Hz, e.g. 1.25e9") from None
     if not _HERTZ[0] <= frequency <= _HERTZ[1]:
-        raise UsageError(f"no AI engine runs at {value} Hz", hint="say --frequency 1.8e9")
+        raise UsageError(f"invalid value {value} for --frequency: must be {_HERTZ[0]:,} to {_HERTZ[1]:,} Hz")
     return frequency
 
 

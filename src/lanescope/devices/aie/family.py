@@ -16,13 +16,13 @@ _HERE = "lanescope.devices.aie."
 
 
 def _decode(capture: Capture, options: Mapping[str, Any]) -> Decoder:
-    """Return a decoder; it takes the configuration beside the capture when no other is given."""
+    """Return a decoder; it uses the configuration next to the capture unless another is given."""
     from lanescope.devices.aie.decoder import AieDecoder
 
     if options.get("listing") or options.get("elf") or options.get("errata"):
         from lanescope.devices.aie.path import options as inputs
 
-        inputs.of_options(options)  # what is wrong with them is said now, not when a path is asked for
+        inputs.of_options(options)  # report errors now, not when a path is requested
     return AieDecoder(capture, options)
 
 
@@ -41,16 +41,20 @@ FAMILY = Family(
         ),
     ),
     options=(
-        Option("config", str, "JSON file: what each tile's slots watch (NAME.config.json is found)", metavar="FILE"),
-        Option("mlir", str, "MLIR text of the design, which says the same (NAME.mlir is found)", metavar="FILE"),
-        Option("column_shift", whole, "column of a packet minus that of the design (what fits best)", metavar="N"),
-        Option("listing", str, "program of the cores, for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"),
+        Option(
+            "config", str, "JSON file with the event of each tile's slots (default: NAME.config.json)", metavar="FILE"
+        ),
+        Option("mlir", str, "MLIR text of the design with the same information (default: NAME.mlir)", metavar="FILE"),
+        Option("column_shift", whole, "column of a packet minus column of the design (default: best fit)", metavar="N"),
+        Option(
+            "listing", str, "listing of the core program for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"
+        ),
         Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
-        Option("errata", str, "what the device is known to do where paths leave it open", metavar="NAME,..."),
+        Option("errata", str, "known device errata, to resolve ambiguous paths", metavar="NAME,..."),
         Option(
             "frequency",
             hertz,
-            "of the module clock: times become ns instead of cycles",
+            "trace clock frequency in Hz, to report times in ns instead of cycles",
             metavar="HZ",
             settles="frequency",
         ),
@@ -75,7 +79,7 @@ FAMILY = Family(
     commands=(
         Command(
             "aie-config",
-            "set up AMD AIE trace units: JSON, registers, MLIR",
+            "generate or inspect AMD AIE trace configurations: JSON, registers, MLIR",
             _HERE + "commands.aie_config:run",
             _HERE + "commands.aie_config:ARGUMENTS",
             examples=(
@@ -86,7 +90,7 @@ FAMILY = Family(
         ),
         Command(
             "aie-path",
-            "show the path that an AMD AIE core took, from its listing",
+            "reconstruct the executed path of an AMD AIE core from its listing",
             _HERE + "commands.aie_path:run",
             _HERE + "commands.aie_path:ARGUMENTS",
             examples=(
@@ -98,7 +102,7 @@ FAMILY = Family(
         ),
         Command(
             "aie-wavediff",
-            "compare an AMD AIE capture with the waveforms of a simulator",
+            "compare an AMD AIE capture with simulator waveforms",
             _HERE + "commands.aie_wavediff:run",
             _HERE + "commands.aie_wavediff:ARGUMENTS",
             examples=(
@@ -113,23 +117,21 @@ FAMILY = Family(
         options=(
             Option("tiles", non_negative_int, "traced tiles", 4),
             Option("mode", non_negative_int, "trace mode of the cores: 0 event-time, 1 event-PC, 2 execution", 0),
-            Option("records", non_negative_int, "frames in each tile's recording, about", 2000),
+            Option("records", non_negative_int, "approximate number of frames per tile", 2000),
             Option(
                 "program",
                 str,
-                "listing that a core runs in mode 2; `example`: one of ours, whose listing is written as well",
+                "listing of the program in mode 2, or `example` for a built-in program and its listing",
                 metavar="FILE",
             ),
-            Option("runs", non_negative_int, "recordings of each tile, one after the other", 1),
-            Option("overruns", non_negative_int, "times that each recording loses frames and restarts", 0),
+            Option("runs", non_negative_int, "consecutive runs of each tile", 1),
+            Option("overruns", non_negative_int, "buffer overruns per run: frames are lost, the unit restarts", 0),
             Option("shared_stop", bool, "all event-time units stop in the same cycle, on one broadcast", default=False),
             Option("lost_tail", non_negative_int, "packets missing at the end of the file", 0),
-            Option(
-                "burst", non_negative_int, "bytes that the DMA writes at once; what does not fill one never arrives", 32
-            ),
-            Option("stale", non_negative_int, "packets of an older run behind the newest ones", 0),
+            Option("burst", non_negative_int, "bytes per DMA burst, an incomplete last burst is missing", 32),
+            Option("stale", non_negative_int, "packets of an older run after the newest ones", 0),
             Option("bad_headers", fraction, "share of packets that have a flipped bit in their header", 0.0),
-            Option("zeros", non_negative_int, "words of zeros behind the packets", 24),
+            Option("zeros", non_negative_int, "words of zeros after the packets", 24),
             Option("text", bool, "hex text instead of binary", default=False),
         ),
         demo={"tiles": 3, "records": 400, "overruns": 1},

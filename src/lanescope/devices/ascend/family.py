@@ -17,7 +17,7 @@ _HERE = "lanescope.devices.ascend."
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
-            raise ValueError("it is none of " + ", ".join(words))
+            raise ValueError("must be one of " + ", ".join(words))
         return text
 
     return parse
@@ -26,7 +26,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _average(text: str) -> float:
     value = number(text)
     if value < 0:
-        raise ValueError("it is negative")
+        raise ValueError("must not be negative")
     return value
 
 
@@ -54,35 +54,38 @@ FAMILY = Family(
         ),
     ),
     options=(
-        Option("deps", str, "the task graph; deps.json beside the capture when not given", metavar="FILE|none"),
-        Option("names", str, "the name map; name_map*.json beside the capture when not given", metavar="FILE|none"),
+        Option("deps", str, "task graph (default: deps.json next to the capture)", metavar="FILE|none"),
+        Option("names", str, "name map (default: name_map*.json next to the capture)", metavar="FILE|none"),
         Option(
             "rank",
             non_negative_int,
-            "rank of the process; that of a folder rankN above the capture when not given",
+            "rank of the process (default: N of a parent directory rankN)",
             metavar="N",
         ),
         Option(
             "device",
             str,
-            "name of the chip: captures of one share its counter, so they can be merged",
+            "chip name, to merge captures that share its counter",
             metavar="NAME",
             settles="device",
         ),
-        Option("index", non_negative_int, "raw dumps of bare buffers: their core or thread", metavar="N"),
+        Option("index", non_negative_int, "core or thread of a raw dump without headers", metavar="N"),
         Option(
             "frequency",
             whole_hertz,
-            "raw dumps that do not name their chip: of its counter",
+            "counter frequency in Hz, for raw dumps without a chip name",
             metavar="HZ",
             settles="frequency",
         ),
-        Option("format_version", str, "raw dumps that do not say theirs: v2, v3 or v3c", metavar="NAME"),
-        Option("detail", _one_of("low", "full"), "low: only executions, phases, submits and edges", metavar="low|full"),
+        Option("format_version", str, "format version of raw dumps without a header: v2, v3 or v3c", metavar="NAME"),
         Option(
-            "arrows", _one_of("edge", "block"), "one for each edge, or for each pair of blocks", metavar="edge|block"
+            "detail",
+            _one_of("low", "full"),
+            "low shows only executions, phases, submits and edges (default: full)",
+            metavar="low|full",
         ),
-        Option("overhead", bool, "eight counters: idle cores, ready tasks, and where there are both"),
+        Option("arrows", _one_of("edge", "block"), "one flow per edge, or per pair of blocks", metavar="edge|block"),
+        Option("overhead", bool, "add eight counters: idle cores, ready tasks, and both at once"),
     ),
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
@@ -100,7 +103,7 @@ FAMILY = Family(
     commands=(
         Command(
             "ascend-deps",
-            "show the tasks around an Ascend task, before and behind it",
+            "show dependencies of an Ascend task",
             _HERE + "commands.ascend_deps:run",
             _HERE + "commands.ascend_deps:ARGUMENTS",
             examples=(
@@ -137,18 +140,20 @@ FAMILY = Family(
             Option("names", bool, "write a name map", default=True),
             Option("drop_aicore", non_negative_int, "executions whose record is lost", 0),
             Option("drop_aicpu", non_negative_int, "dispatches whose record is lost", 0),
-            Option("drop_both", non_negative_int, "dispatches that both streams lose", 0),
+            Option("drop_both", non_negative_int, "dispatches that both streams drop", 0),
             Option("drop_phases", non_negative_int, "scheduler phases that are lost", 0),
             Option("overflow", non_negative_int, "buffers of single cores that are lost as a whole", 0),
             Option("buffer", non_negative_int, "records in a buffer", 1024),
             Option("clock_steps", non_negative_int, "cores whose clock steps", 0),
             Option("duplicates", non_negative_int, "rows that are written twice", 0),
-            Option("ambiguous", non_negative_int, "rows that another one of the same key contradicts", 0),
-            Option("bad_rows", non_negative_int, "elements that are no rows", 0),
-            Option("unknown_kinds", non_negative_int, "phases of a kind that nobody knows", 0),
-            Option("wrap", bool, "let the dispatch counters run through their end", default=False),
+            Option("ambiguous", non_negative_int, "rows contradicted by another one of the same key", 0),
+            Option("bad_rows", non_negative_int, "invalid rows", 0),
+            Option("unknown_kinds", non_negative_int, "phases of unknown kinds", 0),
+            Option("wrap", bool, "let the dispatch counters wrap", default=False),
             Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
-            Option("truth", str, "rows: every execution; totals: sums only", "rows", metavar="WHAT"),
+            Option(
+                "truth", str, "ground truth with all executions (rows) or only sums (totals)", "rows", metavar="WHAT"
+            ),
         ),
     ),
 )

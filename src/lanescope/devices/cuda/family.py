@@ -58,10 +58,10 @@ def _after_finalize(text: str) -> str:
 
 
 def _detect(head: FileHead) -> Detection:
-    """Judge by the header word, and by how many words name the lane of their slot."""
+    """Detect buffers by the header word and the share of words that name the lane of their slot."""
     from lanescope.source import Detection
 
-    # Most of what is not ours is told by the header alone, before the decoder has to be imported.
+    # The header alone excludes most other files, before the decoder is imported.
     words = [int.from_bytes(head.data[at : at + 4], "little") for at in (0, 4)]
     if not head.data.startswith((_NPY, _LS2)) and words[0] * words[1] > head.size // 8:
         return Detection(0, "", f"{words[0]} blocks of {words[1]} groups do not fit in {head.size} bytes")
@@ -72,7 +72,7 @@ def _detect(head: FileHead) -> Detection:
 
 FAMILY = Family(
     name="cuda",
-    title="CUDA in-kernel probes: begin and end markers in a buffer of the kernel's own",
+    title="CUDA in-kernel probes: begin and end markers in a device buffer",
     formats=(
         Format(
             "cuda-buffer",
@@ -86,57 +86,58 @@ FAMILY = Family(
         ),
     ),
     options=(
-        Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton; found when not given"),
-        Option("events", str, "event names: a list, or a .json or .txt file of them", metavar="A,B,...|FILE"),
-        Option("groups", str, "names of a block's groups, in order", metavar="A,B,..."),
-        Option("stride", positive_int, "slots between two records of a lane; found when not given", metavar="SLOTS"),
+        Option(
+            "layout",
+            _layout,
+            "buffer layout: tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton (default: detect)",
+        ),
+        Option("events", str, "event names: a list, or a .json or .txt file", metavar="A,B,...|FILE"),
+        Option("groups", str, "names of the groups of a block, in order", metavar="A,B,..."),
+        Option("stride", positive_int, "slots between two records of a lane (default: detect)", metavar="SLOTS"),
         Option(
             "anchor",
             non_negative_int,
-            "a full 64-bit %globaltimer reading at or before the launch",
+            "64-bit %globaltimer reading at or before the launch",
             metavar="NS",
             settles="clock",
         ),
-        Option(
-            "launch_ns", nanoseconds, "how long the launch took by the host's clock, to check the wraps", metavar="NS"
-        ),
+        Option("launch_ns", nanoseconds, "duration of the launch on the host clock, to check for wraps", metavar="NS"),
         Option(
             "host_anchor",
             _anchor,
-            "a %globaltimer reading and the Unix time of the host then, both in ns, and the error if it is known",
+            "%globaltimer reading and Unix time of the host, both in ns, with the error if known",
             metavar="NS,UNIX_NS[,ERROR_NS]",
             settles="clock",
         ),
         Option(
             "clock_mhz",
             _frequency,
-            "rate of the SMs' counters, where stamps are cycles",
+            "frequency of the SM counters in MHz, for timestamps in cycles",
             metavar="MHZ",
             settles="frequency",
         ),
         Option(
             "max_records",
             positive_int,
-            "warpscope: records that a lane may have, as the probe was told",
+            "record limit per lane of a warpscope probe",
             metavar="RECORDS",
         ),
         Option(
             "after_finalize",
             _after_finalize,
-            "records behind a finalize: split makes further launches, ignore drops them",
+            "records after a finalize: split them into further launches, or ignore them",
             "split",
         ),
         Option(
             "stale",
             _stale,
-            "records that an earlier launch left in a buffer that was not cleared: drop leaves them out, keep makes "
-            "a launch of them",
+            "records of an earlier launch in a buffer that was not cleared: drop them, or keep them as a launch",
             "drop",
         ),
         Option(
             "device",
             str,
-            "name of the GPU; captures of one timer merge only under one name",
+            "GPU name, to merge captures that share its timer",
             metavar="NAME",
             settles="device",
         ),
@@ -153,28 +154,24 @@ FAMILY = Family(
             Option(
                 "groups",
                 positive_int,
-                "groups per block: 1 does all; of several one loads, the last of three or more stores",
+                "groups per block: with several the first loads, the last of three or more stores",
                 3,
             ),
-            Option(
-                "threads", _threads, "threads of each group; every group then does all of the work", metavar="48,48,32"
-            ),
+            Option("threads", _threads, "threads per group, each group does all of the work", metavar="48,48,32"),
             Option("sms", positive_int, "blocks that run at the same time", 132),
-            Option("tick", positive_int, "step of the clock in ns", 32),
-            Option("slots", non_negative_int, "slots of the buffer; 0: just enough", 0),
-            Option("stride", non_negative_int, "slots between two records of a lane; 0: as many as lanes", 0),
-            Option("nested", bool, "an outer region around each tile", default=True),
-            Option("instants", bool, "an instant for each tile", default=False),
-            Option("wrap", bool, "let the stamps run through zero halfway", default=False),
-            Option("overflow", bool, "a buffer too small for what is recorded", default=False),
-            Option("max_records", non_negative_int, "warpscope: records that a lane may have; 0: no limit", 0),
+            Option("tick", positive_int, "clock resolution in ns", 32),
+            Option("slots", non_negative_int, "slots of the buffer (0: just enough)", 0),
+            Option("stride", non_negative_int, "slots between two records of a lane (0: number of lanes)", 0),
+            Option("nested", bool, "add an outer region around each tile", default=True),
+            Option("instants", bool, "add an instant per tile", default=False),
+            Option("wrap", bool, "let timestamps wrap halfway", default=False),
+            Option("overflow", bool, "use a buffer that is too small for all records", default=False),
+            Option("max_records", non_negative_int, "warpscope: record limit per lane (0: no limit)", 0),
             Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
-            Option("clock64", bool, "ls2: stamps of the SMs' own counters, which start anywhere", default=False),
-            Option("payload", bool, "ls2: a payload with each record", default=False),
-            Option(
-                "refused", non_negative_int, "ls2: blocks at the end of the grid that the buffer has no room for", 0
-            ),
-            Option("gpu", non_negative_int, "ls2: which of several GPUs, each with a timer of its own", 0),
+            Option("clock64", bool, "ls2: timestamps of the SM counters, with arbitrary starts", default=False),
+            Option("payload", bool, "ls2: add a payload to each record", default=False),
+            Option("refused", non_negative_int, "ls2: blocks at the end of the grid without lanes in the buffer", 0),
+            Option("gpu", non_negative_int, "ls2: GPU number, each GPU has its own timer", 0),
             Option("unfinished", non_negative_int, "lanes that stop inside a region", 0),
             Option("no_finalize", non_negative_int, "lanes that leave without finalize", 0),
             Option("two_writers", non_negative_int, "lanes that two threads write", 0),
@@ -182,16 +179,19 @@ FAMILY = Family(
             Option("holes", non_negative_int, "lanes that lose some records in the middle", 0),
             Option("corrupt", non_negative_int, "words that name another lane", 0),
             Option("crossing", non_negative_int, "lanes with a pair of regions that cross", 0),
-            Option("stray_ends", non_negative_int, "lanes with an end that nothing began", 0),
-            Option("reruns", non_negative_int, "lanes that go on behind their finalize", 0),
+            Option("stray_ends", non_negative_int, "lanes with an unmatched end", 0),
+            Option("reruns", non_negative_int, "lanes with records after their finalize", 0),
             Option(
                 "stale",
                 non_negative_int,
-                "tiles of an earlier launch that the buffer was not cleared of; 0: it was cleared",
+                "tiles of an earlier launch left in the buffer (0: cleared buffer)",
                 0,
             ),
             Option(
-                "apart", positive_int, "from the end of the earlier launch to the begin of this one, in ns", 50_000_000
+                "apart",
+                positive_int,
+                "time in ns from the end of the earlier launch to the start of this one",
+                50_000_000,
             ),
         ),
         demo={"blocks": 3, "tiles": 8},

@@ -20,7 +20,7 @@ _HERE = "lanescope.devices.levelzero."
 def _bits(text: str) -> int:
     value = non_negative_int(text)
     if not 8 <= value <= 64:
-        raise ValueError("it must be 8 to 64")
+        raise ValueError("must be 8 to 64")
     return value
 
 
@@ -47,21 +47,21 @@ FAMILY = Family(
         Option(
             "time_format",
             str,
-            "auto: exact, but for THAPI's own tests; exact: as written; thapi: fractions of a second shrunk by 10^6",
+            "unit of fractions of a second: exact, thapi (10^-6 of it), or auto (thapi in THAPI's tests)",
             default="auto",
             metavar="HOW",
         ),
         Option(
             "start_date",
             str,
-            "the day on which the trace begins, UTC; the text does not say",
+            "UTC date of the start of the trace, which the text does not contain",
             metavar="YYYY-MM-DD",
             settles="clock",
         ),
         Option(
             "clock_tolerance_ms",
             milliseconds,
-            "how far host and device clocks may be off",
+            "maximum host-device clock error in ms",
             default=10.0,
             metavar="MS",
         ),
@@ -69,9 +69,9 @@ FAMILY = Family(
     tables=_HERE + "schema:DETAILS",
     stats=_HERE + "schema:STATS",
     summaries=(
-        Summary("tally", "calls and operations by name, in the manner of iprof", _HERE + "analysis.tally:tally"),
+        Summary("tally", "calls and operations by name, like iprof", _HERE + "analysis.tally:tally"),
         Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),
-        Summary("overlap", "how copies and kernels shared time", _HERE + "analysis.tally:overlap"),
+        Summary("overlap", "overlap of copies and kernels", _HERE + "analysis.tally:overlap"),
     ),
     exports=(
         Export(
@@ -86,7 +86,7 @@ FAMILY = Family(
     commands=(
         Command(
             "record",
-            "run a program and record its calls of Level Zero",
+            "run a program and record its Level Zero calls",
             _HERE + "commands.record:run",
             _HERE + "commands.record:ARGUMENTS",
             examples=(
@@ -100,7 +100,7 @@ FAMILY = Family(
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
-            Option("style", str, "numbered: as lanescope records; thapi: as THAPI does", "numbered", "STYLE"),
+            Option("style", str, "text layout: numbered as lanescope writes it, or thapi", "numbered", "STYLE"),
             Option("ops", non_negative_int, "operations that programs append", 2000),
             Option("processes", positive_int, "processes", 1),
             Option("threads", positive_int, "threads of each process", 2),
@@ -109,15 +109,17 @@ FAMILY = Family(
             Option("list_ops", positive_int, "operations of one command list", 60),
             Option("batch", positive_int, "operations of an immediate list between two waits", 16),
             Option("runs", positive_int, "executions of a regular list", 3),
-            Option("sharing", str, "how operations share events: mixed, one, shared, pair, none", "mixed", "HOW"),
+            Option(
+                "sharing", str, "sharing of events between operations: mixed, one, shared, pair, none", "mixed", "HOW"
+            ),
             Option("frequency", whole_hertz, "ticks per second of the first device", 12_500_000, "HZ"),
-            Option("skew_ppm", number, "how far clocks of devices are off, parts per million", 20.0, "PPM"),
+            Option("skew_ppm", number, "device clock error in parts per million", 20.0, "PPM"),
             Option("bits", _bits, "valid bits of readings of a device's clock", 64),
             Option("kernel_bits", _bits, "valid bits of timestamps of operations", 32),
-            Option("wrap_after_ms", milliseconds, "when that counter wraps", 1.0, "MS"),
-            Option("pause_us", microseconds, "pause of a thread between two lists", 50.0, "US"),
+            Option("wrap_after_ms", milliseconds, "time until that counter wraps, in ms", 1.0, "MS"),
+            Option("pause_us", microseconds, "pause of a thread between two lists, in us", 50.0, "US"),
             Option("lost", fraction, "share of results that are lost", 0.0, "SHARE"),
-            Option("fills_only", bool, "append nothing but fills", default=False),
+            Option("fills_only", bool, "append only fills", default=False),
             Option("reset_events", bool, "reset the event of each operation after a wait", default=False),
         ),
         demo={"ops": 400},

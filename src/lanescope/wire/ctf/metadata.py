@@ -108,9 +108,9 @@ def describe(text: bytes) -> Metadata:
         Linear in the length.
     """
     if not text.startswith(SIGNATURE):
-        raise CtfError("it does not begin as one of CTF 1.8 does")
+        raise CtfError("CTF 1.8 signature not found")
     if len(text) > MOST_TEXT:
-        raise CtfError(f"it is longer than {MOST_TEXT} bytes")
+        raise CtfError(f"metadata is longer than {MOST_TEXT} bytes")
     head, events, rest = text.decode(errors="replace").partition("\nevent {")
     parser = _Parser(head)
     parser.declarations()
@@ -168,7 +168,7 @@ class _Parser:
     def _word(self) -> str:
         token = self._next()
         if not (token[0].isalpha() or token[0] == "_"):
-            raise CtfError(f"{token!r} is no name")
+            raise CtfError(f"invalid name {token!r}")
         return token
 
     def declarations(self) -> None:
@@ -190,19 +190,19 @@ class _Parser:
         """Return what was read."""
         trace, clock = self._attributes.get("trace", {}), self._attributes.get("clock", {})
         if trace.get("byte_order", "le") != "le":
-            raise CtfError("its bytes are big-endian")
+            raise CtfError("unsupported byte order: big-endian")
         uuid = str(trace.get("uuid", "")).replace("-", "")
         if len(uuid) != 32 or not all(digit in "0123456789abcdefABCDEF" for digit in uuid):
-            raise CtfError("there is no UUID")
+            raise CtfError("trace UUID not found")
         packet = (*self._struct("trace.packet.header"), *self._struct("stream.packet.context"))
         header = self._struct("stream.event.header")
         if any(item.kind != INTEGER for item in (*packet, *header)):
-            raise CtfError("a header holds more than integers")
+            raise CtfError("unsupported header field: expected integers")
         if clock.get("freq", 1_000_000_000) != 1_000_000_000:
-            raise CtfError("its clock does not count nanoseconds")
+            raise CtfError("unsupported clock frequency: expected 1 GHz")
         epoch = _number(clock, "offset_s") * 1_000_000_000 + _number(clock, "offset")
         if not 0 <= epoch < LATEST_NS:
-            raise CtfError("its clock begins beyond all times")
+            raise CtfError("clock offset out of range")
         environment = dict(self._attributes.get("env", {}))
         return Metadata(bytes.fromhex(uuid), environment, epoch, packet, header, self._events)
 
@@ -246,9 +246,9 @@ class _Parser:
             return
         number = _number(values, "id")
         if not 0 <= number < _MOST_CLASSES or number in self._events:
-            raise CtfError(f"there is no place for an event of number {number}")
+            raise CtfError(f"invalid event number {number}")
         if "context" in structs:
-            raise CtfError("an event has a context")
+            raise CtfError("unsupported event context")
         self._events[number] = EventClass(number, str(values.get("name", number)), structs.get("fields", ()))
 
     def _dotted(self) -> str:
@@ -303,7 +303,7 @@ class _Parser:
             return Field("", INTEGER, kind.size, kind.signed, count=count)
         names = [item.name for item in before]
         if token.removeprefix("_") not in names:
-            raise CtfError(f"there is no field {token!r}")
+            raise CtfError(f"unknown field {token!r}")
         length = names.index(token.removeprefix("_"))
         if before[length].kind != INTEGER or before[length].signed:
             raise CtfError(f"field {token!r} counts nothing")
@@ -396,11 +396,11 @@ def _integer(token: str) -> int:
     try:
         return int(token, 8 if len(token) > 1 and token[0] == "0" and token.isdigit() else 0)
     except ValueError:
-        raise CtfError(f"{token[:20]!r} is no number") from None
+        raise CtfError(f"invalid number {token[:20]!r}") from None
 
 
 def _number(values: Mapping[str, str | int], name: str) -> int:
     value = values.get(name, 0)
     if not isinstance(value, int):
-        raise CtfError(f"{name} is no number")
+        raise CtfError(f"invalid {name}: expected a number")
     return value

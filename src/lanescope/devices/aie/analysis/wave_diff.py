@@ -32,10 +32,10 @@ class Waveform:
             import pywellen
         except ImportError:
             raise MissingDependencyError(
-                "reading waveforms needs pywellen", hint="pip install 'lanescope[wave]'"
+                "reading waveforms requires pywellen", hint="run pip install 'lanescope[wave]'"
             ) from None
         if not path.is_file():
-            raise InputError(f"{path} is no file")
+            raise InputError(f"cannot open {str(path)!r}: not a file")
         self.path = path
         self._file = self._translate_errors(lambda: pywellen.Waveform(str(path), multi_threaded=False))
         self._variables = {
@@ -43,7 +43,7 @@ class Waveform:
         }
         scale = self._file.timescale
         if scale is None or scale.unit.to_exponent() is None:
-            raise InputError(f"{path} names no time scale")
+            raise InputError(f"{path}: time scale not found")
         #: Picoseconds of one tick.
         self.tick = Fraction(scale.factor) * Fraction(10) ** scale.unit.to_exponent() * _PICOSECONDS
 
@@ -69,7 +69,7 @@ class Waveform:
         except BaseException as error:
             # Its panics are no Exception.
             told = str(error).split("\n", 1)[0]
-            raise InputError(f"{self.path} is no waveform that can be read: {told}") from None
+            raise InputError(f"cannot read {self.path}: invalid waveform: {told}") from None
 
 
 def _number(value: Any) -> int:
@@ -145,9 +145,11 @@ def _paired(ours: Sequence[str], wave: Waveform, names: Mapping[str, str]) -> di
     if names:
         for name, other in names.items():
             if name not in ours:
-                raise UsageError(f"the trace has no signal {name}", hint="it has " + ", ".join(ours[:20]))
+                raise UsageError(f"unknown signal {name!r} in the trace (available: {', '.join(ours[:20])})")
             if other not in theirs:
-                raise UsageError(f"{wave.path} has no signal {other}", hint="its names have dots between scopes")
+                raise UsageError(
+                    f"unknown signal {other!r} in {wave.path}", hint="use full names with dots between scopes"
+                )
         return dict(names)
     pairs = {}
     for name in ours:
@@ -155,7 +157,7 @@ def _paired(ours: Sequence[str], wave: Waveform, names: Mapping[str, str]) -> di
         if len(fitting) == 1:
             pairs[name] = fitting[0]
     if not pairs:
-        raise UsageError(f"no signal of {wave.path} has the name of one of ours", hint="say --map FILE")
+        raise UsageError(f"no signal of {wave.path} matches a lane", hint="use --map FILE")
     return pairs
 
 

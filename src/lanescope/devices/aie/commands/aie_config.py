@@ -10,7 +10,7 @@ from lanescope.families.command import Argument, CommandContext, Values
 
 #: Form -> what it is.
 FORMS = {
-    "table": "the register writes, for people",
+    "table": "readable register writes",
     "json": "short JSON",
     "registers": "JSON with the register writes",
     "mlir": "aie.trace operations",
@@ -33,7 +33,7 @@ def run(context: CommandContext, values: Values) -> int:
     known = config.read(Path(source))
     if known.unread:
         listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
-        context.echo(f"lanescope: {source}: not read, so not in what follows: {listed}")
+        context.warn(f"{source}: unsupported settings ignored: {listed}")
     try:
         known = config.apply_defaults(known)
         text = _said(form, known)
@@ -42,10 +42,10 @@ def run(context: CommandContext, values: Values) -> int:
     if text is not None:
         size = context.write(target, [text.encode()], inputs=[source])
         if is_file:
-            context.echo(f"{target}: {size} bytes")
+            context.wrote(target, size=size)
         return 0
     if is_file:
-        raise UsageError("a table goes to the terminal", hint="say --to json, registers, mlir or writes")
+        raise UsageError("cannot write a table to a file", hint="use --to json, registers, mlir or writes")
     from lanescope.devices.aie.config import register_writes
 
     columns = ("when", "col", "row", "register", "address", "value", "meaning")
@@ -76,11 +76,10 @@ def _said(form: str, known: object) -> str | None:
 
 ARGUMENTS = (
     Argument("input", "JSON, or MLIR text such as input_with_addresses.mlir"),
-    Argument("--output", "where to; standard output when not given", metavar="OUT", short="-o"),
+    Argument("--output", "output file (default: standard output)", metavar="OUT", short="-o"),
     Argument(
         "--to",
-        "; ".join(f"{name}: {what}" for name, what in FORMS.items())
-        + ". When not given the suffix tells: .mlir is mlir, .json is json",
+        "output form (default: from the suffix): " + ", ".join(f"{name} ({what})" for name, what in FORMS.items()),
         choices=tuple(FORMS),
     ),
 )

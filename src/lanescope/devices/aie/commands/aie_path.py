@@ -30,12 +30,12 @@ def run(context: CommandContext, values: Values) -> int:
     trace = context.open(values["input"])
     found = options.of_trace(trace)
     if found is None:
-        raise UsageError("the path needs a listing of the program", hint="say --listing FILE")
+        raise UsageError("--listing is required")
     paths = Paths(trace, found.program, found.errata, max_states=values["max_states"], core=values["core"])
     if not paths.recordings:
         raise UsageError(
-            f"{values['input']} has no recording in execution mode{' of that core' if values['core'] else ''}",
-            hint="only cores have it; `lanescope info` says what there is",
+            f"{values['input']}: no execution-mode trace{' of that core' if values['core'] else ''}",
+            hint="see 'lanescope info' for the traced cores and modes",
         )
     if values["annotate"] or values["calls"]:
         from lanescope.devices.aie.path import reports
@@ -56,7 +56,7 @@ def run(context: CommandContext, values: Values) -> int:
 def _place(text: str) -> tuple[int, int]:
     parts = text.split(",")
     if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
-        raise ValueError("it is not COL,ROW")
+        raise ValueError("expected COL,ROW")
     return int(parts[0]), int(parts[1])
 
 
@@ -103,8 +103,8 @@ def _clean(row: dict[str, Any]) -> dict[str, Any]:
 def _check_target(context: CommandContext, values: Values) -> None:
     """Refuse, before the walk, a file that cannot be or may not be written."""
     if values["timeline"] and Path(values["timeline"]).suffix not in (".pftrace", ".json"):
-        told = f"{values['timeline']}: the suffix tells no format of a timeline"
-        raise UsageError(told, hint="end it with .pftrace or .json")
+        suffix = Path(values["timeline"]).suffix
+        raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")
     context.check_target(values["lcov"] or values["timeline"], _inputs(context, values))
 
 
@@ -119,11 +119,11 @@ def _write(context: CommandContext, paths: Paths, values: Values, listing: Path)
     if values["lcov"]:
         lines = (f"{line}\n".encode() for line in reports.lcov(paths, listing))
         size = context.write(values["lcov"], lines, inputs=_inputs(context, values))
-        context.echo(f"{values['lcov']}: {size} bytes")
+        context.wrote(values["lcov"], size=size)
         return
     trace = reports.timeline(paths)
-    context.convert(trace, values["timeline"])
-    context.echo(f"{values['timeline']}: {len(trace.slices)} calls in order; no time is claimed")
+    size = context.convert(trace, values["timeline"])
+    context.wrote(values["timeline"], f"{len(trace.slices):,} calls in order, without times", size=size)
 
 
 def _say_uncertainty(context: CommandContext, paths: Paths) -> None:
@@ -142,22 +142,22 @@ def _say_uncertainty(context: CommandContext, paths: Paths) -> None:
                 places[lost.reason] = f", first at byte {offset}" if offset >= 0 else ""
     for reason, count in reasons.items():
         times = f"{count} time{'s' if count > 1 else ''}{places.get(reason, '')}"
-        context.echo(f"lanescope: the path breaks off {times}: {REASONS[reason]}")
+        context.warn(f"the path breaks off {times}: {REASONS[reason]}")
 
 
 ARGUMENTS = (
-    Argument("--path", "the path itself, a row for each straight stretch", bool, group="what"),
-    Argument("--annotate", "the listing, each bundle with its visits", bool, group="what"),
-    Argument("--calls", "the call tree", bool, group="what"),
+    Argument("--path", "print the path, one row per straight-line section", bool, group="what"),
+    Argument("--annotate", "print the listing with the execution count of each bundle", bool, group="what"),
+    Argument("--calls", "print the call tree", bool, group="what"),
     Argument("--lcov", "write coverage as an lcov tracefile", metavar="FILE", group="what"),
     Argument(
         "--timeline",
-        "write calls in order of execution (.pftrace, .json); no time is claimed",
+        "write calls in execution order, without times (.pftrace, .json)",
         metavar="FILE",
         group="what",
     ),
     Argument("--json", "one JSON document, schema lanescope.aie-path/1", bool, group="what"),
-    Argument("--core", "only the core there; all when not given", _place, metavar="COL,ROW"),
-    Argument("--max-states", "guesses followed at a time", positive_int, 4000, "N"),
-    Argument("--limit", "with --path: only the first N rows", positive_int, metavar="N"),
+    Argument("--core", "core to show (default: all)", _place, metavar="COL,ROW"),
+    Argument("--max-states", "number of states followed in parallel", positive_int, 4000, "N"),
+    Argument("--limit", "number of rows of --path (default: all)", positive_int, metavar="N"),
 )

@@ -6,7 +6,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from lanescope.errors import UsageError
+from lanescope.errors import UsageError, os_reason
 from lanescope.families.command import Argument, CommandContext, Values
 from lanescope.families.options import non_negative_int, time_in
 
@@ -22,7 +22,7 @@ def run(context: CommandContext, values: Values) -> int:
     trace = context.open(values["input"])
     period = values["period"]
     if period is None and trace.time.time_unit == "cycles" and not values["ignore_time"]:
-        raise UsageError("the trace counts cycles, the simulator picoseconds", hint="say --period PS")
+        raise UsageError("cannot compare cycles with picoseconds", hint="use --period PS or --ignore-time")
     found = wave_diff.compare(
         context.signals(trace),
         wave_diff.Waveform(Path(values["wave"])),
@@ -45,7 +45,7 @@ def _period(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
     if value <= 0:
-        raise ValueError("it is not a time in picoseconds, such as 1000 or 1ns")
+        raise ValueError("expected a time in picoseconds, e.g. 1000 or 1ns")
     return value
 
 
@@ -56,7 +56,7 @@ def _sync_on(text: str | None) -> tuple[str, int] | None:
     if not colon:
         return text, 1
     if not (which.isascii() and which.isdecimal() and len(which) < 10 and int(which)):
-        raise UsageError(f"--sync-on {text}: {which!r} is not a count from 1", hint="say NAME or NAME:N")
+        raise UsageError(f"invalid value {text!r} for --sync-on: expected SIGNAL or SIGNAL:N")
     return name, int(which)
 
 
@@ -66,20 +66,20 @@ def _names(path: str | None) -> dict[str, str]:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"cannot open {path!r}: {os_reason(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}") from None
+        raise UsageError(f"{path}: invalid JSON: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise UsageError(f"{path} is no object of names", hint='such as {"core_1_2.slot_0": "top.core.event"}')
+        raise UsageError(f"{path}: expected a JSON object of names", hint='write {"core_1_2.slot_0": "top.core.event"}')
     return found
 
 
 ARGUMENTS = (
-    Argument("wave", "waveforms of a simulator"),
-    Argument("--map", "JSON object: name of our signal -> name of theirs", metavar="FILE"),
-    Argument("--sync-on", "count time from the N-th rise of this signal of ours, and of theirs", metavar="NAME[:N]"),
-    Argument("--period", "picoseconds of a cycle, if the capture counts those", _period, metavar="PS"),
-    Argument("--tolerance", "units that times may differ by", non_negative_int, 0, "N"),
-    Argument("--ignore-time", "compare values and their order, not times", bool),
-    Argument("--json", "one JSON document, schema lanescope.aie-wavediff/1", bool),
+    Argument("wave", "simulator waveforms (VCD, FST)"),
+    Argument("--map", "JSON file with an object: signal of the capture -> signal of the simulator", metavar="FILE"),
+    Argument("--sync-on", "signal whose N-th rise is time 0 on both sides (default: first)", metavar="SIGNAL[:N]"),
+    Argument("--period", "cycle time in picoseconds, for captures in cycles", _period, metavar="PS"),
+    Argument("--tolerance", "maximum difference of times", non_negative_int, 0, "N"),
+    Argument("--ignore-time", "compare the order of values, ignore times", bool),
+    Argument("--json", "print one JSON document, schema lanescope.aie-wavediff/1", bool),
 )

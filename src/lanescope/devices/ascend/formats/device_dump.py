@@ -259,7 +259,7 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     if dump is None:
         raise InputError(
             f"{path} is neither a records file nor a dump of device memory",
-            hint="a dump has a header and pools, ready entries with their buffers, or buffers of one stream",
+            hint="pass a dump with header and pools, ready entries with their buffers, or buffers of one stream",
         )
     said = options.get("format_version")
     if said not in (None, "v2", "v3", "v3c"):

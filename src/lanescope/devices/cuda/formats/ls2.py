@@ -93,10 +93,10 @@ class Ls2Header:
             InputError: it is none, of another version, or contradicts itself.
         """
         if len(words) < _FILE or int(words[0]) != layout.LS2_MAGIC:
-            raise InputError("the buffer does not begin with the header of an LS2 buffer", hint="was it copied whole?")
+            raise InputError("LS2 header not found", hint="copy the complete buffer")
         fields = layout.LS2_HEADER.decode(int.from_bytes(words[:_FILE].tobytes(), "little"))
         if fields["version"] not in layout.LS2_VERSIONS:
-            raise InputError(f"LS2 version {fields['version']} is not known", hint="a newer lanescope may know it")
+            raise InputError(f"unsupported LS2 version {fields['version']}", hint="upgrade lanescope")
         capacity, lanes = fields["capacity"], fields["num_blocks"] * fields["num_groups"]
         sound = (
             fields["record_words"] in (1, 2)
@@ -107,7 +107,7 @@ class Ls2Header:
             and 1 <= lanes <= layout.TIRX_MAX_LANES
         )
         if not sound:
-            raise InputError("the header of the LS2 buffer contradicts itself", hint="docs/adr/0004 says what it holds")
+            raise InputError("invalid LS2 header", hint="see docs/adr/0004 for its fields")
         # Of an older buffer the words say nothing; in a newer one nothing that large was ever counted.
         counts = fields["version"] != 1
         refused, blocks, groups = (
@@ -158,7 +158,7 @@ class Ls2Buffer:
         words = store_of(words)
         self.header = header = Ls2Header.read(words.window(0, _FILE))
         if len(words) > MAX_SLOTS:
-            raise InputError(f"a buffer of {len(words)} words is too large", hint=f"the limit is {MAX_SLOTS}")
+            raise InputError(f"buffer of {len(words)} words is too large", hint=f"record at most {MAX_SLOTS} words")
         self.words = words.beginning(header.size)
         self.cut = (header.size - len(self.words)) * self.unit_bytes
         self.behind = (len(words) - len(self.words)) * self.unit_bytes

@@ -29,17 +29,21 @@ RECORDS = TableSpec(
 )
 LS2_RECORDS = TableSpec(
     "cuda_ls2_records",
-    "a word of a lane that is not zero, as it stands in the buffer; payloads stand beside their records",
+    "one non-zero word of a lane, unconverted; payloads are in the row of their record",
     (
-        ColumnSpec("slot", "int64", "where it stands, in words"),
-        ColumnSpec("offset", "int64", "the same in bytes of the file", unit="bytes"),
+        ColumnSpec("slot", "int64", "position in words"),
+        ColumnSpec("offset", "int64", "position in the file", unit="bytes"),
         ColumnSpec("word", "uint64", "the word"),
-        ColumnSpec("lane", "uint32", "the lane that it stands in"),
-        ColumnSpec("time", "uint32", "stamp as stored"),
-        ColumnSpec("event_id", "uint32", "event that it names"),
-        ColumnSpec("kind", "text", "begin, end, instant, counter, async_begin, async_end, flow_out, flow_in, value"),
-        ColumnSpec("token", "uint32", "small number that it carries"),
-        ColumnSpec("payload", "uint64", "its second word; NULL in buffers of one-word records", nullable=True),
+        ColumnSpec("lane", "uint32", "lane that contains the word"),
+        ColumnSpec("time", "uint32", "stored timestamp"),
+        ColumnSpec("event_id", "uint32", "event number"),
+        ColumnSpec(
+            "kind",
+            "text",
+            "record kind: `begin`, `end`, `instant`, `counter`, `async_begin`, ..., `flow_in`, `value`",
+        ),
+        ColumnSpec("token", "uint32", "number that the record carries"),
+        ColumnSpec("payload", "uint64", "second word; NULL in buffers of one-word records", nullable=True),
     ),
 )
 

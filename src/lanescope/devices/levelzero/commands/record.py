@@ -33,12 +33,12 @@ def run(context: CommandContext, values: Values) -> int:
     command = values["command"]
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
-        raise UsageError("there is no command", hint="write lanescope record -- COMMAND")
+        raise UsageError("no command given", hint="run lanescope record -- COMMAND [ARG...]")
     for pattern in values["filter"]:
         if not pattern.replace("!", "").replace(",", ""):
-            raise UsageError(f"--filter {pattern!r} names no function", hint="write --filter 'zeCommandList*'")
+            raise UsageError(f"invalid value {pattern!r} for --filter: expected function names, e.g. 'zeCommandList*'")
     if values["output"] is not None and context.is_stdout(values["output"]):
-        raise UsageError("a recording is a folder", hint="say -o FOLDER")
+        raise UsageError("cannot write a recording to standard output", hint="use -o DIR")
     folder = Path(values["output"] if values["output"] is not None else _default(command[0]))
     old = launcher.prepare_output_dir(folder, force=values["force"])
     settings = launcher.Settings(
@@ -62,14 +62,14 @@ def run(context: CommandContext, values: Values) -> int:
         with contextlib.suppress(OSError):
             folder.rmdir()
         if launcher.settle_old(folder, old):
-            context.echo(f"lanescope: {folder}: the recording that was there is kept")
+            context.warn(f"kept the previous recording in {folder}")
     return launcher.exit_like(status)
 
 
 def _report(context: CommandContext, values: Values, folder: Path, processes: int, given: Mapping[str, str]) -> None:
     """Say what was recorded, or why nothing was."""
     if not processes and any(folder.iterdir()):
-        context.echo("lanescope: nothing was recorded, as nothing could be written")
+        context.warn("nothing recorded: the recorder could not write its files")
     elif not processes:
         _diagnose_empty(context, given)
     elif not values["no_summary"]:
@@ -87,7 +87,7 @@ def _diagnose_empty(context: CommandContext, given: Mapping[str, str]) -> None:
     from lanescope.devices.levelzero.recorder import launcher
 
     what, hint = launcher.diagnose_empty(given)
-    context.echo(f"lanescope: nothing was recorded: {what}; {hint}")
+    context.warn(f"nothing recorded: {what}; {hint}")
 
 
 def _summary(context: CommandContext, folder: Path, processes: int) -> bool:
@@ -99,17 +99,15 @@ def _summary(context: CommandContext, folder: Path, processes: int) -> bool:
     where = str(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > LARGEST_SUMMED:
-        what = f"{size} bytes of {_counted(processes, 'process', 'es')}"
-        context.echo(f"lanescope: {where}: {what}, too many to sum up unasked: lanescope summary --by tally {where}")
+        context.wrote(where, _counted(processes, "process", "es"), size=size)
+        context.echo(f"summary skipped (large recording): run 'lanescope summary --by tally {where}'")
         return True
     try:
         return _show(context, context.read(str(folder)), where, processes, size)
     except (LanescopeError, OSError, MemoryError) as error:
-        context.echo(f"lanescope: {where} was written and cannot be summed up: {error}")
+        context.warn(f"wrote {where}, but cannot summarize it: {error}")
     except KeyboardInterrupt:
-        context.echo(
-            f"lanescope: {where} was written; its summary was interrupted: lanescope summary --by tally {where}"
-        )
+        context.echo(f"wrote {where}; summary interrupted: run 'lanescope summary --by tally {where}' to repeat it")
     return True
 
 
@@ -121,16 +119,16 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
     calls = _counted(len(trace.details["levelzero_calls"]), "call")
     operations = _counted(len(trace.details["levelzero_operations"]), "operation")
     where = f"{_counted(threads, 'thread')} in {_counted(processes, 'process', 'es')}"
-    context.echo(f"lanescope: {folder}: {calls} and {operations} of {where}, {size} bytes")
+    context.wrote(folder, f"{calls} and {operations} of {where}", size=size)
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
             meaning = next((spec.doc for spec in STATS if spec.name == row["name"]), "")
-            context.echo(f"lanescope: {row['name']}: {row['count']}: {meaning}")
+            context.warn(f"{row['count']:,} {meaning} ({row['name']})")
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
 
 
 def _counted(count: int, one: str, ending: str = "s") -> str:
-    return f"{count} {one}{'' if count == 1 else ending}"
+    return f"{count:,} {one}{'' if count == 1 else ending}"
 
 
 def _tally(context: CommandContext, trace: Trace, folder: str) -> None:
@@ -147,34 +145,32 @@ def _tally(context: CommandContext, trace: Trace, folder: str) -> None:
         context.show(columns, found, title="times in ns", is_talk=True)
     more = seen.total() - len(found)
     if more:
-        context.echo(f"and {more} more: lanescope summary --by tally {folder}")
+        context.echo(f"... {more:,} more: run 'lanescope summary --by tally {folder}'")
 
 
 ARGUMENTS = (
-    Argument("--output", "where to; default: lanescope-COMMAND-TIME in this folder", metavar="FOLDER", short="-o"),
+    Argument("--output", "output directory (default: lanescope-COMMAND-TIME)", metavar="FOLDER", short="-o"),
     Argument(
         "--filter",
-        "write calls of these functions only, several with commas; !GLOB: all but these",
+        "functions to record, separated by commas (!GLOB: all but these)",
         metavar="GLOB",
         is_repeated=True,
     ),
-    Argument("--start-paused", "record nothing before the program calls lanescope_start()", bool),
-    Argument("--no-host-calls", "write operations of the device only, no entries and exits of calls", bool),
-    Argument(
-        "--no-device-timestamps", "time no operations of the device: write what was appended, not when it ran", bool
-    ),
+    Argument("--start-paused", "start recording when the program calls lanescope_start()", bool),
+    Argument("--no-host-calls", "record device operations only, no API calls", bool),
+    Argument("--no-device-timestamps", "record no device timestamps: operations are appended, but not timed", bool),
     Argument(
         "--host-timestamps",
-        "read all timestamps from the host: add no queries of them to the program's command lists",
+        "read all timestamps on the host, without queries in the program's command lists",
         bool,
     ),
     Argument(
         "--on-failure",
-        "when the recorder cannot hand on the program's signal: go on with less, or end the program",
+        "action if the recorder cannot forward the program's signal: continue with less detail, or abort",
         default="degrade",
         choices=("degrade", "abort"),
     ),
-    Argument("--preload", "preload the recorder, where a loader finds another tracing layer", bool),
-    Argument("--no-summary", "say nothing of what was recorded", bool),
+    Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
+    Argument("--no-summary", "do not print a summary", bool),
     Argument("command", "the program and its arguments", metavar="COMMAND", is_rest=True),
 )

@@ -53,7 +53,7 @@ def read(capture: Capture) -> Recording:
         InputError: a description cannot be read, or is of another producer.
     """
     if capture.main.container != "raw":
-        raise InputError(f"{capture.main.path}: a recording is a folder", hint="name the folder")
+        raise InputError(f"{capture.main.path}: a recording is a directory", hint="pass the directory")
     main = Path(capture.main.path)
     folders = [main.parent] if capture.folder is None else sorted(_folders(capture.folder))
     processes: list[Process] = []
@@ -67,7 +67,7 @@ def read(capture: Capture) -> Recording:
         if not is_main:
             source.close()
         if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
-            raise InputError(f"{source.path}: a trace of another producer", hint="babeltrace2 shows any CTF trace")
+            raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
         process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
         found: list[Stream] = []

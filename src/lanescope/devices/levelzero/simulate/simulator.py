@@ -463,7 +463,7 @@ def simulate_events(options: Mapping[str, Any], seed: int) -> tuple[Events, dict
     """Return the event model of simulated programs, and the truth; see ``Simulator``."""
     for name, values in (("style", ("thapi", "numbered")), ("sharing", ("mixed", *SHARING))):
         if options[name] not in values:
-            raise UsageError(f"option {name}: {options[name]!r} is not usable", hint="say " + ", ".join(values))
+            raise UsageError(f"invalid value {options[name]!r} for --{name} (choose from {', '.join(values)})")
     return Simulator(options, seed).run()
 
 
