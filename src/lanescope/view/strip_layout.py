@@ -42,7 +42,7 @@ class Finding(Protocol):
     @property
     def title(self) -> str: ...  # noqa: D102
     @property
-    def place(self) -> Any: ...  # noqa: D102
+    def location(self) -> Any: ...  # noqa: D102
     @property
     def count(self) -> int: ...  # noqa: D102
 
