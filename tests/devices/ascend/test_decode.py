@@ -285,7 +285,7 @@ def test_neighbours_that_are_not_wanted_or_not_there():
     assert json.loads(trace.inputs["options"][0]) == {"deps": "none", "names": "none"}
     with pytest.raises(InputError, match="no such file"):
         decode_file(path, deps="/nowhere/deps.json")
-    with pytest.raises(UsageError, match="no option"):
+    with pytest.raises(UsageError, match="unknown option"):
         decode_file(path, dependencies="x")
 
 

@@ -172,7 +172,7 @@ def test_dump_of_rows():
 def test_stages():
     for stage in STAGES:
         assert dump(stage)
-    with pytest.raises(UsageError, match="no stage"):
+    with pytest.raises(UsageError, match="unknown stage"):
         dump("frame")
 
 

@@ -173,7 +173,7 @@ def test_ranks_say_how_far_off_their_anchors_may_be(tmp_path, capsys, with_host)
     assert [placement.error_ns for placement in placed] == [0, 40, 40]
     assert cli.main(["convert", *map(str, paths), "-o", str(tmp_path / "all.pftrace")]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert [line.endswith("with an error of at most 40 ns") for line in said[:3]] == [False, True, True]
+    assert [line.endswith("error at most 40 ns)") for line in said[:3]] == [False, True, True]
 
 
 def test_a_rank_that_only_comes_after_its_host_is_off_by_nobody_knows_how_much(tmp_path):

@@ -69,7 +69,7 @@ def test_row(lines):
 
 
 def test_unknown_stage(lines):
-    with pytest.raises(UsageError, match="no stage"):
+    with pytest.raises(UsageError, match="unknown stage"):
         lines("frame")
 
 

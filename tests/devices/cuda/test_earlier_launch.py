@@ -417,9 +417,9 @@ def test_an_array_of_zeros_is_one_clear_line_and_exit_3(verb, tmp_path, capsys):
     path = tmp_path / "run.npy"
     path.write_bytes((REPRO / "zero.npy").read_bytes())
     assert main([verb, str(path), *(["-o", str(tmp_path / "x.json")] if verb == "convert" else [])]) == 3
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "buffer contains only zeros" in line
-    assert "profiling was compiled in" in line
+    problem, hint = capsys.readouterr().err.splitlines()
+    assert "buffer contains only zeros" in problem
+    assert "profiling was compiled in" in hint
     assert not (tmp_path / "x.json").exists()
 
 

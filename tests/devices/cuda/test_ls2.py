@@ -304,16 +304,16 @@ def test_the_count_of_a_file_that_was_cut_is_there():
 @pytest.mark.parametrize(
     ("word", "value", "message"),
     [
-        (0, 0, "does not begin"),
+        (0, 0, "header not found"),
         (1, 3 | 1 << 8, "version 3"),
         (1, 1 << 8, "version 0"),
-        (1, 2 | 3 << 8, "contradicts itself"),
-        (1, 2 | 1 << 8 | 2 << 16, "contradicts itself"),
-        (1, 2 | 1 << 8 | 2 << 24, "contradicts itself"),
-        (2, 0, "contradicts itself"),
-        (2, 1 << 20 | 2 << 32, "contradicts itself"),
-        (3, 3, "contradicts itself"),
-        (3, 1 << 40, "contradicts itself"),
+        (1, 2 | 3 << 8, "invalid LS2 header"),
+        (1, 2 | 1 << 8 | 2 << 16, "invalid LS2 header"),
+        (1, 2 | 1 << 8 | 2 << 24, "invalid LS2 header"),
+        (2, 0, "invalid LS2 header"),
+        (2, 1 << 20 | 2 << 32, "invalid LS2 header"),
+        (3, 3, "invalid LS2 header"),
+        (3, 1 << 40, "invalid LS2 header"),
     ],
 )
 def test_headers_that_are_none(word, value, message):

@@ -466,7 +466,7 @@ def test_a_program_that_records_nothing_replaces_no_recording(old_recording, com
     from lanescope.cli import main
 
     main(["record", "--force", "-o", str(old_recording), "--", command])
-    assert f"{old_recording}: the recording that was there is kept" in capsys.readouterr().err
+    assert f"kept the previous recording in {old_recording}" in capsys.readouterr().err
     assert (old_recording / "1/metadata").read_text() == "old"
     assert [path.name for path in old_recording.parent.iterdir()] == ["run"]
 

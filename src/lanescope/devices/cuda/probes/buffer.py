@@ -269,7 +269,5 @@ class BufferPlan:
             given["stride"] = self.stride
         data = np.ascontiguousarray(words, "<u8").view(np.uint8)
         with MemoryCapture(data, name) as capture:
-            decoder = FAMILY.decode(
-                capture, resolve_options(FAMILY.options, {**given, **options}, what=f"family {FAMILY.name}")
-            )
+            decoder = FAMILY.decode(capture, resolve_options(FAMILY.options, {**given, **options}, what=FAMILY.name))
             return Trace.concat([*decoder.feed(memoryview(data.data)), *decoder.finish()])
