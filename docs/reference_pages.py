@@ -145,7 +145,7 @@ def commands() -> str:
         "`--strict`; 130 interrupted; 70 a bug of ours.",
     ]
     parsers = {
-        verb: arguments.build_parser(verb, import_module(f"lanescope.cli.{verb}"), [verb], registry.builtin())
+        verb: arguments.build_parser(verb, import_module(f"lanescope.cli.commands.{verb}"), [verb], registry.builtin())
         for verb in cli.COMMANDS
     }
     for family in registry.builtin():

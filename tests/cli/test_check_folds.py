@@ -2,7 +2,7 @@
 
 import json
 
-from lanescope.cli import check
+from lanescope.cli.commands import check
 
 
 def test_findings_of_one_rule_are_folded_on_a_terminal_only(call, monkeypatch):

@@ -97,7 +97,7 @@ def test_a_bug_of_ours_is_one_line_and_exit_70(call, run_file, monkeypatch):
     def broken(*_):
         raise KeyError("x\x1b[2J")
 
-    monkeypatch.setattr("lanescope.cli.info.run", broken)
+    monkeypatch.setattr("lanescope.cli.commands.info.run", broken)
     done = call("info", "run.blink")
     assert (done.status, done.out) == (70, "")
     assert done.err == (
@@ -124,7 +124,7 @@ def test_whatever_happens_is_one_line(call, monkeypatch, run_file, error, status
     def broken(*_):
         raise error
 
-    monkeypatch.setattr("lanescope.cli.info.run", broken)
+    monkeypatch.setattr("lanescope.cli.commands.info.run", broken)
     done = call("info", "run.blink")
     assert (done.status, is_one_error(done.err)) == (status, True)
     assert done.err.startswith(f"lanescope: {message}")

@@ -174,7 +174,7 @@ def _is_main(path):
 
 
 def test_the_demo_counts_what_is_lost_in_units(call, tmp_path):
-    from lanescope.cli.demo import accounted
+    from lanescope.cli.commands.demo import accounted
 
     assert call("sim", "aie", "--records", 300, "--bad-headers", 0.2, "-o", "bad.bin").status == 0
     trace = lanescope.open(tmp_path / "bad.bin")

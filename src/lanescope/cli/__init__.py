@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all o
 if TYPE_CHECKING:
     from lanescope.families.family import Family
 
-#: Command -> one line of help. Its module is ``lanescope.cli.COMMAND``.
+#: Command -> one line of help. Its module is ``lanescope.cli.commands.COMMAND``.
 COMMANDS = {
     "info": "show the format, contents and data loss of a capture",
     "convert": "export a capture: Perfetto, Chrome JSON, Parquet, VCD, formats of the family",
@@ -196,7 +196,7 @@ def _run_verb(verb: str, arguments: list[str]) -> int:
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
-        module = import_module(f"lanescope.cli.{verb}")
+        module = import_module(f"lanescope.cli.commands.{verb}")
         named = parsing.family_named_for_help(arguments)
         if named is not None:
             from lanescope.families import registry

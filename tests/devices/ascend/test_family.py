@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode_simulated, graph, records, simulated
-from lanescope.cli.dump import stage_lines
+from lanescope.cli.commands.dump import stage_lines
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.errors import InputError, UsageError
 from lanescope.families import registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devices.cuda.helpers import buffer, ls2, simulate
-from lanescope.cli.dump import stage_lines
+from lanescope.cli.commands.dump import stage_lines
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import UsageError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from devices.levelzero.helpers import Script
-from lanescope.cli.dump import stage_lines
+from lanescope.cli.commands.dump import stage_lines
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
 from lanescope.source import Capture, FileHead

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.cli import sim
+from lanescope.cli.commands import sim
 from lanescope.cli.console import format_row_counts, is_stdout, row_counts, time_span
 from lanescope.cli.context import loss_counts
 from lanescope.errors import InputError, UsageError

@@ -1,0 +1,1 @@
+"""One module per command: its arguments, and how it assembles a pipeline and prints."""
