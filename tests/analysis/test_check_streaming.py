@@ -321,7 +321,7 @@ def test_many_open_slices_are_looked_at_again():
 def test_other_rows_at_the_second_look_are_refused():
     batches = _one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
     for other in (batches[:1], [*batches, *batches]):
-        with pytest.raises(InputError, match="second pass decoded other rows"):
+        with pytest.raises(InputError, match="input changed between two passes"):
             run(Passes(batches, other), observers=[check.StreamingChecker()])
 
 

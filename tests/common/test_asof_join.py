@@ -49,7 +49,7 @@ def test_join(left, right, strict) -> None:
 
 @pytest.mark.parametrize("keys", [1, 2, 3, 6])
 def test_wide_keys_are_ranked(keys) -> None:
-    """Keys too wide to be packed beside the position still sort by value."""
+    """Keys too wide to be packed with the position still sort by value."""
     rng = np.random.default_rng(1)
     wide = [rng.integers(0, 1 << 64, 500, dtype=np.uint64) for _ in range(keys)]
     groups = group(wide, np.arange(500))

@@ -1,4 +1,4 @@
-"""The distinct values of an array, and that nobody asks numpy for them in the way that imports ``numpy.ma``."""
+"""Distinct values of an array, without the numpy call that imports ``numpy.ma``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_as_numpy_says(values: np.ndarray) -> None:
     assert found.tolist() == expected.tolist()
 
 
-def test_nobody_asks_numpy() -> None:
+def test_numpy_unique_is_called_nowhere() -> None:
     assert plain_uniques("import numpy as np\nnp.unique(x)\nnp.unique(x, return_index=True)") == [2]
     found = {str(path): plain_uniques(path.read_text()) for path in SRC.rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines} == {}

@@ -96,5 +96,5 @@ def test_a_whole_number_in_a_range(text, value):
     if value is not None:
         assert option.value(text) == value
         return
-    with pytest.raises(UsageError, match="option bits"):
+    with pytest.raises(UsageError, match=r"invalid value .* for --bits"):
         option.value(text)

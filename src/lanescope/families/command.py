@@ -1,4 +1,4 @@
-"""Commands of a family's own: what they are, and what the house hands in so that they need nobody above a family."""
+"""Commands of a family, and the context that the command line hands to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Argument(NamedTuple):
         help: one line.
         parse: from text to the value; ``ValueError`` says what is wrong. ``bool`` makes a switch.
         default: the value of a flag that is not given; a repeated flag has an empty list.
-        metavar: what stands for the value in the help.
+        metavar: placeholder of the value in the help.
         choices: the values there are; empty: any.
         short: a second name of one letter: ``"-o"``.
         is_repeated: the flag may be given several times; its value is the list of them.

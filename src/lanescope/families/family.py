@@ -33,7 +33,7 @@ class Decoder(Protocol):
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes of the main file.
 
-        The view is only valid during the call, unless it is the whole file: that stays, and nobody changes it.
+        The view is only valid during the call, unless it is the whole file: it then stays valid and unchanged.
         """
 
     def finish(self) -> Iterable[Trace]:

@@ -20,7 +20,7 @@ class Option(NamedTuple):
         parse: from the command line's text to the value; ``ValueError`` says what is wrong. ``bool`` makes a switch.
         help: one line.
         default: the value when it is not given.
-        metavar: what stands for the value in the help.
+        metavar: placeholder of the value in the help.
         settles: what it tells a merge of several captures: ``clock`` (how its clock lies to others), ``device`` (whose
             clock it is), ``frequency``, or nothing. A merge that is refused for want of it names the option.
     """
@@ -193,7 +193,7 @@ def int_in(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = whole(text)
         if not low <= value <= high:
-            raise ValueError(f"it is not between {low} and {high}")
+            raise ValueError(f"must be between {low} and {high}")
         return value
 
     return parse
