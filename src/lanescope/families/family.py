@@ -266,7 +266,9 @@ class Family:
             return format.decode(capture, options)
         from lanescope.families.whole_file import DecodeContext, WholeFileDecoder
 
-        return WholeFileDecoder(DecodeContext(self, format, capture, options))
+        assert format.decode_file is not None, f"format {format.name} declares no decoder"
+        context = DecodeContext(self.name, format.name, self.tables, self.stats, capture, options)
+        return WholeFileDecoder(format.decode_file, context)
 
     def summarise(self, by: str, trace: Trace) -> Table:
         """Return one of ``summaries``."""

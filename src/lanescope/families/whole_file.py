@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ from lanescope.trace import TimeBase, Trace, TraceBuilder
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from lanescope.families.family import Family, Format
     from lanescope.source import Capture
+    from lanescope.trace import StatSpec, TableSpec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,14 +20,18 @@ class DecodeContext:
     """What a ``Format.decode_file`` function gets with the bytes.
 
     Attributes:
-        family: the family that decodes.
-        format: its format.
+        family: name of the family that decodes.
+        format: name of its format.
+        tables: the family's detail tables.
+        stats: the family's stats.
         capture: the opened capture; sidecar files are opened with ``capture.sidecar``.
         options: the value of each decode option, defaults filled in.
     """
 
-    family: Family
-    format: Format
+    family: str
+    format: str
+    tables: tuple[TableSpec, ...]
+    stats: tuple[StatSpec, ...]
     capture: Capture
     options: Mapping[str, Any]
 
@@ -40,8 +44,8 @@ class DecodeContext:
         """
         builder = TraceBuilder(
             TimeBase(epoch_kind=epoch_kind, time_unit="ns" if frequency else "cycles"),
-            details=self.family.tables,
-            stats=self.family.stats,
+            details=self.tables,
+            stats=self.stats,
         )
         main = self.capture.main
         builder.input(
@@ -49,8 +53,8 @@ class DecodeContext:
             path=main.path,
             size=main.size,
             sha256=main.sha256,
-            family=self.family.name,
-            format=self.format.name,
+            family=self.family,
+            format=self.format,
             options=self.options,
         )
         return builder
@@ -60,10 +64,12 @@ class WholeFileDecoder:
     """The ``Decoder`` of a format that declares ``decode_file``: one batch, at the end of the input.
 
     Args:
-        context: handed to the function of its format.
+        decode: the function of the format.
+        context: handed to that function.
     """
 
-    def __init__(self, context: DecodeContext) -> None:
+    def __init__(self, decode: Callable[[memoryview, DecodeContext], TraceBuilder], context: DecodeContext) -> None:
+        self._decode = decode
         self._context = context
         self._data = memoryview(b"")
 
@@ -74,7 +80,5 @@ class WholeFileDecoder:
 
     def finish(self) -> list[Trace]:
         """Decode it."""
-        decode_file = self._context.format.decode_file
-        assert decode_file is not None, f"format {self._context.format.name} declares no decode_file"
         data, self._data = self._data, memoryview(b"")
-        return [decode_file(data, self._context).finish()]
+        return [self._decode(data, self._context).finish()]
