@@ -38,6 +38,7 @@ def lanescope(environment):
     return run
 
 
+@pytest.mark.full
 def test_its_own_tests_pass(environment, tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")]
     done = subprocess.run(

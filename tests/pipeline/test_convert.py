@@ -27,7 +27,9 @@ def simulated(family, folder, seed=1):
     return folder / next(iter(made.files))
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.full if name in ("ascend", "levelzero") else ()) for name in FAMILIES]
+)
 def capture(request, tmp_path):
     return simulated(request.param, tmp_path)
 

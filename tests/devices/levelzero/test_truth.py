@@ -101,6 +101,7 @@ def test_lost_results_without_numbers(sharing, tmp_path) -> None:
     assert found.get("levelzero_operation_unmatched", 0) + found.get("levelzero_interleaved_duplicate", 0) > 0
 
 
+@pytest.mark.full
 def test_twelve_thousand_fills(tmp_path) -> None:
     """Nothing but fills, on events that are shared and used again."""
     trace, truth = run(tmp_path, style="thapi", fills_only=True, ops=12_000, runs=1, sharing="mixed")
