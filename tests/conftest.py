@@ -54,7 +54,7 @@ TIMEOUT = 60
 SURROUNDINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANESCOPE_DEBUG")
 
 WHAT_IS_TRIED = {
-    "quick": "the same on every run: an eighth of the examples, no test marked full; make test-full tries all",
+    "quick": "the same on every run: a tenth of the examples, no test marked full; make test-full tries all",
     "ci": "the same on every run: all tests, a part of the examples; make test-full tries all",
     "full": "all tests and examples, at random; --hypothesis-seed={} repeats it",
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 #: Of so many cases one is tried.
-ONE_IN = {"quick": 8, "ci": 4, "full": 1}
+ONE_IN = {"quick": 10, "ci": 4, "full": 1}
 
 EFFORT = os.environ.get("LANESCOPE_EFFORT") or "quick"
 if EFFORT not in ONE_IN:

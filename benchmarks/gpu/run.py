@@ -84,14 +84,14 @@ class Bench:
 
     def compare(self, off: Callable[[], None], on: Callable[[], None], reset: Callable[[], None]) -> dict[str, float]:
         """Run a kernel without probes and with them in turn; times in ns."""
-        times: dict[str, list[float]] = {"off": [], "on": []}
+        times: dict[str, list[float]] = {"baseline": [], "instrumented": []}
         for _ in range(self.rounds + 1):
-            times["off"].append(self.gpu.elapsed_ns(off))
+            times["baseline"].append(self.gpu.elapsed_ns(off))
             reset()
-            times["on"].append(self.gpu.elapsed_ns(on))
+            times["instrumented"].append(self.gpu.elapsed_ns(on))
         found = {f"{name}_ns": median(values[1:]) for name, values in times.items()}
         found |= {f"{name}_min_ns": min(values[1:]) for name, values in times.items()}
-        return found | {"slowdown": found["on_ns"] / found["off_ns"], "runs": self.rounds}
+        return found | {"slowdown": found["instrumented_ns"] / found["baseline_ns"], "runs": self.rounds}
 
 
 def computed(values: np.ndarray, work: int) -> np.ndarray:
@@ -354,7 +354,9 @@ def lines(report: dict[str, Any]) -> list[str]:
     else:
         compared["Triton matmul"] = matmul
     for name, row in compared.items():
-        found.append(f"{name}: {row['on_ns']:,.0f} ns, {row['off_ns']:,.0f} ns without, x {row['ratio']:.4f}")
+        found.append(
+            f"{name}: {row['instrumented_ns']:,.0f} ns, {row['baseline_ns']:,.0f} ns without, x {row['slowdown']:.4f}"
+        )
     loads = {name: row.get("median_load_ns") for name, row in figures.get("stages", {}).items()}
     if {"ls2", "ls2_no_consume"} <= set(loads):
         found.append(f"LOAD, median: {loads['ls2']:,.0f} ns with consume, {loads['ls2_no_consume']:,.0f} ns without")

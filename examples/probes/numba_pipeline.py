@@ -50,7 +50,7 @@ launch = pipeline[BLOCKS, 2 * WIDTH]
 with session(events=EVENTS, blocks=BLOCKS, groups=["load", "sum"], records_per_lane=64) as s:
     launch(data, sums, s.launch("pipeline"))
     trace = s.trace()
-    cost = s.overhead(launch, (data, sums, PROBES), name="pipeline", rounds=3)
+    cost = s.overhead(launch, (data, sums, PROBES), name="pipeline", runs=3)
 
 assert (sums == data.sum((1, 2))).all()
 regions = Counter(trace.slices.values("name")[trace.slices.values("category") == "region"].tolist())

@@ -53,7 +53,7 @@ sizes = {"ROWS": ROWS, "WIDTH": WIDTH}
 with session(events=EVENTS, blocks=PROGRAMS, records_per_lane=32) as s:
     launch(given, out, s.launch("softmax"), **sizes)
     trace = s.trace()
-    cost = s.overhead(launch, (given, out, PROBES), sizes, name="softmax", rounds=3)
+    cost = s.overhead(launch, (given, out, PROBES), sizes, name="softmax", runs=3)
 
 print(", ".join(f"{name} {count}" for name, count in sorted(Counter(trace.slices.values("name").tolist()).items())))
 print(cost)

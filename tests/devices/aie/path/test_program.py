@@ -187,5 +187,5 @@ def test_symbols_and_lines_of_an_elf_file(tmp_path, require_tool):
     lines = {line for _, line in found.lines.values()}
     assert {3, 7} <= lines
     assert {file.rpartition("/")[2] for file, _ in found.lines.values()} == {"main.c"}
-    with pytest.raises(InputError, match="no ELF"):
+    with pytest.raises(InputError, match="invalid ELF file"):
         found.with_elf(tmp_path / "main.c")

@@ -318,7 +318,7 @@ def test_the_ring_keeps_the_newest():
         burst[1, 1](20, s.launch())
         trace = s.trace()
         (advice,) = s.advice()
-        assert "32 records were lost; records_per_lane=64 would" in advice
+        assert "32 records dropped; set records_per_lane=64" in advice
         s._launches.clear()  # so that leaving it has nothing to warn of
     (lane,) = lanes(trace).values()
     assert (lane["attempted"], lane["dropped"], lane["records"]) == (40, 32, 8)
