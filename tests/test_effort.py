@@ -76,7 +76,7 @@ def suite(tmp_path):
 @pytest.mark.parametrize(
     ("name", "counts", "places"),
     [
-        ("quick", [62, 12, 6, 5], [0, 5, 10, 15, *range(20, 60)]),
+        ("quick", [50, 12, 6, 5], [0, 5, 10, 15, *range(20, 60)]),
         ("ci", [125, 25, 6, 5], list(range(60))),
         ("full", [500, 100, 25, 5], list(range(60))),
     ],
