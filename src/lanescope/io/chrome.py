@@ -29,7 +29,7 @@ from lanescope.errors import InternalError
 from lanescope.io.atomic_file import Output
 from lanescope.io.event_args import drawn_events, drawn_samples
 from lanescope.io.event_stream import EventStream, encode_utf8
-from lanescope.io.file_sink import FileSink, drive
+from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
 from lanescope.trace import Dictionary, Table, Trace
 from lanescope.trace.row_packing import rows_of
@@ -98,10 +98,7 @@ def write(
     Raises:
         InternalError: the trace breaks a promise of the model.
     """
-    is_parts = in_parts and not isinstance(trace, Trace)
-    batches = [trace] if isinstance(trace, Trace) else trace if is_parts else [Trace.concat(trace)]
-    sink = ChromeSink(out, compress=compress)
-    return drive(sink, batches, StreamInfo(is_sorted=is_parts, is_whole=not is_parts), findings)
+    return drive_trace(ChromeSink(out, compress=compress), trace, findings, in_parts=in_parts)
 
 
 class ChromeSink(FileSink):

@@ -119,3 +119,16 @@ def drive(
     except BaseException:
         sink.abort()
         raise
+
+
+def drive_trace(
+    sink: _Writes[W_co],
+    trace: Trace | Iterable[Trace],
+    annotations: Table | Callable[[], Table] | None = None,
+    *,
+    in_parts: bool,
+) -> W_co:
+    """Write a trace, or the batches of one decode, to a sink: joined, or ``in_parts`` each batch as it comes."""
+    is_parts = in_parts and not isinstance(trace, Trace)
+    batches = [trace] if isinstance(trace, Trace) else trace if is_parts else [Trace.concat(trace)]
+    return drive(sink, batches, StreamInfo(is_sorted=is_parts, is_whole=not is_parts), annotations)

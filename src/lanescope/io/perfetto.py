@@ -35,7 +35,7 @@ from lanescope.errors import InternalError
 from lanescope.io.atomic_file import Output
 from lanescope.io.event_args import drawn_events, drawn_samples
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
-from lanescope.io.file_sink import FileSink, drive
+from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
 from lanescope.io.perfetto_packets import Rows, blocks, compressed_head, descriptors, id_offset, snapshot, uuids
 from lanescope.trace import Table, Trace
@@ -121,9 +121,7 @@ def write(
         InternalError: the trace breaks a promise of the model: a time before the epoch, or a row on a track that is
             not there or not of its kind.
     """
-    is_parts = in_parts and not isinstance(trace, Trace)
-    batches = [trace] if isinstance(trace, Trace) else trace if is_parts else [Trace.concat(trace)]
-    return drive(PerfettoSink(out, compress=compress), batches, StreamInfo(is_sorted=is_parts), findings)
+    return drive_trace(PerfettoSink(out, compress=compress), trace, findings, in_parts=in_parts)
 
 
 class PerfettoSink(FileSink):

@@ -116,17 +116,13 @@ def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
     """Return the summary of a family of the trace, None where the question is one for every trace."""
     from lanescope.families import registry
 
-    known = set(trace.inputs.values("family").tolist())
+    families = _families(args.by, trace.inputs.values("family").tolist())
     is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
-    # Finding the families of other packages takes a while: only where one of them may have the answer.
-    others = registry.plugin_families() if known - set(registry.BUILTIN) or not is_common else ()
-    there = (*registry.builtin(), *others)
-    families = [family for family in there if args.by in [summary.name for summary in family.summaries]]
-    for family in families:
-        if family.name in known:
-            return family.summarise(args.by, trace)
-    # Where the trace is not of its kind, the family says so better than we could.
-    return None if is_common else families[0].summarise(args.by, trace)
+    if not families and not is_common:
+        # The trace is not of its kind: the family that has this summary says so better than we could.
+        there = (*registry.builtin(), *registry.plugin_families())
+        families = _families(args.by, [family.name for family in there])
+    return families[0].summarise(args.by, trace) if families else None
 
 
 def _classes(text: str) -> tuple[str, str]:
