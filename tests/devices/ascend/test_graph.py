@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
 from lanescope import cli
+from lanescope._native import core
 from lanescope.analysis import check
 from lanescope.devices.ascend.formats.files import read_deps
 from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, ready, rings
@@ -327,6 +328,18 @@ def test_rings_by_hand(pairs):
     in_ring = {task for task in range(8) if task in reach[task]}
     between = {t for t in range(8) if reach[t] & in_ring and any(t in reach[other] for other in in_ring)}
     assert set(made.ids[rings(made)].tolist()) == in_ring | between
+
+
+def test_a_task_between_two_rings_counts_wherever_its_id_stands():
+    made = built([(0, 1), (1, 0), (1, 2), (2, 3), (3, 4), (4, 3), (4, 5), (6, 0)])
+    assert made.ids[rings(made)].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_edges_of_tasks_that_are_not_there_are_refused():
+    found = np.zeros(3, np.bool_)
+    for pred, succ in (([0], [3]), ([-1], [0]), ([0, 1], [1])):
+        with pytest.raises(ValueError, match="no such task|two ends"):
+            core.ascend_cycles(np.array(pred), np.array(succ), found)
 
 
 def test_a_long_way_against_the_order_of_ids_is_no_ring_until_it_is_closed():

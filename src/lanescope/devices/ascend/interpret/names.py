@@ -64,7 +64,4 @@ def labels(
 
 
 def _texts(texts: Iterable[str]) -> npt.NDArray[np.object_]:
-    listed = list(texts)
-    made = np.empty(len(listed), object)
-    made[:] = listed
-    return made
+    return np.fromiter(texts, object)
