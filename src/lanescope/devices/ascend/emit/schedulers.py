@@ -113,7 +113,7 @@ def _submit_lanes(
         orchestrator=rows.group,
         submit_idx=Column.array(rows["submit_idx"].astype(np.uint32), valid=some(rows.has("submit_idx"))),
         task_id=ids,
-        task=Column.derived(len(rows), lambda: naming.task_names(ids, canvas.told.task_naming)),
+        task=Column.derived(len(rows), lambda: canvas.told.task_texts[canvas.told.index(rows)]),
     )
     return drawn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,11 @@ class Interpreter:
         if self.format_version != "v4":
             return naming.task_name
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
+
+    @cached_property
+    def task_texts(self) -> npt.NDArray[np.object_]:
+        """The id of each task of the graph as it is written, object [tasks]: made once for all columns that show it."""
+        return naming.task_names(self.graph.ids, self.task_naming)
 
     def index(self, submits: Section) -> Int64:
         """Return the tasks of submits in the graph, int64 [n]."""
