@@ -82,7 +82,10 @@ bench: $(READY) ## measure all families beside their peers; BENCH adds arguments
 gpu: $(READY) ## run the probes on this machine's GPU: check them, measure them; GPU adds arguments: --quick, -o FOLDER
 	@$(BIN)/python benchmarks/gpu/run.py $(GPU)
 
-bench-check: $(READY) ## count instructions, and fail where a start, a decode or a writer takes more than it may
+gates: $(READY) ## count instructions, and fail where a start, a decode, a check or a writer takes more than it may
+	@$(BIN)/python benchmarks/run.py --check --only gates $(BENCH)
+
+bench-check: $(READY) ## the same, and what a start takes from an installed wheel
 	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 
 fuzz: $(READY) ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers; FUZZ=fuzz_aie takes one; needs clang
@@ -124,4 +127,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt path-fuzz test-tools browser-tools lint docs bench bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
