@@ -305,6 +305,20 @@ def test_ls104_a_gap_of_a_group_concerns_its_lanes():
     assert found(made.finish()) == [("LS104", "notice", "disjoint", 1, [1])]
 
 
+def test_ls104_a_gap_of_no_length_has_a_first_slice_after_it_too():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, 5), (30, 5), (40, 5)])
+    lanes = [made.lanes["disjoint"], made.lanes["disjoint"], made.device]
+    made.builder.append("gaps", track_id=lanes, ts=[10, 35, 20], dur=[0, 0, 0], cause="overrun")
+    # Of one within a longer gap nothing is known before that ends.
+    made.slices("nested", [(2, 2), (26, 5), (32, 5)])
+    made.builder.append("gaps", track_id=made.lanes["nested"], ts=20, dur=10, cause="overrun")
+    assert found(made.finish(), "LS104") == [
+        ("LS104", "notice", "disjoint", 3, [1, 2, 3]),
+        ("LS104", "notice", "nested", 1, [6]),
+    ]
+
+
 # --- LS2xx ------------------------------------------------------------------------------------------------------------
 
 
