@@ -136,8 +136,9 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     (``cuda_overlap``, ...). SQL sees them next to the tables of the trace.
     """
     from lanescope.analysis import derived as analyses
+    from lanescope.analysis.analysis_cache import AnalysisCache
 
-    shared = analyses.AnalysisCache(trace)
+    shared = AnalysisCache(trace)
     families = {str(name) for name in trace.inputs.values("family").tolist()}
     known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
     members = [family for family in known if family.name in families]

@@ -173,7 +173,7 @@ class _Strip:
             self.layout.filled(part, track) for part in (time.gaps, time.possibly_running, time.uncovered)
         )
         points = self._points(track)
-        line: Line = [("", f"{_percent(int(self.layout.time.busy[track]), self.layout.span)}  ")]
+        line: Line = [("", f"{_percent(int(self.layout.busy[track]), self.layout.span)}  ")]
         signs = self.glyphs
         for cell in range(self.layout.cells):
             if gap[cell] > 0 and gap[cell] >= busy[cell]:
@@ -271,7 +271,7 @@ class _Strip:
         yield from self._flow(signs)
         rest = []
         if self.layout.left_out:
-            left_out, busy = self.layout.left_out, self.layout.time.busy
+            left_out, busy = self.layout.left_out, self.layout.busy
             share = _percent(sum(int(busy[lane]) for lane in left_out), max(int(busy.sum()), 1)).strip()
             rest.append(f"{format_count(len(left_out), 'more lane')} with {share} of the busy time not drawn")
         if self.layout.counters_left_out:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.partition import BUSY, by_state, partition
 from lanescope.analysis.summary import covered_by
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints
@@ -58,7 +59,7 @@ class StripLayout:
         rows: how many lanes to draw at most.
 
     Attributes:
-        time: the lanes' time.
+        time: the lanes' time; ``busy``: int64 [tracks], busy time of each.
         begin, span: of the time axis.
         shown: tracks that are drawn, in drawing order.
         counters: those of them that are counters.
@@ -77,6 +78,7 @@ class StripLayout:
         self.width = width
         self.time = LaneTime(trace)
         self.tree = self.time.tree
+        self.busy = by_state(partition(self.time), len(self.tree))[:, BUSY]
         self.begin, end = self.time.window
         self.span = max(end - self.begin, 1)
         self.used = set(self._in_use())
@@ -105,7 +107,7 @@ class StripLayout:
                 worst[track] = max(worst.get(track, 0), SEVERITIES.index(finding.severity))
         gaps = set(self.time.gaps.group.tolist())
         roles = self.trace.tracks.codes("role").tolist()
-        busy = self.time.busy
+        busy = self.busy
         turn: dict[int, int] = {}
         ranked = []
         lanes = [lane for lane in self.tree.lanes.tolist() if lane in self.used]

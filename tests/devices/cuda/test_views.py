@@ -8,6 +8,7 @@ import pytest
 from analysis.sweep import Sweep
 from devices.cuda.helpers import decode, decode_simulation, simulate
 from lanescope.analysis import idle, overlap
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.expected_analysis import LOADS, WAITS, planted, waits
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, Random, Setup, run
@@ -126,7 +127,7 @@ def test_waits_are_charged_to_their_producers_through_flows(number):
     options = resolve_options(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
     kernel = run(Setup.of(options), Random(number))
     trace = decode_simulation(FAMILY.simulate(options, number))
-    table = idle.idle(with_flows(trace, kernel), "block")
+    table = idle.idle(AnalysisCache(with_flows(trace, kernel)), "block")
     expected = {tuple(row[:4]): tuple(row[4:]) for row in planted(kernel)["charged"]}
     # Two groups that end together are one producer as good as the other; which, the sums do not tell.
     assert merged(charged(trace, table, "exact")) == merged(expected)
@@ -143,7 +144,7 @@ def merged(found):
 def test_without_flows_most_of_the_waiting_is_charged_right():
     simulation = simulate(seed=5, blocks=16, tiles=40)
     trace = decode_simulation(simulation)
-    found = merged(charged(trace, idle.idle(trace, "block"), "inferred"))
+    found = merged(charged(trace, idle.idle(AnalysisCache(trace), "block"), "inferred"))
     expected = merged({tuple(row[:4]): tuple(row[4:]) for row in simulation.truth["planted"]["charged"]})
     blocked = [key for key in expected if key[3] == "blocked"]
     assert len(blocked) == 3
@@ -181,7 +182,8 @@ def test_the_comparison_notices_one_wrong_stamp():
     words = np.frombuffer(data[128:], "<u8").copy()
     words[40] += np.uint64(32 << 32)
     truth = {(a, b): ns for a, b, ns in simulation.truth["planted"]["overlap"]}
-    rows = overlap.overlap(decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")).rows()
+    trace = decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")
+    rows = overlap.overlap(AnalysisCache(trace)).rows()
     assert {(r["region"], r["other_region"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
 
 
@@ -277,7 +279,8 @@ def test_what_is_lost_is_no_idle_time():
     trace = decode_simulation(simulation)
     assert len(trace.gaps)
     full = simulate(seed=3, blocks=4, tiles=10)
-    (row,) = [r for r in overlap.exposure(trace, "block").rows() if r["kind"] == "load" and r["region"] is None]
+    rows = overlap.exposure(AnalysisCache(trace), "block").rows()
+    (row,) = [r for r in rows if r["kind"] == "load" and r["region"] is None]
     truth = full.truth["planted"]
     # What is said to be exposed is: losses only make the numbers smaller, and what may be either is unknown.
     assert row["unknown_ns"] > 0

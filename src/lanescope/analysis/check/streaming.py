@@ -241,7 +241,7 @@ class StreamingChecker:
 
     def _add_gaps(self, gaps: Table) -> None:
         """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
-        ended = np.flatnonzero(gaps.valid("dur") & (gaps.values("dur") > 0))
+        ended = np.flatnonzero(gaps.valid("dur"))
         if not len(ended):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])

@@ -232,16 +232,7 @@ class Summary:
             bytes_decoded, bytes_padding, bytes_lost = text.bytes
             # A placeholder stood for each line that is no word; wherever it was met, it counted as lost.
             lost -= text.bad_lines[0]
-        builder.add_accounting(
-            input_id=self._input,
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=total,
-            decoded=bytes_decoded,
-            padding=bytes_padding,
-            lost=bytes_lost,
-        )
+        builder.add_bytes(decoded=bytes_decoded, padding=bytes_padding, lost=bytes_lost, input_id=self._input)
         builder.add_accounting(
             input_id=self._input,
             layer=1,
