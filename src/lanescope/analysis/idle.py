@@ -257,8 +257,8 @@ def _by_flow(trace: Trace, stretches: _IdleIntervals, pieces: LeafIntervals) -> 
     """Charge stretches to the source of the latest flow that ends in each."""
     flows, slices = trace.flows, trace.slices
     count = len(stretches)
-    nobody = np.full(count, -1, np.int64)
-    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    unknown = np.full(count, -1, np.int64)
+    found = _Attribution(unknown, unknown.copy(), np.zeros(count, np.int64), unknown.copy())
     if not len(flows) or not count:
         return found
     ends_in = _target(flows, slices, stretches)
@@ -323,8 +323,8 @@ def _by_last_end(
     the region that most waits of this name, on lanes of this name, were charged to first gets this one too.
     """
     count = len(stretches)
-    nobody = np.full(count, -1, np.int64)
-    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
+    unknown = np.full(count, -1, np.int64)
+    found = _Attribution(unknown, unknown.copy(), np.zeros(count, np.int64), unknown.copy())
     slices = time.trace.slices
     track, begin, end = known_extents(slices)
     if works is None or not count:
