@@ -220,7 +220,7 @@ def rings(graph: Graph) -> Mask:
 
 
 def _waiting(pred: Int64, succ: Int64, tasks: int) -> Mask:
-    """Return which tasks are left, bool [tasks], when those that wait for nobody are done, again and again."""
+    """Return which tasks remain, bool [tasks], after repeatedly removing those that wait for no other task."""
     waits = np.bincount(succ, minlength=tasks)
     left = waits > 0
     order = np.argsort(pred, kind="stable")
