@@ -1,4 +1,4 @@
-"""Every rule finds exactly what was planted, and nothing in a sound trace."""
+"""Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
 from fractions import Fraction
 

@@ -109,7 +109,7 @@ def test_summary_adds_up_to_the_slices(call, run_file, by):
     assert sum(row["count"] + row["unfinished"] for row in content["rows"]) == len(slices)
 
 
-def test_summary_is_tab_separated_where_nobody_looks(call, run_file):
+def test_summary_is_tab_separated_off_a_terminal(call, run_file):
     head, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
     assert head.split("\t") == ["lane", "count", "unfinished", "total", "min", "median", "p99", "max", "share"]
     assert len(rows) == 4

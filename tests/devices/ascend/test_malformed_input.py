@@ -1,4 +1,4 @@
-"""Bytes that nobody meant: refused in one line, or decoded and accounted for; never a crash."""
+"""Malformed bytes: refused in one line, or decoded and accounted for; never a crash."""
 
 import json
 from pathlib import Path

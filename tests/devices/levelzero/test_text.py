@@ -210,7 +210,7 @@ FAULTS = {
     "field_of_ours_missing": (numbered(), "op_id: 7, run", "run"),
     "function_missing": (numbered(), 'api: "zeCommandListAppendMemoryCopy", ', ""),
     "switch": (numbered(), "immediate: 1", "immediate: yes"),
-    "entry_that_nobody_needs": (numbered(), "MemoryCopy_entry: {  }", 'MemoryCopy_entry: { "x" }'),
+    "unused_entry": (numbered(), "MemoryCopy_entry: {  }", 'MemoryCopy_entry: { "x" }'),
 }
 
 

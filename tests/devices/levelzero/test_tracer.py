@@ -161,7 +161,7 @@ def test_without_memory_operations_go_through_untouched(fake_ze, timed):
     assert "no_memory" in events["degradations"]["reason"].tolist()
 
 
-def test_work_that_nobody_waited_for_is_collected_at_the_end(fake_ze, timed):
+def test_unsynchronized_work_is_collected_at_the_end(fake_ze, timed):
     """What had ended at the exit has a result; what had not is said to be lost, by the check too."""
     done, folder, _ = timed(build(fake_ze.levelzero) / "recorder_leave")
     assert done.stdout == "left\n"
