@@ -126,11 +126,14 @@ def test_ls002_loss_and_contradictions():
     ]
     findings = check.run(trace)
     assert [finding.detail for finding in findings] == [
-        "test_wrong",
+        "something contradicts itself",
         "5 of 9 records dropped by the device",
         "16 of 80 bytes lost",
-        "test_lost",
+        "something is missing",
     ]
+    assert [finding.stat for finding in findings] == ["test_wrong", "", "", "test_lost"]
+    assert [finding.to_dict()["stat"] for finding in findings] == ["test_wrong", None, None, "test_lost"]
+    assert check.to_table(findings)["stat"].tolist() == ["test_wrong", "", "", "test_lost"]
     place = findings[3].location
     assert (place.ts, place.input, place.offset) == (5, "r.bin", 64)
     assert findings[3].affected_fraction is None

@@ -487,7 +487,7 @@ def test_what_contradicts_itself_is_a_finding():
     trace = decode(records(rows, seen, level=4, aicpu_orchestrator_phases=[submits]))
     counts = stats(trace)
     assert counts == {"ascend_timestamp_order": 1, "ascend_core_overcommitted": 1, "ascend_submit_duplicate": 2}
-    found = {(f.code, f.severity, f.detail): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
+    found = {(f.code, f.severity, f.stat): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
     assert found == {
         ("LS002", "error", "ascend_timestamp_order"): 1,
         ("LS002", "error", "ascend_core_overcommitted"): 1,

@@ -388,5 +388,5 @@ def test_check_finds_injected_losses(fault, format_version):
         injected = simulation.truth["losses"][loss]
         assert injected > 0
         for found, expected in ((simulation, injected), (simulated(11, **options), 0)):
-            findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.detail == stat]
+            findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.stat == stat]
             assert sum(finding.count for finding in findings) == expected

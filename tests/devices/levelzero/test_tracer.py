@@ -169,7 +169,7 @@ def test_unsynchronized_work_is_collected_at_the_end(fake_ze, timed):
     assert len(operations_of(trace)) == 10
     assert stats_of(trace)["levelzero_unsynchronized"] == 1
     assert events_of(folder)["losses"]["reason"].tolist() == ["not_drained"]
-    assert "levelzero_unsynchronized" in [finding.detail for finding in check.run(trace)]
+    assert "levelzero_unsynchronized" in [finding.stat for finding in check.run(trace)]
 
 
 def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, timed):
