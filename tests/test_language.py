@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+from lanescope.families import registry
+from lanescope.trace.stats import CORE_STATS
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "lanescope"
 
@@ -195,6 +198,13 @@ def test_texts_follow_the_patterns():
         f"{text.file}:{text.line}: {text.kind} {text.words!r}: {fault}" for text in TEXTS for fault in faults(text)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_a_stat_counts_is_a_short_noun_phrase():
+    specs = [*CORE_STATS, *(spec for family in registry.builtin() for spec in family.stats)]
+    long = {spec.name: spec.counted for spec in specs if len(spec.counted) > 100 or not spec.counted}
+    assert len(specs) > 100
+    assert not long
 
 
 def _files():

@@ -40,7 +40,10 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
     done = call("info", "lossy.blink")
     assert done.status == 0
     assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])
-    assert done.err == "lanescope: warning: data loss: missing sequence numbers (10); run 'lanescope check' for locations\n"
+    assert (
+        done.err
+        == "lanescope: warning: data loss: missing sequence numbers (10); run 'lanescope check' for locations\n"
+    )
 
 
 def test_info_as_json(call, lossy_file):

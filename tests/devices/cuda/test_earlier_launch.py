@@ -360,7 +360,7 @@ def test_a_ring_that_tore_counters_is_healthy():
     assert stats(trace)["cuda_torn_counter"] == 2
     assert accounts(trace)["slot"]["lost"] == 0
     assert next(spec.severity for spec in STATS if spec.name == "cuda_torn_counter") == "info"
-    hits = [row.detail for row in checks.run(trace) if row.code == "LS002"]
+    hits = [row.stat for row in checks.run(trace) if row.code == "LS002"]
     assert hits == ["cuda_dropped"]
 
 
