@@ -1,4 +1,4 @@
-"""Every rule finds exactly what was planted, and nothing in a sound trace."""
+"""Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from analysis import oracles
 from effort import TRACES
 from lanescope import StatSpec, UsageError, testing
 from lanescope.analysis import check
-from lanescope.trace import Column, Flag, Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 STATS = (
     StatSpec("test_odd", "notice", "unusual"),
@@ -160,14 +160,39 @@ def test_ls002_loss_and_contradictions():
     ]
     findings = check.run(trace)
     assert [finding.detail for finding in findings] == [
-        "test_wrong",
+        "something contradicts itself",
         "5 of 9 records dropped by the device",
         "16 of 80 bytes lost",
-        "test_lost",
+        "something is missing",
     ]
+    assert [finding.stat for finding in findings] == ["test_wrong", "", "", "test_lost"]
+    assert [finding.to_dict()["stat"] for finding in findings] == ["test_wrong", None, None, "test_lost"]
+    assert check.to_table(findings)["stat"].tolist() == ["test_wrong", "", "", "test_lost"]
     place = findings[3].location
     assert (place.ts, place.input, place.offset) == (5, "r.bin", 64)
     assert findings[3].affected_fraction is None
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("toy_end_unmatched", "LS401"), ("toy_id_duplicate", "LS402"), ("toy_degraded", "LS403"), ("toy_config", "LS404")],
+)
+def test_ls4xx_details_are_what_the_stat_counts(name, code):
+    builder = TraceBuilder(TimeBase(), stats=[StatSpec(name, "notice", "odd objects of a run: kept, see manual")])
+    builder.add_stat(name, 3)
+    (finding,) = check.run(builder.finish())
+    assert (finding.code, finding.detail, finding.stat, finding.count) == (code, "odd objects of a run", name, 3)
+
+
+def test_a_stored_trace_without_the_column_falls_back_to_the_name_of_the_stat():
+    made = Made()
+    made.builder.add_stat("test_lost", 3)
+    trace = made.finish()
+    spec = trace.stats.spec
+    older = TableSpec(spec.name, spec.doc, tuple(column for column in spec.columns if column.name != "counted"))
+    stats = Table(older, {name: trace.stats.column(name) for name in older.names})
+    (finding,) = check.run(Trace(trace.time, {**trace.tables(), "stats": stats}), select=["LS002"])
+    assert finding.detail == "test_lost"
 
 
 def test_a_stat_without_a_time_is_where_its_gap_is():

@@ -69,7 +69,7 @@ def test_a_wire_is_one_while_a_slice_runs_and_unknown_in_gaps(slices, instants, 
 
 
 @given(slices=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 30)), min_size=2, max_size=12), data=st.data())
-def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factory):
+def test_an_injected_difference_is_found_where_it_is(slices, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("vcd") / "a.vcd"
     trace = trace_of(slices)
     written(trace, path)
@@ -161,12 +161,12 @@ def test_the_commands_write_and_compare(tmp_path, capsys):
         assert cli.main(["aie-wavediff", "run.bin", "run.vcd", "--period", "1000"]) == 0
         text = (tmp_path / "run.vcd").read_text()
         stamps = re.findall(r"^#(\d+)$", text, re.MULTILINE)
-        planted = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
-        (tmp_path / "other.vcd").write_text(text.replace(f"#{planted}\n", f"#{planted + 1}\n"))
+        changed = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
+        (tmp_path / "other.vcd").write_text(text.replace(f"#{changed}\n", f"#{changed + 1}\n"))
         capsys.readouterr()
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--json"]) == 1
         found = json.loads(capsys.readouterr().out)["signals"]
-        assert {row["our_time"] for row in found if row["difference"] is not None} == {planted}
+        assert {row["our_time"] for row in found if row["difference"] is not None} == {changed}
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time"]) == 0
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "0"]) == 2

@@ -67,7 +67,7 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
     shared = pipeline()
     table = idle.causes(shared, "block")
     builder_text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
-    # Nothing ended within the wait, so it waits for nobody that is seen.
+    # Nothing ended within the wait, so its cause is unknown.
     assert re.search(r"waits in wait_full +cause unknown +40 ns +33.3%", builder_text)
     assert "most of it" not in builder_text
     builder = TraceBuilder(TimeBase())

@@ -24,7 +24,7 @@ _EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flow
 
 @contextmanager
 def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
-    """Give a function that shows how far reading is, once it has taken a second; None when nobody looks."""
+    """Yield a function that shows the progress of reading after the first second; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

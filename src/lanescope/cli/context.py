@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,23 +57,23 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
 
 
 def loss_counts(trace: Trace) -> dict[str, int]:
-    """Return what a trace, or the last batch of a decode, has lost.
+    """Return what a trace, or the last batch of a decode, has lost, and how many of each.
 
-    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
+    By what is counted: stats of severity ``data_loss`` and ``error``, then units of the accounting.
     """
-    from lanescope.pipeline.run import losses
+    from lanescope.pipeline.run import described_losses
 
-    return losses(trace)
+    return described_losses(trace)
 
 
 def unsettled_labels(trace: Trace) -> dict[str, int]:
     """Return the stats of a trace, or of the last batch of a decode, about a configuration that leaves labels open."""
-    from lanescope.trace.stats import CONFIG
+    from lanescope.trace.stats import CONFIG, counted
 
     found: dict[str, int] = {}
     for row in trace.stats.rows():
         if row["name"].endswith(CONFIG):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
+            found[counted(row)] = found.get(counted(row), 0) + row["count"]
     return found
 
 
@@ -88,6 +88,11 @@ def _warn_of_no_records(trace: Trace) -> None:
             warn(f"{file['path']}: {row['count']:,} {meaning}")
 
 
+def listed(counts: Mapping[str, int]) -> str:
+    """Return counts by what is counted as text: ``dropped records (120), bytes lost (16)``."""
+    return ", ".join(f"{what} ({count:,})" for what, count in counts.items())
+
+
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     """Warn of missing records, data loss and ambiguous labels, and return the resulting exit status.
 
@@ -98,14 +103,13 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     from lanescope.pipeline.readable import refuse_unreadable
 
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = ", ".join(f"{name} {count:,}" for name, count in unsettled_labels(trace).items())
+    unsettled = listed(unsettled_labels(trace))
     if unsettled:
         warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
     lost = loss_counts(trace)
     if not lost:
         return status
-    listed = ", ".join(f"{name} {count:,}" for name, count in lost.items())
-    warn(f"data loss: {listed}; run 'lanescope check' for locations")
+    warn(f"data loss: {listed(lost)}; run 'lanescope check' for locations")
     return DataLossError.exit_status if args.strict else status
 
 

@@ -26,11 +26,12 @@ more for all observers together, and compares the numbers of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.errors import InputError
 from lanescope.trace import Table, Trace
+from lanescope.trace.stats import counted
 from lanescope.trace.streams import Observer, Progress, Sink, StreamInfo, TraceSource, Transform, Written, bare
 from lanescope.trace.trace import SHARED
 
@@ -160,10 +161,19 @@ def losses(trace: Trace) -> dict[str, int]:
 
     By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
     """
+    return _losses(trace, lambda row: str(row["name"]))
+
+
+def described_losses(trace: Trace) -> dict[str, int]:
+    """Return ``losses`` for people: with what each stat counts ("dropped records") in place of its name."""
+    return _losses(trace, counted)
+
+
+def _losses(trace: Trace, text: Callable[[Mapping[str, Any]], str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
+            found[text(row)] = found.get(text(row), 0) + row["count"]
     for row in trace.accounting.rows():
         if row["lost"]:
             key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")

@@ -237,9 +237,7 @@ def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
             "done"
         )
         if any(row["inferred"] and (row["share"] or 0) >= _SHOWN for row in waits):
-            said.append(
-                "inferred: no flow names the producer; it ended on another lane, beside the wait and just before it did"
-            )
+            said.append("inferred: no flow names the producer; it ended on another lane, just before the wait did")
     return said
 
 

@@ -127,7 +127,7 @@ def test_the_graph_decides_what_runs_as_blocks():
     assert tasks(decode(records(rows, level=1), deps=deps))[0] == ("func_0_a_spmd(t1)",)
     deps["tasks"][0]["block_num"] = 1
     assert tasks(decode(records(rows, level=1), deps=deps), "blocks")[0] == ("func_0_a(t1)", 1)
-    # Without a graph: several rows, but on cores of both types it is no SPMD task.
+    # Without a graph: several rows, but on cores of both types it is not an SPMD task.
     mixed = [[0, 1, 1, 100, 200, 0], [1, 1, 1, 300, 400, 0]]
     assert [label for (label,) in tasks(decode(records(mixed, level=1)))] == ["task(t1)"] * 2
 
@@ -163,7 +163,7 @@ def test_edges_are_one_a_pair_and_order_something():
     assert (run["edges_repeated"], run["edges_to_self"], run["edges_retain_only"]) == (1, 1, 1)
 
 
-def test_an_edge_of_a_task_that_nobody_saw_is_counted():
+def test_an_edge_of_a_task_without_rows_is_counted():
     trace = decode(records(ROWS, CPU), deps=graph({**KERNELS, 4: (-1, -1, -1)}, [(1, 2), (1, 99), (4, 3)]))
     assert [edge[:2] for edge in edges(trace)] == [(1, 2)]
     assert stats(trace) == {"ascend_edge_unmatched": 2}

@@ -1,4 +1,4 @@
-"""Bytes that nobody meant: refused in one line, or decoded and accounted for; never a crash."""
+"""Malformed bytes: refused in one line, or decoded and accounted for; never a crash."""
 
 import json
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_a_cut_capture_is_read_and_says_so(tmp_path, capsys):
         (0, ["summary", "--by", "phase"]), (0, ["convert", "-o", str(tmp_path / "cut.pftrace")]),
     ):  # fmt: skip
         assert cli.main([*command, str(path)]) == status, command
-        assert command[0] == "check" or "data loss: truncated 1, bytes lost" in capsys.readouterr().err
+        assert command[0] == "check" or "data loss: truncated inputs (1), bytes lost (" in capsys.readouterr().err
     capsys.readouterr()
     for stage, said in (("packet", "(cut off)  bytes="), ("record", "cut off: ")):
         assert cli.main(["dump", "--stage", stage, str(path)]) == 0

@@ -11,7 +11,7 @@ import numpy as np
 from lanescope.analysis.check.model import CheckContext
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
-from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED
+from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED, counted
 
 
 def _sums(subject: CheckContext) -> Iterator[Violation]:
@@ -70,7 +70,7 @@ def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | N
     if ts is None:
         track, ts = _gap(subject, row) or (track, ts)
     return Violation(
-        detail=str(row["name"]),
+        detail=counted(row),
         table="stats",
         rows=np.array([row["id"]], np.int64),
         count=row["count"],
@@ -79,6 +79,7 @@ def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | N
         ts=ts,
         input_id=row["input_id"],
         offset=row["first_offset"],
+        stat=str(row["name"]),
     )
 
 

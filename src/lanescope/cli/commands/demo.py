@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lanescope.cli.commands import sim
 from lanescope.cli.console import format_row_counts, is_stdout, row_counts, time_span
-from lanescope.cli.context import loss_counts
+from lanescope.cli.context import listed, loss_counts
 from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family
@@ -94,7 +94,7 @@ def accounted(trace: Trace) -> str:
     text = f"{format_total(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
     missing = {name: count for name, count in loss_counts(trace).items() if name != "bytes lost"}
     if missing:
-        text += "; missing or inconsistent data: " + ", ".join(f"{escape(n)} {count:,}" for n, count in missing.items())
+        text += "; missing or inconsistent data: " + escape(listed(missing))
     return text
 
 

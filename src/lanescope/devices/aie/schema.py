@@ -218,7 +218,7 @@ SEGMENT_STATS = (
         "aie_repeat_limit", "data_loss", "slices from Repeat frames after idle cycles, above the limit: not written"
     ),
     StatSpec("aie_data_after_stop", "data_loss", "words between Stop and the next Start that are not padding"),
-    StatSpec("aie_restart", "data_loss", "restarts after a buffer overrun: frames are lost"),
+    StatSpec("aie_restart", "data_loss", "buffer overruns: the trace unit restarted, frames are lost"),
     StatSpec(
         "aie_restart_timer", "error", "restarts whose timer contradicts the preceding time: later times are too small"
     ),

@@ -143,7 +143,7 @@ def _shim(known: Config, name: str, fields: Mapping[str, int]) -> Write:
 def from_writes(device: str, writes: Iterable[Write], *, declared: Iterable[Unit] = ()) -> Config:
     """Return what register writes, in order, set up.
 
-    A unit that is set up anew, in another way, records under both: it has a contradiction and is no unit then.
+    A unit that is set up twice, in different ways, records under both: it is a contradiction, not a unit.
 
     Args:
         device: ``aie2`` or ``aie2p``.

@@ -24,7 +24,7 @@ _EVENTS = 1 << 12
 _STEP = 1 << 12
 #: Points for which there is room before there are any.
 _FEW = 1 << 12
-#: Memory of batches that nobody holds any more: at most so much of it waits for others.
+#: Most memory of released batches that is kept for reuse, in bytes.
 _KEPT_BYTES = 64 << 20
 _LARGE_BYTES = 1 << 20
 _FREE: list[npt.NDArray[np.uint8]] = []

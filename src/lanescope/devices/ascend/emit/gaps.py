@@ -77,7 +77,7 @@ def note(canvas: TimelineBuilder) -> None:
     tally.emit(builder, canvas.main)
     builder.add_stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
     for part in sorted(told.parts.broken):
-        # One that could not even be opened is no input.
+        # A sidecar file that could not be opened is not an input.
         builder.add_stat("ascend_unreadable_sidecar", input_id=canvas.input_of.get(part, canvas.main))
 
 

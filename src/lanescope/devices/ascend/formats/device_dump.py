@@ -42,7 +42,7 @@ from lanescope.wire import Struct
 Int64 = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
 
-#: What stands for the key of the level.
+#: Replaces the key of the level, which a dump does not have.
 LEVEL_KEY = "raw dump"
 LISTS = {"aicpu_task": AICPU, "sched_phase": PHASES, "orch_phase": SUBMITS, "aicore_task": AICORE}
 #: Phases that name a task in place of pops.
@@ -253,7 +253,7 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
             the dump contains neither.
 
     Raises:
-        InputError: it is no dump.
+        InputError: the content is not a dump.
     """
     dump = split_sections(content, options.get("index") or 0)
     if dump is None:

@@ -202,7 +202,7 @@ class Records:
         problems: what a reader met: stat, count, byte offset of the first.
         accounts: bytes decoded, of padding, and lost, where not every byte is text; None: as the lists tell.
         cut: of a file that is cut off: the byte behind the last element that was read; what follows is lost.
-        partial: the lists, by name, that such a file ends in or before: nobody knows what is missing in them.
+        partial: names of the lists that such a file ends in or before: their missing records are unknown.
     """
 
     level_key: str

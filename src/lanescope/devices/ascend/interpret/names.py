@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-#: Names of a task whose function nobody knows.
+#: Name of a task whose function is unknown.
 UNRESOLVED = "task"
 _SPMD = "spmd"
 

@@ -56,7 +56,7 @@ def is_flashinfer2(words: WordStore) -> bool:
     """Tell whether all words name the block of their slot, and not all of them the lane.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
     """
     geometry = header(words)
     # A lane stays on its SM, so where the first rows fit TIRx's tags all do.

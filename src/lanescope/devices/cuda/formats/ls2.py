@@ -231,7 +231,7 @@ class Ls2Buffer:
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
             torn=self.scanned["torn"],
-            # A full lane that nobody finalized may have dropped more than its count says.
+            # A full lane that was never finalized may have dropped more records than it counted.
             counted=(self.scanned["state"] == layout.FINALIZED)
             | self.header.is_ring
             | (self.scanned["stored"] < self.header.capacity),
@@ -240,7 +240,7 @@ class Ls2Buffer:
 
     @cached_property
     def overwritten(self) -> I64 | None:
-        """1 for lanes whose position 0 stands for what a ring overwrote, int64 [lanes]; None: nothing was."""
+        """1 for lanes whose position 0 represents overwritten records, int64 [lanes]; None: no lane has any."""
         found = (self.scanned["lost"] > 0) & self.header.is_ring
         return found.astype(np.int64) if found.any() else None
 

@@ -42,7 +42,7 @@ Words32 = npt.NDArray[np.uint32]
 _HEADER_WORDS = PROTON_HEADER.bits // 32
 #: Words in front of a CTA's write indices, in newer versions and in those without times.
 _NEW, _OLD = PROTON_BLOCK.bits // 32, 4
-#: No kernel runs longer; what looks so is no pair of times.
+#: Longest plausible kernel; a larger difference does not come from a pair of times.
 _LONGEST_NS = np.uint64(1 << 42)
 _LATEST = np.uint64(1 << 62)
 #: No warp writes so many words; what looks so is a time.
@@ -205,7 +205,7 @@ class ProtonBuffer:
 
     @cached_property
     def overwritten(self) -> I64 | None:
-        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]; None: nothing was."""
+        """1 for lanes whose position 0 represents overwritten records, int64 [lanes]; None: no lane has any."""
         found = self._rings[:, 4] > 0
         return found.astype(np.int64) if found.any() else None
 

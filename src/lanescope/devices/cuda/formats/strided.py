@@ -38,7 +38,7 @@ class StridedBuffer:
         max_records: records that a lane may have, where the probe has a limit.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
         UsageError: the stride or the limit cannot be.
 
     Attributes:

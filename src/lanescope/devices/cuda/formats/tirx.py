@@ -60,7 +60,7 @@ def header(words: Words | WordStore) -> Geometry:
         words: uint64 [n], the whole buffer or its beginning.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
     """
     if not len(words):
         raise InputError("buffer is shorter than its header", hint="check that the buffer was copied from the device")

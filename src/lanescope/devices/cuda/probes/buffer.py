@@ -47,7 +47,7 @@ class Events(Mapping[str, int]):
         limit: one more than the largest number that the layout can store.
 
     Raises:
-        UsageError: it is none of these; a number is too large or stands for two names.
+        UsageError: it is none of these; a number is too large or has two names.
 
     Example:
         >>> events = Events(["load", "compute"])

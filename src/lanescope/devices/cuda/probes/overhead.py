@@ -1,4 +1,4 @@
-"""What probes cost: measured for each kernel, kept beside the trace, and never taken off its times."""
+"""Overhead of probes: measured per kernel, stored with the trace, and never subtracted from its times."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Session:
             An array of the package that allocates, uint64 (PyTorch: int64) [plan.words].
 
         Raises:
-            UsageError: there is no such GPU.
+            UsageError: unknown GPU.
         """
         if not 0 <= gpu < len(self._gpus):
             raise UsageError(

@@ -315,7 +315,7 @@ class _Block:
         for group in computing:
             parts = (WAIT_FULL, QK, SOFTMAX, PV) + ((STORE,) if setup.groups == 2 else ())
             stamps = self._work(group, parts, {WAIT_FULL: turn})
-            # The groups take turns at the tensor cores, so that one's softmax runs beside the other's product.
+            # The groups take turns at the tensor cores: the softmax of one overlaps the product of the other.
             turn = stamps[setup.nested + 3]
             found.append(stamps)
         done = self.now[computing].max(axis=0)

@@ -336,7 +336,7 @@ class Timeline:
 
 
 def operation_name(function: str, src: int, dst: int) -> str:
-    """Return the name of an operation that is no kernel: ``zeCommandListAppendMemoryCopy(S2D)``.
+    """Return the name of an operation other than a kernel: ``zeCommandListAppendMemoryCopy(S2D)``.
 
     Args:
         function: name of the function.

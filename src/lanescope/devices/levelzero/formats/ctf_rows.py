@@ -334,5 +334,5 @@ def _result_codes(values: npt.NDArray[np.uint64], kind: ctf.Field, results: Dict
 
 
 def not_zero(values: npt.NDArray[np.uint64]) -> tuple[Any, Any]:
-    """Return values, and which of them are known: 0 stands for none."""
+    """Return values, and which of them are known: 0 means none."""
     return values, values != 0

@@ -90,7 +90,7 @@ class Recorder:
         """Return the fields of the record.
 
         Raises:
-            BadField: something in it is no field.
+            BadField: a part of it is not a field.
         """
         return Fields(parse(payload))
 

@@ -4,7 +4,7 @@ A state is one complete guess. ``Machine.advance`` lets it run to where it needs
 one; either may fork. Slow and plain: ``state_sets`` sees to it that each situation is worked out once.
 
 Source: five delay slots, frames of each branch class, loop registers: measured or published, see the format tables;
-what hardware does where nobody has looked is an ``Erratum`` that is left open.
+behavior that was never measured is an unresolved ``Erratum``.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ class Machine(CallStacks):
         return found
 
     def _targets(self, state: State, branch: Bundle) -> list[int]:
-        """Where a branch may go whose frame nobody saw."""
+        """Return the possible targets of a branch without a frame."""
         if branch.target is not None:
             return [branch.target]
         if branch.kind == RETURN:

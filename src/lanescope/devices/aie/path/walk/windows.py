@@ -88,7 +88,7 @@ class Window:
     """A stretch of frames with the same story.
 
     Attributes:
-        program, machine: whose path it is.
+        program, machine: the program and the core that took the path.
         steps: its transitions.
         most_paths: paths that are written out.
         remarks: what its paths rest on, with the step of the frame.
