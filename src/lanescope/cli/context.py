@@ -16,7 +16,6 @@ from lanescope.families import registry
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
-    from lanescope.common.signals import Signal
     from lanescope.trace import Trace
 
 
@@ -141,12 +140,6 @@ class Context:
         """Return the text that the command line gave for a decode option."""
         return parse_options(self._args).get(name)
 
-    def signals(self, trace: Trace) -> list[Signal]:
-        """Return the lanes of a trace as signals."""
-        from lanescope.io import vcd
-
-        return vcd.signals(trace)
-
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
     ) -> None:
@@ -199,13 +192,11 @@ class Context:
         if suffix not in (".pftrace", ".json"):
             raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")
         self.check_target(target)
-        if suffix == ".pftrace":
-            from lanescope.io import perfetto
+        from lanescope.pipeline import session
 
-            return perfetto.write(trace, target).bytes
-        from lanescope.io import chrome
-
-        return chrome.write(trace, target).bytes
+        report = session.write(trace, target)
+        assert report.written is not None
+        return report.written.bytes
 
     def finish(self, status: int) -> int:
         """Warn of what the opened captures lack, and return the exit status that follows."""

@@ -173,12 +173,6 @@ class CommandRecorder:
         value = self._options.get(name)
         return None if value is None else str(value)
 
-    def signals(self, trace: Trace) -> Sequence[Any]:
-        """Return the lanes of a trace as signals."""
-        from lanescope.io import vcd
-
-        return vcd.signals(trace)
-
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
     ) -> None:
@@ -213,9 +207,7 @@ class CommandRecorder:
         """Keep a trace as the content of a timeline in Chrome's format."""
         import io
 
-        from lanescope.io import chrome
-
         file = io.BytesIO()
-        chrome.write(trace, file)
+        session.write(trace, file, "chrome")
         self.written[target] = file.getvalue()
         return len(self.written[target])
