@@ -12,11 +12,10 @@ from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import echo, progress, warn
 from lanescope.errors import DataLossError, UsageError
-from lanescope.families import registry
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -28,8 +27,8 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
+    from lanescope import Trace
     from lanescope.pipeline import readable, session
-    from lanescope.trace import Trace
 
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
@@ -55,52 +54,22 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
 # --- loss ---------------------------------------------------------------------------------------------------------
 
 
-def loss_counts(trace: Trace) -> dict[str, int]:
-    """Return what a trace, or the last batch of a decode, has lost.
-
-    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
-    """
-    from lanescope.pipeline.run import losses
-
-    return losses(trace)
-
-
-def unsettled_labels(trace: Trace) -> dict[str, int]:
-    """Return the stats of a trace, or of the last batch of a decode, about a configuration that leaves labels open."""
-    from lanescope.trace.stats import CONFIG
-
-    found: dict[str, int] = {}
-    for row in trace.stats.rows():
-        if row["name"].endswith(CONFIG):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
-    return found
-
-
-def _warn_of_no_records(trace: Trace) -> None:
-    """Warn of captures without records."""
-    from lanescope.trace.stats import NO_RECORDS
-
-    for row in trace.stats.rows():
-        if row["name"].endswith(NO_RECORDS):
-            file = list(trace.inputs.rows())[row["input_id"]]
-            meaning = {spec.name: spec.doc for spec in registry.family(file["family"]).stats}[row["name"]]
-            warn(f"{file['path']}: {row['count']:,} {meaning}")
-
-
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     """Warn of missing records, data loss and ambiguous labels, and return the resulting exit status.
 
     Raises:
         InputError: all of it was lost.
     """
-    _warn_of_no_records(trace)
+    from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
+    for path, count, meaning in diagnostics.empty_inputs(trace):
+        warn(f"{path}: {count:,} {meaning}")
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = ", ".join(f"{name} {count:,}" for name, count in unsettled_labels(trace).items())
+    unsettled = ", ".join(f"{name} {count:,}" for name, count in diagnostics.unsettled_labels(trace).items())
     if unsettled:
         warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
-    lost = loss_counts(trace)
+    lost = diagnostics.losses(trace)
     if not lost:
         return status
     listed = ", ".join(f"{name} {count:,}" for name, count in lost.items())
@@ -120,8 +89,8 @@ class Context:
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options of the command line and those given here."""
+        from lanescope import Trace
         from lanescope.pipeline import readable, session
-        from lanescope.trace import Trace
 
         given = {**parse_options(self._args), **options}
         with progress(path) as shown:
