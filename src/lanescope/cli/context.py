@@ -63,8 +63,8 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
-    for path, count, meaning in diagnostics.empty_inputs(trace):
-        warn(f"{path}: {count:,} {meaning}")
+    for path, number, meaning in diagnostics.empty_inputs(trace):
+        warn(f"{path}: {number:,} {meaning}")
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
     unsettled = ", ".join(f"{name} {count:,}" for name, count in diagnostics.unsettled_labels(trace).items())
     if unsettled:

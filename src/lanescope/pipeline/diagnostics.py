@@ -38,12 +38,12 @@ class Empty(NamedTuple):
 
     Attributes:
         path: of the input.
-        count: of the stat that says so.
+        number: count of the stat that says so.
         meaning: of the stat.
     """
 
     path: str
-    count: int
+    number: int
     meaning: str
 
 
