@@ -26,10 +26,9 @@ from compiler import compile_
 from driver import DriverError, Gpu
 
 import lanescope
+from lanescope import LanescopeError, MissingDependencyError, Trace
 from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.devices.cuda.probes.overhead import smallest_gap
-from lanescope.errors import LanescopeError, MissingDependencyError
-from lanescope.trace import Trace
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "out" / "gpu"

@@ -60,9 +60,6 @@ class CommandContext(Protocol):
     def option(self, name: str) -> str | None:
         """Return the text that the command line gave for a decode option, None when it gave none."""
 
-    def signals(self, trace: Trace) -> Sequence[Any]:
-        """Return the lanes of a trace as ``lanescope.common.signals.Signal``: what ``convert -o FILE.vcd`` writes."""
-
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
     ) -> None:

@@ -33,6 +33,11 @@ class Candidate(NamedTuple):
     format: str
     reason: str
 
+    @property
+    def is_recognized(self) -> bool:
+        """Whether the family takes the capture for its own."""
+        return self.score >= MINE
+
 
 def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Detection]:
     """Return the family of a capture and how surely it is detected.

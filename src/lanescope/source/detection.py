@@ -45,3 +45,8 @@ class Detection(NamedTuple):
     format: str = ""
     reason: str = ""
     advice: str = ""
+
+    @property
+    def is_recognized(self) -> bool:
+        """Whether the input is the family's own."""
+        return self.score >= MINE

@@ -15,8 +15,8 @@ from lanescope.families.family import Family
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
+    from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
-    from lanescope.trace import Table, Trace
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 

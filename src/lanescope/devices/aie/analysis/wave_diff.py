@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanescope.common.signals import UNKNOWN, Signal, last_of_each, only_changes
 from lanescope.errors import InputError, MissingDependencyError, UsageError
+from lanescope.trace.signals import UNKNOWN, Signal, last_of_each, only_changes
 
 _PICOSECONDS = 10**12
 
