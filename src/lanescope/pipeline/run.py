@@ -26,7 +26,7 @@ more for all observers together, and compares the numbers of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.errors import InputError
