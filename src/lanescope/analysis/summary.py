@@ -135,7 +135,7 @@ class Summary:
             self._lengths.setdefault(one, array("q")).frombytes(part.view(np.uint8).data)
 
     def wants_replay(self) -> bool:
-        """Tell whether lanes came out of order, or before their tracks."""
+        """Return whether lanes came out of order, or before their tracks."""
         is_late = any(0 <= track < len(self._last.tracks) for track in self._strays)
         if not (is_late or self._lane_time.is_wrong or self._key_time.is_wrong):
             return False

@@ -84,7 +84,7 @@ class CommandContext(Protocol):
         """Report an output on standard error: ``wrote TARGET (CONTENT, SIZE)``; ``size`` is in bytes."""
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target names standard output."""
+        """Return whether a target names standard output."""
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
         """Refuse, before the work is done, a file that cannot be written, is an input, or is there without --force.

@@ -111,7 +111,7 @@ class Capture:
 
 
 def is_one(folder: Path) -> bool:
-    """Tell whether a folder is one capture as a whole."""
+    """Return whether a folder is one capture as a whole."""
     return _main_of(folder) != folder
 
 

@@ -45,7 +45,7 @@ class ShardRows:
     may_have_flags: bool
 
     def has_flags(self, tag: U32) -> bool:
-        """Tell whether any of these tags has more than slot and segment."""
+        """Return whether any of these tags has more than slot and segment."""
         return self.may_have_flags and bool(np.bitwise_or.reduce(tag) & _ANY_FLAG)
 
     def tags(self, tag: U32) -> U32:

@@ -239,7 +239,7 @@ class _Lanes:
         return cuts if self.speaks[mine].any() or self._is_plain(mine, launch_ns) else None
 
     def _is_plain(self, mine: Mask, launch_ns: int | None) -> bool:
-        """Tell whether the stamps of these lanes alone show two launches: nothing else does, or speaks against it."""
+        """Return whether the stamps of these lanes alone show two launches: nothing else does, or speaks against it."""
         count = np.count_nonzero(mine)
         # A lane among others, and a small step: a clock that is not quite steady does that too.
         is_small = int((self.high - self.low)[mine].max()) <= STEP_BACK
@@ -273,7 +273,7 @@ class _Lanes:
         return mine, np.where(is_old, 0, np.where(cut & (self.low < moment), self.cut, NEVER))
 
     def _is_one_clock(self) -> bool:
-        """Tell whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
+        """Return whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
         if self._sm is None:
             return True
         lanes = np.flatnonzero(self.used)

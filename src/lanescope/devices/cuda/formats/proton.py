@@ -149,7 +149,7 @@ class ProtonBuffer:
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
-        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is.
+        """Return whether the areas hold times, as newer versions write them: nothing else says which version it is.
 
         With times there are three moments in order, and then write indices, which are even and not large. An older
         area that passes for one with times would need the third stamp of its first warp to look like an index.

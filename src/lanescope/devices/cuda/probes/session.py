@@ -432,7 +432,7 @@ def _refusal(launch: _Launch, plan: BufferPlan) -> Unallocated | None:
 
 
 def _is_used(launch: _Launch, plan: BufferPlan) -> bool:
-    """Tell whether a kernel wrote anything into the buffer of a launch, if only that it found no room."""
+    """Return whether a kernel wrote anything into the buffer of a launch, if only that it found no room."""
     assert launch.words is not None
     if not launch.is_ours:
         return True

@@ -102,7 +102,7 @@ class Records:
         return {"seq": self.seq, "ts": self.ts, "thread_id": self.stream.thread[self.rows]}
 
     def has(self, name: str) -> bool:
-        """Tell whether this version of the records has a field."""
+        """Return whether this version of the records has a field."""
         return name in self._columns
 
     def integers(self, name: str) -> npt.NDArray[np.uint64]:

@@ -219,7 +219,7 @@ def exit_like(status: int) -> int:
 
 
 def is_recording(folder: Path) -> bool:
-    """Tell whether a folder holds nothing but what the recorder writes."""
+    """Return whether a folder holds nothing but what the recorder writes."""
     inside = list(folder.iterdir())
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
