@@ -167,7 +167,7 @@ class LaneTime:
 
     @cached_property
     def states(self) -> Ints:
-        """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
+        """Time of every track in each state, int64 [tracks, states]; regions that wait count as busy."""
         return by_state(partition(self), len(self.tree))
 
     @property

@@ -46,7 +46,7 @@ class Argument(NamedTuple):
 
 
 class CommandContext(Protocol):
-    """What a command of a family gets from the house: captures in, tables, files and words out."""
+    """Services for the commands of a family: captures in, tables, files and messages out."""
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture into one trace, with the options of the command line and those given here.

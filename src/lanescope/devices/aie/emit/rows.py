@@ -30,7 +30,7 @@ _LAST_WITH_PC = FLOW_KINDS.index("new_pc")
 
 @frozen_class
 class ShardRows:
-    """What a shard wrote, and its state by then.
+    """Rows of a shard, and its state after them.
 
     Attributes:
         slices: begin, length and tag; None: none.

@@ -177,7 +177,7 @@ class Reader:
         return bool(self._scanner.is_object())
 
     def is_near(self, word: bytes) -> bool:
-        """Return whether a word stands in the next bytes."""
+        """Return whether the next bytes contain a word."""
         at = self._scanner.offset
         return word in self._text[at : at + _PEEKED_BYTES].tobytes()
 

@@ -45,7 +45,7 @@ def layout_of(content: WordSource) -> str:
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:
-    """Return whether 32-bit words, the whole file or its beginning, begin as a file of Proton does."""
+    """Return whether 32-bit words, the whole file or its head, start like a Proton file."""
     if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
         return False
     first, rest = divmod(int(words[3]), 4)

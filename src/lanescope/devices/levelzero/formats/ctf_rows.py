@@ -29,7 +29,7 @@ _SPECS = {spec.name: spec for spec in EVENTS}
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """What one thread after another wrote into one file.
+    """Stream of one file, written by one thread after another.
 
     Attributes:
         source: the file.
