@@ -109,8 +109,8 @@ def events_left_out(trace: Trace) -> Iterator[str]:
         flow = trace.instants.values("track_id")[trace.details["aie_program_flow"].values("instant_id")]
         count = int(np.isin(trace.tracks.values("parent_id")[flow], tracks).sum())
         yield (
-            f"the mlir-aie format has no place for execution traces (mode 2): {count} events of {listed} are left out; "
-            "-o FILE.pftrace holds them"
+            f"the mlir-aie format cannot represent execution traces (mode 2): {count} events of {listed} omitted; "
+            "use -o FILE.pftrace to export them"
         )
 
 
