@@ -32,7 +32,7 @@ _NONE = KeyedIntervals(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
 
 
 class CoveredTime:
-    """How much time the intervals of each key cover, lane by lane; what several share counts once.
+    """Time covered by the intervals of each key, per lane; shared time counts once.
 
     Where the intervals of a key on a lane come in order of their starts, all but the last stretch of them is summed up
     and let go.

@@ -26,7 +26,7 @@ ALL, PARENT, LANE = "all", "parent", "lane"
 
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """Which unit each track belongs to.
+    """Instance that each track belongs to.
 
     Attributes:
         role: what an instance is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the

@@ -215,12 +215,12 @@ class Overlap:
 
     @property
     def keys(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return self.regions + len(CLASSES) + 1
 
     @property
     def regions(self) -> int:
-        """How many regions are told apart."""
+        """Number of distinct regions."""
         return len(self.names)
 
     def of_class(self, kind: str) -> int:

@@ -125,7 +125,7 @@ def regions(shared: AnalysisCache, role: str = PARENT) -> Table:
 
 
 class _Spread:
-    """How the own time of each region lies on the units.
+    """Distribution of the self time of each region over the instances.
 
     Attributes:
         labels: the units.

@@ -135,7 +135,7 @@ class Summary:
             self._lengths.setdefault(one, array("q")).frombytes(part.view(np.uint8).data)
 
     def wants_replay(self) -> bool:
-        """Tell whether lanes came out of order, or before their tracks."""
+        """Return whether lanes were out of order, or came before their tracks."""
         is_late = any(0 <= track < len(self._last.tracks) for track in self._strays)
         if not (is_late or self._lane_time.is_wrong or self._key_time.is_wrong):
             return False
@@ -231,7 +231,7 @@ _RANKS = {"min": (0, 1), "median": (1, 2), "p99": (99, 100), "max": (1, 1)}
 
 
 class _Group:
-    """What is known of the slices of one group."""
+    """Statistics of the slices of one group."""
 
     def __init__(self) -> None:
         self.lengths: list[Ints] = []

@@ -44,7 +44,7 @@ def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
 
 
 def is_stdout(path: str | None) -> bool:
-    """Tell whether an output is standard output, which is written to as it is and never replaced."""
+    """Return whether an output is standard output, which is written directly and never replaced."""
     return path in _STDOUT
 
 

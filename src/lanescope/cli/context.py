@@ -143,7 +143,7 @@ class Context:
         console.print_written(target, *content, size=size)
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target is standard output."""
+        """Return whether a target is standard output."""
         return target is None or console.is_stdout(target)
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:

@@ -74,7 +74,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a rule reports: faults of one kind at one place.
+    """Result of a rule: violations of one kind at one location.
 
     Attributes:
         detail: one line, what exactly is wrong here; empty where the rule's title says it all.

@@ -215,7 +215,7 @@ class _Counting:
 
 @contextmanager
 def _text(counting: _Counting, *, compress: bool) -> Iterator[Any]:
-    """Give what the text is written to."""
+    """Yield the stream that receives the text."""
     if not compress:
         yield counting
         return

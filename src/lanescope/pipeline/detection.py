@@ -187,7 +187,7 @@ def detect(path: PathLike) -> list[Candidate]:
 
 
 def is_parquet_dataset(path: PathLike) -> bool:
-    """Tell whether ``path`` is a folder of Parquet files that lanescope wrote, and no capture."""
+    """Return whether ``path`` is a folder of Parquet files that lanescope wrote, and not a capture."""
     # Asked for every input, so it has to be cheap if the input is a file.
     if not os.path.isdir(path):  # noqa: PTH112
         return False

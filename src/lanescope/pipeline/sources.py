@@ -162,7 +162,7 @@ class CaptureSource:
 
 
 def _are_sorted(families: Sequence[str]) -> bool:
-    """Tell whether the rows of all these families come in order; those that are not installed count as not."""
+    """Return whether the rows of all these families are in order; False for families that are not installed."""
     try:
         return bool(families) and all(each.emits_sorted for name in families for each in registry.family(name).formats)
     except (UsageError, MissingDependencyError):

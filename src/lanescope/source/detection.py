@@ -27,7 +27,7 @@ class FileHead(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether ``data`` is all there is."""
+        """True if ``data`` is the complete file."""
         return len(self.data) == self.size
 
 

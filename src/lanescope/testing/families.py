@@ -194,7 +194,7 @@ class CommandRecorder:
         self.said.append(message)
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target is standard output."""
+        """Return whether a target is standard output."""
         return target in (None, "-")
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:

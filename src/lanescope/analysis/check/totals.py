@@ -88,7 +88,7 @@ class StreamingTotals:
         self._total += int((dur if known == len(slices) else dur[closed]).sum())
 
     def wants_replay(self) -> bool:
-        """Tell whether there is evidence on lanes of which the checker does not keep what shares time with it."""
+        """Return whether evidence is on lanes whose overlapping slices the checker does not keep."""
         checker = self._checker
         if checker.is_unsettled:
             self._wanted = ~checker.is_kept_apart

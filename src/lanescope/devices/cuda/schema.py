@@ -256,7 +256,7 @@ STATS = (
         "records whose number of 32-bit wraps is not certain",
     ),
     StatSpec(
-        "cuda_launch_exceeds_wrap", "error", "launches at least as long as one wrap period of the counter, 4.29 s"
+        "cuda_launch_exceeds_wrap", "error", "launches at least as long as one wrap period of the counter: 4.29 s"
     ),
     StatSpec(
         "cuda_launch_duration_mismatch",
@@ -266,7 +266,9 @@ STATS = (
     StatSpec("cuda_below_resolution", "info", "regions shorter than twice the clock resolution"),
     StatSpec("cuda_unknown_event", "notice", "event numbers without a name in the specified names"),
     StatSpec("cuda_unreadable_names", "notice", "unreadable sidecar files of event names: ignored"),
-    StatSpec("cuda_trailing_bytes", "data_loss", "bytes after the array, or an incomplete word at the end"),
+    StatSpec(
+        "cuda_trailing_bytes", "data_loss", "trailing bytes: after the array, or of an incomplete word at the end"
+    ),
     StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe"),
     StatSpec(
         "cuda_unallocated_lane",

@@ -67,7 +67,7 @@ class EventClass:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a trace says of itself.
+    """Metadata of a trace.
 
     Attributes:
         uuid: 16 bytes that stand in every packet.

@@ -166,7 +166,7 @@ def agreed(parts: Mapping[str, Config]) -> Config:
 
 
 def with_packet_ids(units: Iterable[Unit], first: int = 1) -> list[Unit]:
-    """Give units that have none a packet id, in the order of column, row and module.
+    """Assign packet ids to the units that have none, in the order of column, row and module.
 
     Raises:
         ConfigError: all ids are in use; headers have 5 bits for them.

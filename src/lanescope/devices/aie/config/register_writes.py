@@ -191,7 +191,7 @@ def _settings(register: Register) -> list[int]:
 
 
 def _is_contradictory(register: Register, before: int, after: int) -> bool:
-    """Tell whether something that a register said is replaced by something else.
+    """Return whether a register write replaces a different earlier value.
 
     What is 0 was not said yet, or is cleared after the run; but ports are never cleared, as one of them has number 0.
     """

@@ -21,7 +21,7 @@ _LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
 
 
 def is_text(head: bytes) -> bool:
-    """Tell whether most lines of ``head`` are one word of 8 hexadecimal digits."""
+    """Return whether most lines of ``head`` are one word of 8 hexadecimal digits."""
     lines = head.split(b"\n")
     if len(lines) > 1:
         lines.pop()  # it may be cut

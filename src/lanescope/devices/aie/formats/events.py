@@ -174,7 +174,7 @@ _PORT = re.compile(r"PORT_(IDLE|RUNNING|STALLED|TLAST)_([0-7])")
 
 
 def kind(name: str) -> str:
-    """Tell how long an event is asserted: ``level``, ``pulse`` (one cycle each time), or ``unknown``.
+    """Return how long an event is asserted: ``level``, ``pulse`` (one cycle each time), or ``unknown``.
 
     Pulses in consecutive cycles are one slice: what counts is asserted cycles, not slices.
     """

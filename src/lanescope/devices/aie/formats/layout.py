@@ -258,7 +258,7 @@ def module_name(packet_type: int) -> str:
 
 
 def is_start(word: int) -> bool:
-    """Tell whether a word at a word's begin is a Start, of any mode."""
+    """Return whether a word starts with a Start frame of any mode."""
     return word >> 27 == 0b11110
 
 

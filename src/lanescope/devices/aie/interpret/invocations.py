@@ -50,7 +50,7 @@ def watched(known: Config, unit: Unit | None) -> tuple[int, ...] | None:
 
 @dataclass(slots=True)
 class _Recording:
-    """What is known so far of one recording.
+    """State of one segment so far.
 
     Attributes:
         lane: track of its invocations.

@@ -157,7 +157,7 @@ class Shard:
 
 @dataclass(slots=True, eq=False)
 class Decoding:
-    """What a shard has to do of a block.
+    """Work of a shard on one block.
 
     Attributes:
         shard: the sources that it concerns.
@@ -199,7 +199,7 @@ class Decoding:
 
 
 class Work:
-    """What the shards have to do of a block, by whoever has time.
+    """Work of all shards on one block, taken by any free thread.
 
     The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
     """

@@ -75,7 +75,7 @@ class _Buffer:
 
 
 class _Unit:
-    """What all modes share.
+    """Common part of all trace modes.
 
     Args:
         mode: trace mode.

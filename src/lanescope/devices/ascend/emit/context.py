@@ -43,7 +43,7 @@ DETAILS, ARROWS = ("low", "full"), ("edge", "block")
 
 @frozen_class
 class Style:
-    """What is drawn besides executions, phases and submits.
+    """Rows added besides executions, phases and submits.
 
     Attributes:
         is_full: setups, waits at the gate, the view of the schedulers, depths of the queues.

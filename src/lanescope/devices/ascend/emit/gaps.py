@@ -82,7 +82,7 @@ def note(canvas: TimelineBuilder) -> None:
 
 
 def account(canvas: TimelineBuilder) -> None:
-    """Say what became of every byte of the files, and of the records that never came into them."""
+    """Add the accounting of every byte of the files, and of the records that never reached them."""
     told, builder, records = canvas.told, canvas.builder, canvas.told.records
     unknown = sum(end - begin for _, begin, end in records.unknown)
     behind = 0 if records.cut is None else records.size - records.cut

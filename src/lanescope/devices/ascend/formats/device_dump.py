@@ -135,7 +135,7 @@ def split_sections(content: Bytes, index: int = 0) -> Dump | None:
 
 
 def _fits(content: Bytes, region: Region) -> bool:
-    """Tell whether bytes begin with a header and pools of a layout."""
+    """Return whether bytes start with a header and pools of a layout."""
     if len(content) < region.size:
         return False
     head = np.frombuffer(content, region.header.dtype, 1)[0]
@@ -177,7 +177,7 @@ def _headerless(content: Bytes) -> str | None:
 
 
 def _is_plausible(content: Bytes, stream: str) -> bool:
-    """Tell whether the first records of a buffer may be of a stream."""
+    """Return whether the first records of a buffer may belong to a stream."""
     dtype, most, _ = record_dtype(stream, "v3c")
     rows = np.frombuffer(content[: len(content) // dtype.itemsize * dtype.itemsize], dtype)[: min(most, 64)]
     begin, end = _stamps(rows, stream)

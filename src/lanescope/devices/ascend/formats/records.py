@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @frozen_class
 class Tally:
-    """What became of the bytes of a list: elements understood, elements not understood and where the first stands."""
+    """Accounting of a list: decoded elements, invalid elements and the location of the first one."""
 
     good_bytes: int = 0
     bad_bytes: int = 0

@@ -93,7 +93,7 @@ HOST_BUILT, RINGS = "host_build_graph", "tensormap_and_ringbuffer"
 
 
 def on_host(records: Records) -> bool:
-    """Tell whether the host orchestrates."""
+    """Return whether the orchestrator runs on the host."""
     metadata = records.metadata
     return (
         HOST_SUBMITS.name in records.sections

@@ -101,7 +101,7 @@ def clock_steps(runs: Executions) -> Steps:
 
 @frozen_class
 class Ends:
-    """Where a task ends and begins for its neighbours, by task.
+    """End and start of each task as seen by its neighbors.
 
     Attributes:
         end: int64 [tasks], its last end; 0 without rows.
@@ -131,7 +131,7 @@ class Ends:
 
 @frozen_class
 class Kept:
-    """How the edges of the graph were kept, by edge. An edge whose tasks do not both have rows is not judged.
+    """Result of each edge of the graph. Edges whose tasks do not both have rows are not checked.
 
     Attributes:
         slack: int64 [edges], cycles from the last end of the producer to the first begin of the consumer; 0 where the
@@ -244,7 +244,7 @@ def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
 
 @frozen_class
 class CoreTimes:
-    """Where the time of each core went: busy and the idle parts add up to the window.
+    """Time of each core by use: busy and the idle parts add up to the window.
 
     Attributes:
         core: int64 [cores], rising.

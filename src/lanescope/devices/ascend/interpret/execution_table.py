@@ -157,7 +157,7 @@ def _joined(values: Int64, partner: Int64) -> Int64:
 
 @frozen_class
 class Staging:
-    """What a capture says about tasks that were sent to a core before their producers had ended.
+    """Records of tasks that were sent to a core before their producers had ended.
 
     Attributes:
         marked: bool [tasks], a dummy marker names the task.

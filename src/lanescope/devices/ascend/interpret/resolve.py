@@ -89,7 +89,7 @@ class Interpreter:
 
     @property
     def task_naming(self) -> Callable[[int], str]:
-        """How task ids are written: v4 has a layout for each runtime."""
+        """Layout of task ids: v4 has one for each runtime."""
         if self.format_version != "v4":
             return naming.task_name
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
@@ -251,7 +251,7 @@ class Interpreter:
 
     @property
     def on_host(self) -> bool:
-        """Whether the host orchestrates."""
+        """True if the orchestrator runs on the host."""
         return versions.on_host(self.records)
 
     def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:

@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 @frozen_class
 class Grid:
-    """What is known of each lane besides its records; None: the layout does not say.
+    """Properties of each lane besides its records; None if the layout does not record them.
 
     Attributes:
         num_blocks: from the header.
@@ -67,7 +67,7 @@ class Grid:
 
 @frozen_class
 class Bounds:
-    """What is known of counter and timer at some moments.
+    """Readings of counter and timer.
 
     Attributes:
         lane: int64 [n], the lane of the reading.

@@ -42,7 +42,7 @@ _ODD_SHARE = 4
 
 @frozen_class
 class Earlier:
-    """What an earlier launch left.
+    """Remains of an earlier launch.
 
     Attributes:
         cuts: int64 [lanes], the first position of each lane that holds a record of it; ``NEVER`` where none does.
@@ -239,7 +239,7 @@ class _Lanes:
         return cuts if self.speaks[mine].any() or self._is_plain(mine, launch_ns) else None
 
     def _is_plain(self, mine: Mask, launch_ns: int | None) -> bool:
-        """Tell whether the stamps of these lanes alone show two launches: nothing else does, or speaks against it."""
+        """Return whether only the timestamps of these lanes show two launches, without other evidence."""
         count = np.count_nonzero(mine)
         # A lane among others, and a small step: a clock that is not quite steady does that too.
         is_small = int((self.high - self.low)[mine].max()) <= STEP_BACK
@@ -273,7 +273,7 @@ class _Lanes:
         return mine, np.where(is_old, 0, np.where(cut & (self.low < moment), self.cut, NEVER))
 
     def _is_one_clock(self) -> bool:
-        """Tell whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
+        """Return whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
         if self._sm is None:
             return True
         lanes = np.flatnonzero(self.used)
@@ -296,7 +296,7 @@ class _Lanes:
 
 
 def _over(kind: I64, event: I64, valid: Mask, cut: I64) -> tuple[Mask, Mask]:
-    """Tell of lanes, [n, positions], how the records behind a cut go with those in front of it.
+    """Return for lanes, [n, positions], how the records after a cut match those before it.
 
     Returns:
         bool [n] each: an end behind it has no begin on either side; a region that was begun in front has no end there.

@@ -43,7 +43,7 @@ _MOST = 1 << 62
 
 @frozen_class
 class Ls2Header:
-    """What the file header says.
+    """Contents of the file header.
 
     Attributes:
         num_blocks, num_groups: the grid.
@@ -198,12 +198,12 @@ class Ls2Buffer:
 
     @property
     def in_cycles(self) -> bool:
-        """Whether the stamps are cycles of the SMs."""
+        """True if the timestamps are cycles of the SMs."""
         return self.header.clock == layout.CLOCK64
 
     @property
     def has_payloads(self) -> bool:
-        """Whether a record has a second word."""
+        """True if a record has a second word."""
         return self.header.record_words == 2
 
     @property
@@ -373,7 +373,7 @@ class Ls2Buffer:
 
     @property
     def has_special(self) -> bool:
-        """Whether there are records of more than begins, ends and instants."""
+        """True with records other than begins, ends and instants."""
         return bool(self.scanned["special"].any())
 
     def describe(self) -> Mapping[str, Any]:

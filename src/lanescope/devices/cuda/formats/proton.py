@@ -53,7 +53,7 @@ _MAX_WARPS = 1 << 10
 
 @frozen_class
 class ProtonHeader:
-    """What the file header says; sizes in 32-bit words.
+    """Contents of the file header; sizes in 32-bit words.
 
     Attributes:
         payload: where the areas begin.
@@ -149,7 +149,7 @@ class ProtonBuffer:
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
-        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is.
+        """Return whether the areas hold times, as newer versions write them: nothing else says which version it is.
 
         With times there are three moments in order, and then write indices, which are even and not large. An older
         area that passes for one with times would need the third stamp of its first warp to look like an index.
@@ -283,7 +283,7 @@ class ProtonBuffer:
 
     @property
     def has_payloads(self) -> bool:
-        """Whether there may be values."""
+        """True if records may have values."""
         return bool(self._values)
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
@@ -302,7 +302,7 @@ class ProtonBuffer:
 
     @property
     def has_special(self) -> bool:
-        """Whether there are asynchronous scopes or values."""
+        """True with asynchronous scopes or values."""
         return bool(self._async or self._values)
 
     def describe(self) -> Mapping[str, Any]:

@@ -187,7 +187,7 @@ class StridedBuffer:
 
     @cached_property
     def _beyond(self) -> tuple[int, int | None]:
-        """How many words stand behind the limit of the lanes, and the slot of the first."""
+        """Number of words after the limit of the lanes, and the slot of the first."""
         count, first_slot = 0, None
         for first, piece in self._made.pieces(len(self.tirx.words), len(self._made), 1):
             found = np.flatnonzero(piece)

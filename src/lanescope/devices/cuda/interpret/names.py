@@ -68,7 +68,7 @@ def load_names(value: Any) -> Names:
 
 
 def is_file(text: str) -> bool:
-    """Tell whether an option's text names a file; otherwise it is a list with commas."""
+    """Return whether an option's text names a file; otherwise it is a list with commas."""
     return text.endswith(_FILE_SUFFIXES) or os.sep in text
 
 

@@ -38,7 +38,7 @@ class Overhead:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times longer the kernel takes with its probes, by the medians; None: it took no time without."""
+        """Ratio of the median times with and without probes; None if the kernel took no time without them."""
         return self.instrumented_ns / self.baseline_ns if self.baseline_ns > 0 else None
 
     def __str__(self) -> str:

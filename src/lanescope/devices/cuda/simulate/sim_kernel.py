@@ -70,7 +70,7 @@ _START = 1_000_000_000
 
 @dataclass(frozen=True)
 class Setup:
-    """What is simulated.
+    """Parameters of the simulation.
 
     Attributes:
         blocks, groups, tiles: the kernel.
@@ -125,7 +125,7 @@ class Setup:
 
     @property
     def finalizes(self) -> bool:
-        """Whether a lane ends with a record of its own."""
+        """True if a lane ends with a finalize record."""
         return self.layout not in (FLASHINFER_V1, FLASHINFER_V2)
 
     @property
@@ -134,7 +134,7 @@ class Setup:
         return np.arange(self.blocks) % self.sms
 
     def role(self, group: int) -> str:
-        """What a group does: everything, or its part of the work."""
+        """Return the role of a group: everything, or its part of the work."""
         if self.groups == 1 or self.threads:
             return "all"
         if group == 0:
@@ -178,7 +178,7 @@ class Random:
 
 @dataclass
 class Kernel:
-    """What really happened.
+    """Ground truth of a simulated kernel.
 
     Attributes:
         times: per group int64 [records of a lane, blocks], full ns, quantised to the clock's step.

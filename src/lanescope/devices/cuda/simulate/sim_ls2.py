@@ -331,7 +331,7 @@ def _lost(offered: I64, capacity: int, groups: int) -> list[list[int]]:
 
 
 def _truth(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Tell what a decoder has to find, by lane and record."""
+    """Return the rows that a decoder must find, by lane and record."""
     records = flat.records
     begins = np.flatnonzero((records.kind == BEGIN) | (records.kind == ASYNC_BEGIN))
     ends = np.flatnonzero((records.kind == END) | (records.kind == ASYNC_END))

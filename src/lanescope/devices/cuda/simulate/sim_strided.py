@@ -114,7 +114,7 @@ def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
 
 
 def _truth(setup: Setup, kernel: Kernel, lanes: list[FaultyLane], slots: int) -> dict[str, Any]:
-    """Tell what a decoder has to find: rows by lane and begin record, as in the golden buffers."""
+    """Return the rows that a decoder must find, by lane and begin record, as in the golden buffers."""
     capacity = np.maximum(0, (slots - 2 - np.arange(setup.lanes)) // setup.stride + 1)
     special = {lane.number for lane in lanes}
     spans, opened, instants, finalized = [], [], [], []

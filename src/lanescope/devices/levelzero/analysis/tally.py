@@ -71,7 +71,7 @@ _SUMS = ("section", "name", "count", "errors", "open", "min", "max")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """What one section sums. Arrays are [n].
+    """Values summed by one section. Arrays are [n].
 
     Attributes:
         name: int32, codes of ``names``.

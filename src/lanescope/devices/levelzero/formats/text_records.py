@@ -37,7 +37,7 @@ class BadRun:
 
 @dataclass(slots=True)
 class TextReport:
-    """What became of the bytes of a text, and what was noticed.
+    """Accounting of the bytes of a text, and stats.
 
     Attributes:
         size: bytes read.

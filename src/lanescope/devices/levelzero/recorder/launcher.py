@@ -53,7 +53,7 @@ def library(name: str = LAYER) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a program is recorded.
+    """Settings of a recording.
 
     Attributes:
         output: the folder that is written.
@@ -78,7 +78,7 @@ class Settings:
 
 @contextlib.contextmanager
 def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Give the environment in which a program is recorded, valid as long as the ``with`` lasts.
+    """Yield the environment of a recorded program, valid inside the ``with`` block.
 
     Args:
         settings: how.
@@ -219,7 +219,7 @@ def exit_like(status: int) -> int:
 
 
 def is_recording(folder: Path) -> bool:
-    """Tell whether a folder holds nothing but what the recorder writes."""
+    """Return whether a folder contains only files of the recorder."""
     inside = list(folder.iterdir())
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 

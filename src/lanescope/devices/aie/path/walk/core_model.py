@@ -254,7 +254,7 @@ class Machine(CallStacks):
         return (state.ls,) if state.ls is not None else self._loops.get(le, ())
 
     def _effects(self, state: State, bundle: Bundle) -> State:
-        """What a bundle writes."""
+        """Return the state after the writes of a bundle."""
         for name, value in bundle.writes:
             if name in self.program.watched:
                 kept = tuple(pair for pair in state.registers if pair[0] != name)
@@ -426,7 +426,7 @@ class Machine(CallStacks):
     # -- frames
 
     def accept_atom(self, run: Run, *, taken: bool) -> list[Run]:
-        """Give an atom to a state that waits for one."""
+        """Pass an atom to a state that waits for one."""
         state, bundle = run.state, self._at[run.state.pc]
         if not taken:
             return [self._branched(run, bundle, FALLS)]
@@ -447,7 +447,7 @@ class Machine(CallStacks):
         return found
 
     def accept_address(self, run: Run, address: int) -> list[Run]:
-        """Give an address to a state that waits for one."""
+        """Pass an address to a state that waits for one."""
         state, bundle = run.state, self._at[run.state.pc]
         if address not in self._at or address in self._slots:
             return []
@@ -467,7 +467,7 @@ class Machine(CallStacks):
         return Run(self._issue(run.state, bundle, target), run.places, items, said)
 
     def accept_count(self, run: Run, count: Count) -> list[Run]:
-        """Give the count of a loop frame to a state that waits for one."""
+        """Pass the count of a loop frame to a state that waits for one."""
         state = run.state
         fresh = state.passes
         where = self._loop_of.get(fresh.address) if isinstance(fresh, PendingLoop) else None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Erratum(enum.Flag):
-    """What a device may do where it is not known; several of a kind mean: any of these."""
+    """Possible behavior of a device where it is unknown; several of a kind are alternatives."""
 
     LC_AT_WRITE = enum.auto()  # the loop frame comes when the counter is loaded
     LC_AT_BODY = enum.auto()  # before the first bundle of the body
