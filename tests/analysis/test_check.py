@@ -133,7 +133,7 @@ def test_ls002_a_loss_that_a_stat_counts_too_is_one_finding(dropped, stats, rows
     findings = check.run(made.finish(), select=["LS002"])
     by_table = {table: [f for f in findings if f.evidence.table == table] for table in ("accounting", "stats")}
     assert sorted(int(f.evidence.ids[0]) for f in by_table["accounting"]) == rows
-    assert {f.detail for f in by_table["stats"]} == {name for name in stats if not name.endswith("unmatched")}
+    assert {f.stat for f in by_table["stats"]} == {name for name in stats if not name.endswith("unmatched")}
 
 
 def test_ls002_a_stat_of_another_input_counts_another_loss():

@@ -152,7 +152,7 @@ def test_times_too_far_before_those_of_the_first_part_are_refused(tmp_path):
         builder.append("slices", track_id=lane, ts=ts, dur=3, name="a")
         batches.append(builder.batch())
     last = builder.finish()
-    with pytest.raises(UsageError, match=f"begins {53 * days - 2**52} ns before the earliest time") as caught:
+    with pytest.raises(UsageError, match=f"starts {53 * days - 2**52} ns before the earliest time") as caught:
         chrome.write(iter([*batches, last]), tmp_path / "run.json", in_parts=True)
     assert "pftrace" in caught.value.hint
     assert list(tmp_path.iterdir()) == []

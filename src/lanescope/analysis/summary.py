@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals
+from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals, united_by_key
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.track_tree import Tree
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, known_extents, union
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.streams import StreamInfo, bare
@@ -282,8 +282,5 @@ def covered_by(time: LaneTime, group: Ints, groups: int) -> npt.NDArray[np.float
     if int(length.sum()) == int((time.slice_union.end - time.slice_union.begin).sum()):
         # Nothing shares time, so nothing can be counted twice.
         return np.bincount(group, length, groups).astype(np.float64)
-    first = int(track.min())
-    lanes = int(track.max()) - first + 1
-    disjoint = union(Intervals(group * lanes + (track - first), begin, end))
-    time_of = np.bincount(disjoint.group // lanes, disjoint.end - disjoint.begin, groups)
-    return time_of.astype(np.float64)
+    disjoint = united_by_key([KeyedIntervals(group, track, begin, end)])
+    return np.bincount(disjoint.key, disjoint.end - disjoint.begin, groups).astype(np.float64)

@@ -193,9 +193,9 @@ class ChromeSink(FileSink):
             self._base = 0 if is_exact else first if self._is_alone else max(first - _EARLIER_NS, 0)
         if 0 <= first < self._base:
             raise UsageError(
-                f"Chrome JSON cannot hold this trace: a part that comes late begins {self._base - first} "
+                f"cannot write this trace as Chrome JSON: a later part starts {self._base - first} "
                 f"{part.time.time_unit} before the earliest time that the first part left room for",
-                hint="convert to .pftrace or .parquet, which hold any time",
+                hint="convert to .pftrace or .parquet",
             )
 
 

@@ -356,7 +356,7 @@ def test_a_graph_that_goes_in_rings_is_told(tmp_path, capsys):
     assert (told["severity"], told["count"]) == ("error", 3)
     assert trace.inputs["role"][told["input_id"]] == "deps"
     assert len(trace.details["ascend_edges"]) == 3  # none of them is left out
-    assert ("LS002", "ascend_graph_cycle") in {(found.code, found.detail) for found in check.run(trace)}
+    assert ("LS002", "ascend_graph_cycle") in {(found.code, found.stat) for found in check.run(trace)}
     assert "ascend_graph_cycle" not in stats(decode(records(ROWS, CPU), deps=graph(KERNELS, [(1, 2), (2, 3), (1, 3)])))
     path = tmp_path / "l2_swimlane_records.json"
     path.write_text(json.dumps(records(ROWS, CPU)))

@@ -13,7 +13,17 @@ from lanescope.analysis.check.model import CheckContext
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import INT64_MAX, Ints, bounds, last_before, order, overlapping, partially_overlapping
+from lanescope.common.intervals import (
+    INT64_MAX,
+    Intervals,
+    Ints,
+    bounds,
+    hulls,
+    last_before,
+    order,
+    overlapping,
+    partially_overlapping,
+)
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
 
@@ -86,10 +96,7 @@ def _recorded(subject: CheckContext) -> Ints:
 def recorded(tree: Tree, coverage: Table) -> Ints:
     """Return the recorded time span of each track, int64 [tracks]; the maximum where it is unknown."""
     rows, tracks = tree.spread(coverage.values("track_id"))
-    first = np.full(len(tree), INT64_MAX, np.int64)
-    last = np.full(len(tree), -INT64_MAX, np.int64)
-    np.minimum.at(first, tracks, coverage.values("ts")[rows])
-    np.maximum.at(last, tracks, end_or_last_known(coverage)[rows])
+    first, last = hulls(Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows]), len(tree))
     return np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
 
 
