@@ -4,9 +4,10 @@ Instructions hardly depend on the machine and not at all on its load, so these f
 runs once uncounted, which pays for imports, and once counted; start-up is a whole program less one that only imports
 argparse. ``python benchmarks/bench_gates.py --renew`` counts again and keeps what it finds.
 
-Counts do depend on the builds of Python and numpy. So it is kept how much of each count those two executed, and what two
-references, pieces of plain Python and plain numpy, took: where a reference takes another count than the one kept, that
-part of what a gate may take changes in the same ratio. Where versions are the same, the ratios are 1 within a thousandth.
+Counts do depend on the builds of Python and numpy. So it is kept how much of each count those two executed, and what
+two references, pieces of plain Python and plain numpy, took: where a reference takes another count than the one kept,
+that part of what a gate may take changes in the same ratio. Where versions are the same, the ratios are 1 within a
+thousandth.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ def test_a_task_between_two_rings_counts_wherever_its_id_stands():
 def test_edges_of_tasks_that_are_not_there_are_refused():
     found = np.zeros(3, np.bool_)
     for pred, succ in (([0], [3]), ([-1], [0]), ([0, 1], [1])):
-        with pytest.raises(ValueError, match="no such task|two ends"):
+        with pytest.raises(ValueError, match=r"no such task|two ends"):
             core.ascend_cycles(np.array(pred), np.array(succ), found)
 
 
