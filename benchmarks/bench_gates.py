@@ -372,7 +372,7 @@ def run(kept: Path | None = None, gates: Iterable[Gate] | None = None) -> list[R
 def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
     """Count and write the file; return why not.
 
-    Other gates of the file stay as they are: their counts are brought to today's references.
+    Other gates of the file stay as they are; with other versions, their counts are brought to today's references.
     """
     references = counts(REFERENCES.values())
     found = counts(gates)
@@ -380,6 +380,9 @@ def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
     if lacking:
         return lacking
     before = json.loads(path.read_text()) if path.exists() else {"instructions": {}}
+    taken = {name: value.total for name, value in references.items() if isinstance(value, Count)}
+    if before.get("counted_with") == versions():
+        taken, references = before["references"], {}
     known = {}
     for gate in GATES:
         count = found.get(gate.name)
@@ -389,7 +392,7 @@ def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
             known[gate.name] = {**before["instructions"][gate.name], "total": round(value)}
     content = {
         "counted_with": versions(),
-        "references": {name: value.total for name, value in references.items() if isinstance(value, Count)},
+        "references": taken,
         "instructions": known,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
