@@ -4,9 +4,10 @@ Instructions hardly depend on the machine and not at all on its load, so these f
 runs once uncounted, which pays for imports, and once counted; start-up is a whole program less one that only imports
 argparse. ``python benchmarks/bench_gates.py --renew`` counts again and keeps what it finds.
 
-Counts do depend on the builds of Python and numpy. So it is kept how much of each count those two executed, and what two
-references, pieces of plain Python and plain numpy, took: where a reference takes another count than the one kept, that
-part of what a gate may take changes in the same ratio. Where versions are the same, the ratios are 1 within a thousandth.
+Counts do depend on the builds of Python and numpy. So it is kept how much of each count those two executed, and what
+two references, pieces of plain Python and plain numpy, took: where a reference takes another count than the one kept,
+that part of what a gate may take changes in the same ratio. Where versions are the same, the ratios are 1 within a
+thousandth.
 """
 
 from __future__ import annotations
@@ -371,7 +372,7 @@ def run(kept: Path | None = None, gates: Iterable[Gate] | None = None) -> list[R
 def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
     """Count and write the file; return why not.
 
-    Other gates of the file stay as they are: their counts are brought to today's references.
+    Other gates of the file stay as they are; with other versions, their counts are brought to today's references.
     """
     references = counts(REFERENCES.values())
     found = counts(gates)
@@ -379,6 +380,9 @@ def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
     if lacking:
         return lacking
     before = json.loads(path.read_text()) if path.exists() else {"instructions": {}}
+    taken = {name: value.total for name, value in references.items() if isinstance(value, Count)}
+    if before.get("counted_with") == versions():
+        taken, references = before["references"], {}
     known = {}
     for gate in GATES:
         count = found.get(gate.name)
@@ -388,7 +392,7 @@ def keep(path: Path, gates: Iterable[Gate]) -> list[str]:
             known[gate.name] = {**before["instructions"][gate.name], "total": round(value)}
     content = {
         "counted_with": versions(),
-        "references": {name: value.total for name, value in references.items() if isinstance(value, Count)},
+        "references": taken,
         "instructions": known,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

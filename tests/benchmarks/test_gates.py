@@ -1,4 +1,4 @@
-"""The gates of ``make bench-check`` can fail: they count what a program really does, and judge it by what is kept."""
+"""The gates of ``make gates`` can fail: they count what a program really does, and judge it by what is kept."""
 
 from __future__ import annotations
 

@@ -139,7 +139,12 @@ def union(intervals: Intervals) -> Intervals:
     filled = intervals.end > intervals.begin
     if not filled.all():
         intervals = intervals.take(filled)
-    group, begin, end = intervals.take(order(*intervals))
+    return merged(intervals.take(order(*intervals)))
+
+
+def merged(intervals: Intervals) -> Intervals:
+    """Return what ``union`` does of intervals that are sorted by group and begin; none is empty."""
+    group, begin, end = intervals
     if not len(group):
         return Intervals(group, begin, end)
     reach, first = highest_before(group, end)
