@@ -363,6 +363,6 @@ def test_a_graph_that_goes_in_rings_is_told(tmp_path, capsys):
     (tmp_path / "deps.json").write_text(json.dumps(deps))
     assert cli.main(["info", str(path)]) == 0
     said = capsys.readouterr()
-    assert "ascend_graph_cycle 3" in said.err
+    assert "tasks in a dependency cycle (3)" in said.err
     assert "tasks in a dependency cycle" in said.out
     assert cli.main(["ascend-deps", str(path), "t1", "--depth", "9"]) == 0
