@@ -1,6 +1,7 @@
 """The process of a command ends at once; nothing that was written, registered or running may be lost by it."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,14 +55,14 @@ def test_all_output_gets_into_a_file(end, call, run_file):
 
 
 def test_a_full_disk_is_an_error(end, run_file):
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         done = end("info", "run.blink", stdout=full)
     assert (done.status, done.err.splitlines()[0]) == (2, "lanescope: error: no space left on device")
 
 
 def test_output_that_cannot_be_written_at_the_very_end_is_an_error(end):
     """As the interpreter has it: status 120."""
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         done = end("--version", before="cli._run = lambda _: 0; atexit.register(print, 'bye')", stdout=full)
     assert done.status == 120
     assert "No space left on device" in done.err

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import lanescope
-from lanescope.cli.parser import Parser
+from lanescope.cli.parser import HelpFormatter, Parser
 from lanescope.errors import InputError, InternalError, LanescopeError, UsageError, os_reason
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
@@ -51,7 +51,7 @@ examples:
 """
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+class _HelpFormatter(HelpFormatter):
     """Keeps a verb and what is said of it on one line: argparse forgets that verbs are indented."""
 
     def add_argument(self, action: argparse.Action) -> None:
@@ -93,7 +93,7 @@ def program() -> int:
 
 
 def _may_end_at_once() -> bool:
-    """Tell whether nobody waits for what the interpreter does at its end: a thread, a prompt, who traces or profiles."""
+    """Tell whether nobody waits for the interpreter's own end: no thread, no prompt, nobody who traces or profiles."""
     if sys.flags.inspect or os.environ.get("PYTHONINSPECT") or sys.gettrace() or sys.getprofile():
         return False
     monitoring = getattr(sys, "monitoring", None)
@@ -204,9 +204,9 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"lanescope {lanescope.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     for name, line in COMMANDS.items():
-        verbs.add_parser(name, help=line)
+        verbs.add_parser(name, help=line, formatter_class=HelpFormatter)
     for name, (_, line) in FAMILY_COMMANDS.items():
-        verbs.add_parser(name, help=line)
+        verbs.add_parser(name, help=line, formatter_class=HelpFormatter)
     if not arguments:
         parser.print_help(sys.stderr)
         return UsageError.exit_status

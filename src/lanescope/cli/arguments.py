@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.parser import Parser
+from lanescope.cli.parser import HelpFormatter, Parser
 from lanescope.errors import UsageError, flag
 from lanescope.families import registry
 
@@ -70,7 +70,7 @@ def _parser(name: str, description: str, examples: Sequence[str]) -> Parser:
         prog=f"lanescope {name}",
         description=description,
         epilog=listed if examples else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
 
