@@ -368,9 +368,7 @@ def test_a_sidecar_that_cannot_be_opened_is_remembered(run, monkeypatch):
         assert capture.unreadable == {"map": run.with_name("run.map")}
 
 
-@pytest.mark.parametrize(
-    "folder", ["", ".", "./", "./a", "a", "a/", "a//b", "a/./b", "a/../a", ".."]
-)
+@pytest.mark.parametrize("folder", ["", ".", "./", "./a", "a", "a/", "a//b", "a/./b", "a/../a", ".."])
 @pytest.mark.parametrize("pattern", ["x.json", "*.json", "[x].json", "n[[]1].json", "?.json", ".*", "*"])
 def test_sidecars_are_found_and_called_as_by_pathlib(tmp_path, monkeypatch, folder, pattern):
     home = tmp_path / "home"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lanescope.source import Capture, Source
-    from lanescope.trace import Trace
+    from lanescope.trace import Table, Trace
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -389,7 +389,11 @@ def _hertz(value: Any) -> Fraction | None:
 
 
 def _register_records(builder: TraceBuilder, capture: Capture) -> None:
-    from lanescope.devices.aie.formats.raw_frames import frames_of_file
-
     path = capture.main.path
-    builder.records("aie.frame", lambda: frames_of_file(path))
+
+    def frames() -> Table:
+        from lanescope.devices.aie.formats.raw_frames import frames_of_file
+
+        return frames_of_file(path)
+
+    builder.records("aie.frame", frames)

@@ -33,7 +33,10 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
             return Config(), None
     from pathlib import Path
 
-    found = Path(given if source is None else source.path) if given or source else capture.unreadable["config"]
+    if given is None and source is None:
+        found = capture.unreadable["config"]
+    else:
+        found = Path(given or "" if source is None else source.path)
     known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
     return known, source or capture.open_sidecar("config", found)
 
