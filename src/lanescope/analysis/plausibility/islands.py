@@ -189,7 +189,7 @@ class _Axis:
         return all_lanes >= 3 or share <= 0.02
 
     def _is_attested(self, far: Ints, near: float) -> bool:
-        """Tell whether two devices, or host and device, have some of these timestamps near each other: then they are true."""
+        """Tell whether two devices, or host and device, have some of these timestamps near each other: true ones."""
         track = self._points.track[far]
         is_known = (track >= 0) & (track < len(self._witnesses.device))
         far, track = far[is_known], track[is_known]

@@ -45,8 +45,8 @@ def _declared_rates(profile: Profile) -> Iterator[Suspicion]:
         rate = _rate(profile, clock)
         ranges = [one for spec in specs if names[clock].startswith(spec.name) for one in spec.rates_hz]
         if ranges and not any(low <= rate <= high for low, high in ranges):
-            there = " or ".join(f"{low:.4g} to {high:.4g} Hz" for low, high in ranges)
-            detail = f"{names[clock]} has a declared rate of {rate:.5g} Hz; such counters have {there}"
+            there = " or ".join(f"{low / 1e6:.6g} to {high / 1e6:.6g} MHz" for low, high in ranges)
+            detail = f"{names[clock]} has a declared rate of {rate / 1e6:.6g} MHz; such counters have {there}"
             yield Suspicion(_CODE, detail, "warning", rows=np.array([clock]), table="clocks")
 
 
@@ -79,7 +79,7 @@ def _anchored_rates(profile: Profile, limits: RateThresholds) -> Iterator[Suspic
         measured = ticks * 1e9 / ns
         tolerance = limits.anchor_tolerance + (first[2] + last[2] + 2e9 / rate) / ns
         if abs(rate / measured - 1) > tolerance:
-            detail = f"the anchors of {names[clock]} give {measured:.5g} Hz, {rate:.5g} Hz is declared"
+            detail = f"the anchors of {names[clock]} give {measured / 1e6:.6g} MHz, {rate / 1e6:.6g} MHz is declared"
             yield Suspicion(_CODE, detail, "warning", rows=rows[[0, -1]], table="anchors", count=1, ts=first[1])
 
 
