@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from lanescope.analysis.track_tree import Tree
 from lanescope.trace import Column, Table, TableSpec, Trace
 from lanescope.trace.schema import CLOCKS, INSTANTS, SLICES, TRACKS
+
+#: Digits and addresses, of which the lanes of one kind differ.
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -111,8 +115,7 @@ class Columns:
     def shapes(self) -> list[tuple[int, str]]:
         """Return for each track its device and its path with numbers masked."""
         tree = Tree(self.trace.tracks)
-        table = str.maketrans("0123456789", "#" * 10)
-        return [(tree.device(track), _folded(tree.path(track).translate(table))) for track in range(len(tree))]
+        return [(tree.device(track), _NUMBER.sub("#", tree.path(track))) for track in range(len(tree))]
 
     # --- what a lie does ---------------------------------------------------------------------------------------
 
@@ -188,22 +191,13 @@ class Columns:
 
 
 def pairs(columns: Columns, lanes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield pairs of lanes of different shapes, those under one parent first."""
-    shapes = columns.shapes()
+    """Yield pairs of lanes of different kinds, those under one parent first: the last part of their shapes differs."""
+    kinds = [path.rpartition("/")[2] for _, path in columns.shapes()]
     parents = columns.trace.tracks.values("parent_id")
     found = [
-        (int(one), int(two))
-        for at, one in enumerate(lanes)
-        for two in lanes[at + 1 :]
-        if shapes[one][1] != shapes[two][1]
+        (int(one), int(two)) for at, one in enumerate(lanes) for two in lanes[at + 1 :] if kinds[one] != kinds[two]
     ]
     yield from sorted(found, key=lambda pair: parents[pair[0]] != parents[pair[1]])
-
-
-def _folded(text: str) -> str:
-    while "##" in text:
-        text = text.replace("##", "#")
-    return text
 
 
 def _with(table: Table, spec: TableSpec, values: dict[str, Ints]) -> Table:
