@@ -1,0 +1,100 @@
+"""What a plausibility rule reports, and the slices that it concerns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope.trace import Table
+from lanescope.trace.column import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRange:
+    """Slices of a lane by when they start; the default is all of them.
+
+    Attributes:
+        track_id: the lane.
+        first: the first start.
+        last: the last start, inclusive.
+        longest: longer slices are left out.
+    """
+
+    track_id: int
+    first: int = -INT64_MAX
+    last: int = INT64_MAX
+    longest: int = INT64_MAX
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suspicion:
+    """One implausible thing.
+
+    Attributes:
+        code: the rule.
+        detail: one line, measured values with units.
+        severity: ``notice``, ``warning`` or ``error``.
+        track_id: the lane, or the group that it concerns; None: the whole trace.
+        rows: suspect slices by their positions in the whole trace, int64 [n] rising; None: those in ``ranges``.
+        ranges: suspect slices by lane and time.
+        count: how many things are implausible; None: as many as suspect slices, at least 1.
+        ts: when; None: the first suspect slice.
+        instants: suspect instants by their positions, int64 [n]; of LS501.
+    """
+
+    code: str
+    detail: str
+    severity: str
+    track_id: int | None = None
+    rows: Ints | None = None
+    ranges: tuple[LaneRange, ...] = ()
+    count: int | None = None
+    ts: int | None = None
+    instants: Ints | None = None
+
+    def among(self, positions: Ints, slices: Table) -> Mask:
+        """Return which slices are suspect, bool [n].
+
+        Args:
+            positions: where the slices stand in the whole trace, int64 [n] rising.
+            slices: the slices, or some of them.
+        """
+        found: Mask = np.zeros(len(positions), np.bool_)
+        if self.rows is not None:
+            found |= is_listed(positions, self.rows)
+        if self.ranges:
+            found |= _in_ranges(self.ranges, slices)
+        return found
+
+
+def is_listed(positions: Ints, rows: Ints) -> Mask:
+    """Return which of the rising ``positions`` are among the rising ``rows``, bool [n]."""
+    found: Mask = np.zeros(len(positions), np.bool_)
+    at = np.searchsorted(positions, rows)
+    there = at < len(positions)
+    at = at[there]
+    found[at[positions[at] == rows[there]]] = True
+    return found
+
+
+def _in_ranges(ranges: tuple[LaneRange, ...], slices: Table) -> Mask:
+    """Return which slices lie in some range, bool [n]."""
+    track, begin, end = known_extents(slices)
+    found: Mask = np.zeros(len(track), np.bool_)
+    size = 1 + max(one.track_id for one in ranges)
+    wanted = np.zeros(size, np.bool_)
+    wanted[[one.track_id for one in ranges]] = True
+    rows = np.flatnonzero((track >= 0) & (track < size))
+    rows = rows[wanted[track[rows]]]
+    rows = rows[np.argsort(track[rows], kind="stable")]
+    tracks = track[rows]
+    for one in ranges:
+        first, last = np.searchsorted(tracks, [one.track_id, one.track_id + 1])
+        mine = rows[first:last]
+        is_in = (begin[mine] >= one.first) & (begin[mine] <= one.last)
+        if one.longest < INT64_MAX:
+            is_in &= end[mine] - begin[mine] <= one.longest
+        found[mine[is_in]] = True
+    return found
