@@ -261,7 +261,12 @@ class Profiler:
             else:
                 lanes, repeated = self._sorted_lanes(unordered, positions, slices, lanes, repeated)
         columns = dict(zip(_LANE_COLUMNS, np.ascontiguousarray(lanes[:, : len(_LANE_COLUMNS)].T), strict=True))
-        for name, number in (("start", "count"), ("end", "count"), ("first_instant", "instants"), ("last_instant", "instants")):
+        for name, number in (
+            ("start", "count"),
+            ("end", "count"),
+            ("first_instant", "instants"),
+            ("last_instant", "instants"),
+        ):
             columns[name] = np.where(columns[number] > 0, columns[name], 0)
         columns["is_ordered"] = ~unordered
         time, shared = self._shared
