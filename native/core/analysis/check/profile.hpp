@@ -17,7 +17,7 @@ inline constexpr size_t kLongest = 32;
 // Lengths kept per lane and name at first, at least, and altogether before fewer are kept per lane and name.
 inline constexpr size_t kMostSampled = 256;
 inline constexpr size_t kLeastSampled = 16;
-inline constexpr size_t kAllSampled = size_t{1} << 20;
+inline constexpr size_t kAllSampled = size_t{1} << 18;
 // Pairs of lane and name beyond which sums by name are given up.
 inline constexpr size_t kMostPairs = size_t{1} << 21;
 // Slices with one start on one lane that a further one is compared with.

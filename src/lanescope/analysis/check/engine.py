@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity
+from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity, rules_plausibility
 from lanescope.analysis.check import rules_lane as lane
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     *rules_flow.RULES,
     *rules_clock.RULES,
     *rules_identity.RULES,
+    *rules_plausibility.RULES,
 )
 
 

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.thresholds import Thresholds
+from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.families.rules import Violation
+from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 
 #: Number of evidence rows in a report; counts include all rows.
@@ -105,7 +109,22 @@ class Finding:
 
 
 class CheckContext(LaneTime):
-    """A trace and the intermediate results that several rules share."""
+    """A trace and the intermediate results that several rules share.
+
+    Args:
+        trace: the trace.
+        tree: its tracks.
+        thresholds: of the plausibility rules.
+    """
+
+    def __init__(self, trace: Trace, tree: Tree | None = None, thresholds: Thresholds | None = None) -> None:
+        super().__init__(trace, tree)
+        self._thresholds = thresholds
+
+    @cached_property
+    def plausibility(self) -> Plausibility:
+        """What the plausibility rules find."""
+        return Plausibility.of_trace(self.trace, self._thresholds)
 
     def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield (track id, its rows by time) for rows of ``slices``, ``instants`` or ``gaps``, lanes by id.

@@ -103,7 +103,7 @@ class Profile:
         names: texts that the name numbers of ``pairs`` and ``longest`` index.
         shapes: texts of the shapes.
         shape: int32 [tracks], shape of each track: siblings have the same.
-        device: int64 [tracks], track of the device of each track.
+        device: int64 [tracks], track of the device, or the topmost group, of each track; -1 for one without a group.
         parent: int64 [tracks], group above each track, -1 at the top: brothers have the same.
         is_lane: bool [tracks].
         is_host: bool [tracks], lanes of host threads: never warned of, always witnesses.
@@ -250,8 +250,13 @@ class Profiler:
         Args:
             positions: where ``slices`` stand in the whole trace, int64 [n] rising.
             slices: with all slices of the lanes that are not in order; None: those lanes are not judged.
+
+        Raises:
+            ValueError: there was no batch.
         """
-        tree = self._tree or Tree(Trace.empty().tracks)
+        tree = self._tree
+        if tree is None:
+            raise ValueError("no batch was added")
         lanes, repeated = self._sweep.lanes(), self._sweep.repeated()
         judged = np.ones(len(tree), np.bool_)
         unordered = self.unordered

@@ -22,7 +22,7 @@ class Shapes:
 
     Attributes:
         of: int32 [tracks], the shape of each track.
-        device: int64 [tracks], the track of its device.
+        device: int64 [tracks], the track of its device, or the topmost group; -1 for a track without a group.
         texts: path of each shape with ``#`` for numbers.
     """
 
@@ -41,7 +41,7 @@ class Shapes:
         shapes, devices = self.of.tolist(), self.device.tolist()
         masked: dict[int, str] = {-1: ""}
         for track in range(known, len(tree)):
-            device = tree.device(track)
+            device = tree.device(track) if tree.parents[track] >= 0 or roles[track] == "device" else -1
             key = device, roles[track], nestings[track], self._path(tree, track, masked)
             shapes.append(self._numbers.setdefault(key, len(self._numbers)))
             devices.append(device)

@@ -23,6 +23,7 @@ class Points(NamedTuple):
         row: int64 [n], position in the whole trace.
         weight: int64 [n], how many timestamps each one represents.
         is_instant: bool [n].
+        is_end: bool [n], ends of slices.
     """
 
     time: Ints
@@ -30,6 +31,7 @@ class Points(NamedTuple):
     row: Ints
     weight: Ints
     is_instant: Mask
+    is_end: Mask
 
     def take(self, rows: Ints | Mask) -> Points:
         """Return the points at ``rows``, indices or a mask."""
@@ -64,14 +66,14 @@ class Stamps:
                 self._see(end[column.valid])
             rows = self._slices.rows(len(slices))
             is_closed = np.ones(len(rows), np.bool_) if column.valid is None else column.valid[rows]
-            self._slices.add(len(slices), track[rows], begin[rows], end[rows], is_closed)
+            self._slices.add(len(slices), rows, track[rows], begin[rows], end[rows], is_closed)
         if len(instants):
             time = instants.values("ts")
             self.count += len(instants)
             self._see(time)
             rows = self._instants.rows(len(instants))
             track = instants.values("track_id")[rows]
-            self._instants.add(len(instants), track, time[rows], time[rows], np.zeros(len(rows), np.bool_))
+            self._instants.add(len(instants), rows, track, time[rows], time[rows], np.zeros(len(rows), np.bool_))
 
     def _see(self, times: Ints) -> None:
         self.first, self.last = min(self.first, int(times.min())), max(self.last, int(times.max()))
@@ -83,7 +85,7 @@ class Stamps:
 
     def sample(self) -> Points:
         """Return the sample: starts, ends of closed slices, instants."""
-        return _joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
+        return joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
 
 
 def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
@@ -98,15 +100,12 @@ def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant
     late = np.flatnonzero(is_closed & ((end < low) | (end > high)))
     at = np.concatenate([early, late])
     ones, instant = np.ones(len(at), np.int64), np.full(len(at), is_instant)
-    return Points(np.concatenate([begin[early], end[late]]), track[at], positions[at], ones, instant)
+    is_end = np.arange(len(at)) >= len(early)
+    return Points(np.concatenate([begin[early], end[late]]), track[at], positions[at], ones, instant, is_end)
 
 
 def joined(*parts: Points) -> Points:
     """Return points end to end."""
-    return _joined(*parts)
-
-
-def _joined(*parts: Points) -> Points:
     return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -118,24 +117,23 @@ class _Thinned:
         self._most = most
         self._seen = 0
         self._parts: list[tuple[Ints, ...]] = []
-        self._kept = 0
 
     def rows(self, count: int) -> Ints:
-        """Return which of the next ``count`` rows to add."""
+        """Make room for the next ``count`` rows; return which of them to add."""
+        doubled = self.every
+        while -(-(self._seen + count) // doubled) > self._most:
+            doubled *= 2
+        if doubled > self.every:
+            self.every = doubled
+            whole = self._joined()
+            keep = whole[0] % doubled == 0
+            self._parts = [tuple(part[keep] for part in whole)]
         return np.arange(-self._seen % self.every, count, self.every)
 
-    def add(self, count: int, track: Ints, begin: Ints, end: Ints, is_closed: Mask) -> None:
-        """Add the rows that were asked for, of ``count``."""
-        rows = self._seen + self.rows(count)
+    def add(self, count: int, rows: Ints, track: Ints, begin: Ints, end: Ints, is_closed: Mask) -> None:
+        """Add the ``rows`` that were asked for, of ``count``."""
+        self._parts.append((self._seen + rows, track, begin, end, is_closed))
         self._seen += count
-        self._parts.append((rows, track, begin, end, is_closed))
-        self._kept += len(rows)
-        while self._kept > self._most:
-            self.every *= 2
-            whole = self._joined()
-            keep = whole[0] % self.every == 0
-            self._parts = [tuple(part[keep] for part in whole)]
-            self._kept = int(np.count_nonzero(keep))
 
     def _joined(self) -> tuple[Ints, ...]:
         if not self._parts:
@@ -150,4 +148,4 @@ class _Thinned:
         time = np.concatenate([begin, end[is_closed]])
         at = np.concatenate([np.arange(len(rows)), np.flatnonzero(is_closed)])
         weight, instant = np.full(len(at), self.every, np.int64), np.full(len(at), is_instant)
-        return Points(time, track[at], rows[at], weight, instant)
+        return Points(time, track[at], rows[at], weight, instant, np.arange(len(at)) >= len(rows))

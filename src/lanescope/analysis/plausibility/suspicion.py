@@ -39,11 +39,11 @@ class Suspicion:
         detail: one line, measured values with units.
         severity: ``notice``, ``warning`` or ``error``.
         track_id: the lane, or the group that it concerns; None: the whole trace.
-        rows: suspect slices by their positions in the whole trace, int64 [n] rising; None: those in ``ranges``.
+        rows: suspect rows by their positions in the whole trace, int64 [n] rising; None: those in ``ranges``.
         ranges: suspect slices by lane and time.
-        count: how many things are implausible; None: as many as suspect slices, at least 1.
-        ts: when; None: the first suspect slice.
-        instants: suspect instants by their positions, int64 [n]; of LS501.
+        table: the table of ``rows``; ``ranges`` are of ``slices``.
+        count: how many things are implausible; None: as many as suspect rows, at least 1.
+        ts: when; None: the first suspect row.
     """
 
     code: str
@@ -52,22 +52,23 @@ class Suspicion:
     track_id: int | None = None
     rows: Ints | None = None
     ranges: tuple[LaneRange, ...] = ()
+    table: str = "slices"
     count: int | None = None
     ts: int | None = None
-    instants: Ints | None = None
 
-    def among(self, positions: Ints, slices: Table) -> Mask:
-        """Return which slices are suspect, bool [n].
+    def among(self, table: str, positions: Ints, rows: Table) -> Mask:
+        """Return which rows are suspect, bool [n].
 
         Args:
-            positions: where the slices stand in the whole trace, int64 [n] rising.
-            slices: the slices, or some of them.
+            table: ``slices`` or ``instants``.
+            positions: where the rows stand in the whole trace, int64 [n] rising.
+            rows: the rows, all or some of them.
         """
         found: Mask = np.zeros(len(positions), np.bool_)
-        if self.rows is not None:
+        if self.rows is not None and self.table == table:
             found |= is_listed(positions, self.rows)
-        if self.ranges:
-            found |= _in_ranges(self.ranges, slices)
+        if self.ranges and table == "slices":
+            found |= _in_ranges(self.ranges, rows)
         return found
 
 
