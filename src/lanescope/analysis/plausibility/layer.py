@@ -14,10 +14,16 @@ import numpy as np
 
 from lanescope.analysis.plausibility import duplicates, rates, standing_clock
 from lanescope.analysis.plausibility.context import PlausibilityContext
+from lanescope.analysis.plausibility.dominant_records import dominant_records
 from lanescope.analysis.plausibility.folding import folded
+from lanescope.analysis.plausibility.foreign_names import foreign_names
 from lanescope.analysis.plausibility.islands import Islands, far_lanes, find_islands, is_spread, island_suspicions
+from lanescope.analysis.plausibility.lone_gaps import lone_gaps
 from lanescope.analysis.plausibility.profile import Profile, Profiler
-from lanescope.analysis.plausibility.stamps import Points, joined, outside
+from lanescope.analysis.plausibility.shared_stops import shared_stops
+from lanescope.analysis.plausibility.shifted_lanes import shifted_lanes
+from lanescope.analysis.plausibility.silent_lanes import silent_lanes
+from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.intervals import Ints
@@ -28,10 +34,19 @@ from lanescope.trace.column import Mask
 PlausibilityRule = Callable[[PlausibilityContext], Iterable[Suspicion]]
 
 #: Rules after LS501 that read columns of the profile which hold for lanes in any order.
-RULES: tuple[PlausibilityRule, ...] = (standing_clock.constant, duplicates.repeated, rates.implausible_rates)
+RULES: tuple[PlausibilityRule, ...] = (
+    standing_clock.constant,
+    silent_lanes,
+    duplicates.repeated,
+    shifted_lanes,
+    rates.implausible_rates,
+    foreign_names,
+    dominant_records,
+    shared_stops,
+)
 #: Rules that read gaps, runs or distinct timestamps (``Profile.is_ordered``): they compare the lanes that came in order
 #: with each other, and the others with all.
-ORDERED_RULES: tuple[PlausibilityRule, ...] = (standing_clock.stuck_or_coarse, duplicates.copied_lanes)
+ORDERED_RULES: tuple[PlausibilityRule, ...] = (lone_gaps, standing_clock.stuck_or_coarse, duplicates.copied_lanes)
 
 #: Positions of rows in the whole trace, rising, and the rows.
 Placed = tuple[Ints, Table]
