@@ -197,9 +197,7 @@ def _suspicion(
     away = f"{distance} {profile.time_unit}"
     times = f"{spans:.3g} times its length"
     if is_reaching:
-        detail = (
-            f"{len(rows)} of {total} {table} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
-        )
+        detail = f"{len(rows)} of {total} {table} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
     elif len(rows) == total:
         detail = f"the whole lane is {away} away from the rest of the trace, {times}"
     else:

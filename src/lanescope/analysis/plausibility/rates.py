@@ -103,7 +103,9 @@ def _lane_rates(context: PlausibilityContext, limits: RateThresholds) -> Iterato
             yield Suspicion(_CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane),))
 
 
-def _relative_lengths(profile: Profile, limits: RateThresholds) -> tuple[Ints, Floats, Floats, Floats, Ints]:
+def _relative_lengths(
+    profile: Profile, limits: RateThresholds
+) -> tuple[Ints, Floats, Floats, Floats, Ints]:
     """Return how long the slices of each lane are against others of their names on lanes of the shape.
 
     Returns:
