@@ -57,7 +57,7 @@ class Kernel:
             ends = lane.start + np.cumsum(lane.lengths + lane.pauses)
             starts = ends - lane.lengths
             starts, ends = starts // tick * tick, ends // tick * tick
-            builder.append("slices", track_id=track, ts=starts, dur=ends - starts, name=role)
+            builder.append("slices", track_id=track, ts=starts, dur=ends - starts, name=role.split()[0])
         if self.host:
             host = builder.track("host", kind="group", role="process")
             thread = builder.track("thread 1", kind="lane", role="host_thread", parent=host, nesting="nested")
@@ -197,10 +197,11 @@ def _every_second(rng: np.random.Generator) -> Trace:
 
 
 def _unused(rng: np.random.Generator) -> Trace:
-    kernel = even(rng)
-    for key in kernel.lanes:
-        kernel.lanes[key] = _lane(rng, int(rng.integers(10, 60)))
-    kernel.lanes[list(kernel.lanes)[int(rng.integers(len(kernel.lanes)))]] = _lane(rng, 0)
+    """One of the cores of a device has nothing to do, the others have more or less."""
+    cores = int(rng.integers(6, 40))
+    records = np.rint(30 * rng.lognormal(0, 0.6, cores)).astype(np.int64) + 1
+    records[int(rng.integers(cores))] = 0
+    kernel = Kernel({(0, f"core {number}"): _lane(rng, int(count)) for number, count in enumerate(records)})
     return kernel.trace()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +18,14 @@ from lanescope.common.intervals import (
     known_extents,
     order,
     positions,
+    subtract,
     union,
 )
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.attested import Attested
 
 
 def spec(unit: str) -> TableSpec:
@@ -53,7 +58,9 @@ class LaneTime:
     * Else time within a slice is busy: up to the slice's end, or up to the last known time of an unfinished slice.
     * Else what follows an unfinished slice, up to the next start on its lane, is unknown: it may still have run.
     * Else time that was not recorded is unknown. ``coverage`` rows of the lane, or of the nearest group above it, tell
-      what was recorded; without any, a lane counts as recorded from its first to its last row.
+      what was recorded; without any, a lane counts as recorded from its first to its last row. Where timestamps are
+      implausibly far from all others (rule LS501), nothing beyond the rest was recorded on any lane, nor what is next
+      to a slice with such a timestamp on its lane.
     * The rest is idle.
 
     Attributes:
@@ -137,7 +144,22 @@ class LaneTime:
         recorded = Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
         bare = np.ones(len(self.tree), np.bool_)
         bare[tracks] = False
-        return complement(union(join(recorded, self._extents(bare))), len(self.tree), *self.window)
+        known = union(join(recorded, self._extents(bare)))
+        if self.attested.window is not None:
+            low, high = self.attested.window
+            known = Intervals(known.group, np.maximum(known.begin, low), np.minimum(known.end, high))
+            from lanescope.analysis.plausibility.attested import beside
+
+            next_to = beside(self.extents.take(self.attested.rows), self.slice_union, self.window)
+            known = subtract(known.take(known.begin < known.end), union(next_to))
+        return complement(known, len(self.tree), *self.window)
+
+    @cached_property
+    def attested(self) -> Attested:
+        """The hull of the plausible timestamps, where it is smaller than the window."""
+        from lanescope.analysis.plausibility.attested import attested  # only what asks for idle time pays for it
+
+        return attested(self.trace, self.tree)
 
     def _extents(self, wanted: Mask) -> Intervals:
         """Return the time from the first to the last row of the wanted tracks (bool [tracks])."""

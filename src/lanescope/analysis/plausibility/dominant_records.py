@@ -12,6 +12,9 @@ from lanescope.common.intervals import Ints
 
 CODE = "LS509"
 
+#: Lanes that must share long records so that they are no exception.
+_SHARED = 3
+
 
 def dominant_records(context: PlausibilityContext) -> Iterator[Suspicion]:
     """Find the longest slices of names whose sums and means they decide."""
@@ -23,7 +26,9 @@ def dominant_records(context: PlausibilityContext) -> Iterator[Suspicion]:
     if not len(mine):
         return
     shapes = len(profile.shapes) + 1
-    key, place = np.unique(pairs.name[mine] * shapes + profile.shape[pairs.track[mine]], return_inverse=True)
+    key, place, having = np.unique(
+        pairs.name[mine] * shapes + profile.shape[pairs.track[mine]], return_inverse=True, return_counts=True
+    )
     count, total = (np.bincount(place.ravel(), weights=part[mine]) for part in (pairs.closed, pairs.total))
     edges = np.flatnonzero(np.diff(longest.name) | np.diff(longest.shape)) + 1
     rows = np.argsort(longest.row)
@@ -45,6 +50,7 @@ def _of_name(context: PlausibilityContext, group: Ints, count: int, total: float
     Args:
         context: the context.
         group: their places in ``longest``, the longest first.
+        lanes: lanes with the name.
         count: slices of the name and shape.
         total: sum of their lengths.
         busy: sum of the lengths of all slices of devices.
@@ -58,6 +64,9 @@ def _of_name(context: PlausibilityContext, group: Ints, count: int, total: float
     few = 1 + int(np.argmax(ratio))
     time = float(length[:few].sum())
     if ratio[few - 1] < limits.ratio or time < limits.name_share * total or time < limits.trace_share * busy:
+        return
+    # What several lanes saw, and most of those with the name, is a phase of the program.
+    if len(np.unique(profile.longest.track[group[:few]])) >= max(_SHARED, limits.shared_lanes * lanes):
         return
     name = profile.names[int(profile.longest.name[group[0]])]
     one = "1 record" if few == 1 else f"{few} records"

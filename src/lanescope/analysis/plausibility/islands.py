@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.profile import Profile
-from lanescope.analysis.plausibility.stamps import Points
+from lanescope.analysis.plausibility.stamps import Points, Stamps, joined
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import IslandThresholds
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Ints, group_starts
+from lanescope.common.intervals import Ints, bounds, group_starts
 from lanescope.trace.column import Mask
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.profile import Profile
 
 #: Bins of the quick test, and how many neighbouring ones must hold half of the timestamps.
 _BINS, _NEAR = 64, 16
 _ROUNDS = 64
 #: Powers of two of ticks that a counter of usual width wraps at.
 _WRAPS = (31, 32, 40, 48)
+
+
+class Witnesses(NamedTuple):
+    """Who tells of time.
+
+    Attributes:
+        lanes: number of lanes with timestamps.
+        device: int64 [tracks], device of each track.
+        is_host: bool [tracks], lanes of host threads.
+    """
+
+    lanes: int
+    device: Ints
+    is_host: Mask
 
 
 class Islands(NamedTuple):
@@ -50,19 +67,51 @@ def is_spread(points: Points, first: int, last: int) -> bool:
     return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < 0.5 * sums[-1])
 
 
+def sampled_islands(
+    stamps: Stamps, witnesses: Witnesses, limits: IslandThresholds
+) -> tuple[Islands, tuple[int, int] | None]:
+    """Return what stands apart as far as the sample tells.
+
+    Returns:
+        The islands; and None where they are exact, else the window outside which every timestamp has to be looked at.
+    """
+    window = (stamps.first, stamps.last) if stamps.count else (0, 0)
+    sample = stamps.sample()
+    nothing = Islands(window, sample.take(np.empty(0, np.int64)))
+    if stamps.count < limits.min_stamps or is_spread(sample, *window):
+        return nothing, None
+    islands = find_islands(sample, witnesses, limits)
+    if stamps.is_complete:
+        return islands, None
+    low, high = islands.window
+    farthest = max(low - window[0], window[1] - high)
+    if not len(islands.far.row) and farthest <= min(limits.gap_rests, limits.core_spans) * (high - low):
+        return nothing, None
+    return nothing, (low, high)
+
+
+def exact_islands(
+    stamps: Stamps, core: tuple[int, int], outside: Points, witnesses: Witnesses, limits: IslandThresholds
+) -> Islands:
+    """Return what stands apart, from the sample within the ``core`` and every timestamp outside it."""
+    sample = stamps.sample()
+    inside = sample.take((sample.time >= core[0]) & (sample.time <= core[1]))
+    return find_islands(joined(inside, outside), witnesses, limits, core)
+
+
 def find_islands(
-    points: Points, profile: Profile, limits: IslandThresholds, core: tuple[int, int] | None = None
+    points: Points, witnesses: Witnesses, limits: IslandThresholds, core: tuple[int, int] | None = None
 ) -> Islands:
     """Split the time axis at gaps that dwarf everything else.
 
     Args:
         points: timestamps, or some of them by weight.
-        profile: the profile of the trace.
+        witnesses: who tells of time.
         limits: thresholds.
         core: what is known not to be suspect.
     """
     points = points.take(np.argsort(points.time, kind="stable"))
-    return _Axis(points, profile, limits, core).islands()
+    return _Axis(points, witnesses, limits, core).islands()
 
 
 class _Axis:
@@ -70,18 +119,17 @@ class _Axis:
 
     Args:
         points: at least two, by time.
-        profile: the profile of the trace.
+        witnesses: who tells of time.
         limits: thresholds.
         core: stays.
     """
 
     def __init__(
-        self, points: Points, profile: Profile, limits: IslandThresholds, core: tuple[int, int] | None
+        self, points: Points, witnesses: Witnesses, limits: IslandThresholds, core: tuple[int, int] | None
     ) -> None:
-        self._points, self._profile, self._limits = points, profile, limits
+        self._points, self._witnesses, self._limits = points, witnesses, limits
         self._time = points.time
         self._sum = np.concatenate([[0], np.cumsum(points.weight)])  # of the weights before each point
-        self._lanes = int(np.count_nonzero((profile.count > 0) | (profile.instants > 0)))
         self._first, self._last = 0, len(self._time)
         low, high = core or (int(self._time[-1]), int(self._time[0]))
         self._core = int(np.searchsorted(self._time, low)), int(np.searchsorted(self._time, high, "right"))
@@ -108,7 +156,7 @@ class _Axis:
         first = int(np.searchsorted(times, low - reach))
         last = int(np.searchsorted(times, high + reach, "right"))
         far = np.concatenate([np.arange(first), np.arange(last, len(times))])
-        if len(far) and self._lanes >= 3 and not self._is_attested(far, length):
+        if len(far) and self._witnesses.lanes >= 3 and not self._is_attested(far, length):
             self._keep(first, last)
 
     def _cut_at_gap(self, gaps: np.ndarray) -> bool:
@@ -129,7 +177,7 @@ class _Axis:
 
     def _is_apart(self, few: Ints, share: float, gap_rests: float) -> bool:
         """Tell whether so few timestamps are no second launch."""
-        limits, all_lanes = self._limits, self._lanes
+        limits, all_lanes = self._limits, self._witnesses.lanes
         lanes = len(distinct(self._points.track[few]))
         is_lone = lanes <= max(2, 0.02 * all_lanes)
         if share > 0.5 or (lanes > max(2, limits.max_lanes * all_lanes) and share > 0.01):
@@ -141,13 +189,13 @@ class _Axis:
         return all_lanes >= 3 or share <= 0.02
 
     def _is_attested(self, far: Ints, near: float) -> bool:
-        """Tell whether two devices, or host and device, have timestamps near each other among these: time that is true."""
+        """Tell whether two devices, or host and device, have some of these timestamps near each other: then they are true."""
         track = self._points.track[far]
-        is_known = (track >= 0) & (track < len(self._profile.device))
+        is_known = (track >= 0) & (track < len(self._witnesses.device))
         far, track = far[is_known], track[is_known]
-        device = self._profile.device[track]
+        device = self._witnesses.device[track]
         # A device's host threads are a witness of their own.
-        device = 2 * device + self._profile.is_host[track]
+        device = 2 * device + self._witnesses.is_host[track]
         if not len(device) or (device == device[0]).all():
             return False
         times = self._time[far]
@@ -174,8 +222,7 @@ def island_suspicions(islands: Islands, profile: Profile, limits: IslandThreshol
     for table in ("slices", "instants"):
         mine = far.take(far.is_instant == (table == "instants"))
         mine = mine.take(np.argsort(mine.track, kind="stable"))
-        edges = [*np.flatnonzero(group_starts(mine.track)).tolist(), len(mine.track)]
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(bounds(mine.track)):
             part = mine.take(np.arange(first, last))
             if 0 <= int(part.track[0]) < len(profile.tree):
                 yield _suspicion(islands.window, table, part, profile, limits)
@@ -197,7 +244,9 @@ def _suspicion(
     away = f"{distance} {profile.time_unit}"
     times = f"{spans:.3g} times its length"
     if is_reaching:
-        detail = f"{len(rows)} of {total} {table} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
+        detail = (
+            f"{len(rows)} of {total} {table} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
+        )
     elif len(rows) == total:
         detail = f"the whole lane is {away} away from the rest of the trace, {times}"
     else:

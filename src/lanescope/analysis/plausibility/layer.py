@@ -12,17 +12,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanescope.analysis.plausibility import duplicates, rates, standing_clock
+from lanescope.analysis.plausibility import (
+    dominant_records,
+    duplicates,
+    foreign_names,
+    lone_gaps,
+    rates,
+    shared_stops,
+    shifted_lanes,
+    silent_lanes,
+    standing_clock,
+)
 from lanescope.analysis.plausibility.context import PlausibilityContext
-from lanescope.analysis.plausibility.dominant_records import dominant_records
 from lanescope.analysis.plausibility.folding import folded
-from lanescope.analysis.plausibility.foreign_names import foreign_names
-from lanescope.analysis.plausibility.islands import Islands, far_lanes, find_islands, is_spread, island_suspicions
-from lanescope.analysis.plausibility.lone_gaps import lone_gaps
+from lanescope.analysis.plausibility.islands import (
+    Islands,
+    Witnesses,
+    exact_islands,
+    far_lanes,
+    island_suspicions,
+    sampled_islands,
+)
 from lanescope.analysis.plausibility.profile import Profile, Profiler
-from lanescope.analysis.plausibility.shared_stops import shared_stops
-from lanescope.analysis.plausibility.shifted_lanes import shifted_lanes
-from lanescope.analysis.plausibility.silent_lanes import silent_lanes
 from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
@@ -36,17 +47,21 @@ PlausibilityRule = Callable[[PlausibilityContext], Iterable[Suspicion]]
 #: Rules after LS501 that read columns of the profile which hold for lanes in any order.
 RULES: tuple[PlausibilityRule, ...] = (
     standing_clock.constant,
-    silent_lanes,
+    silent_lanes.silent_lanes,
     duplicates.repeated,
-    shifted_lanes,
+    shifted_lanes.shifted_lanes,
     rates.implausible_rates,
-    foreign_names,
-    dominant_records,
-    shared_stops,
+    foreign_names.foreign_names,
+    dominant_records.dominant_records,
+    shared_stops.shared_stops,
 )
 #: Rules that read gaps, runs or distinct timestamps (``Profile.is_ordered``): they compare the lanes that came in order
 #: with each other, and the others with all.
-ORDERED_RULES: tuple[PlausibilityRule, ...] = (lone_gaps, standing_clock.stuck_or_coarse, duplicates.copied_lanes)
+ORDERED_RULES: tuple[PlausibilityRule, ...] = (
+    lone_gaps.lone_gaps,
+    standing_clock.stuck_or_coarse,
+    duplicates.copied_lanes,
+)
 
 #: Positions of rows in the whole trace, rising, and the rows.
 Placed = tuple[Ints, Table]
@@ -92,7 +107,7 @@ class Plausibility:
         """Find out, after the last batch, whether rows have to be looked at again."""
         self._unordered = self._profiler.unordered
         profile = self._profiler.profile()
-        islands, self._core = self._first_islands(profile)
+        islands, self._core = sampled_islands(profile.stamps, _witnesses(profile), self._thresholds.islands)
         self.window = islands.window
         self._provisional = self._found(profile, islands)
         has_rows = any(one.ranges or one.rows is not None for one in self._provisional)
@@ -143,42 +158,20 @@ class Plausibility:
 
     def _judge_again(self, slices: Placed, instants: Placed) -> None:
         """Apply the rules with what the first pass could not tell."""
-        profile = self._profiler.profile(*slices)
-        stamps = profile.stamps
-        islands = self._first_islands(profile)[0]
-        if self._core is not None:
-            sample = stamps.sample()
-            low, high = self._core
-            inside = sample.take((sample.time >= low) & (sample.time <= high))
-            points = joined(
-                inside,
-                outside(self._core, *slices, is_instant=False),
-                outside(self._core, *instants, is_instant=True),
+        profile, limits = self._profiler.profile(*slices), self._thresholds.islands
+        if self._core is None:
+            islands, _ = sampled_islands(profile.stamps, _witnesses(profile), limits)
+        else:
+            apart = joined(
+                outside(self._core, *slices, is_instant=False), outside(self._core, *instants, is_instant=True)
             )
-            islands = find_islands(points, profile, self._thresholds.islands, self._core)
+            islands = exact_islands(profile.stamps, self._core, apart, _witnesses(profile), limits)
         self.window = islands.window
         self.suspicions = self._found(profile, islands)
 
     def violations(self, code: str) -> list[Violation]:
         """Return what a rule found; rows of slices and instants count among those that ``judge`` got."""
         return self._by_code.get(code, [])
-
-    def _first_islands(self, profile: Profile) -> tuple[Islands, tuple[int, int] | None]:
-        """Return what stands apart in the sample, and the window outside which every timestamp has to be looked at."""
-        stamps, limits = profile.stamps, self._thresholds.islands
-        window = (stamps.first, stamps.last) if stamps.count else (0, 0)
-        sample = stamps.sample()
-        nothing = Islands(window, sample.take(np.empty(0, np.int64)))
-        if stamps.count < limits.min_stamps or is_spread(sample, *window):
-            return nothing, None
-        islands = find_islands(sample, profile, limits)
-        if stamps.is_complete:
-            return islands, None
-        low, high = islands.window
-        farthest = max(low - window[0], window[1] - high)
-        if not len(islands.far.row) and farthest <= min(limits.gap_rests, limits.core_spans) * (high - low):
-            return nothing, None
-        return nothing, (low, high)
 
     def _found(self, profile: Profile, islands: Islands) -> list[Suspicion]:
         """Return what all rules find, what many lanes share folded into one."""
@@ -200,6 +193,12 @@ class Plausibility:
         if profile.judged[profile.is_lane].all() and not profile.is_ordered.all():
             found += _on(~profile.is_ordered, (one for rule in ORDERED_RULES for one in rule(everything)))
         return folded(found, profile)
+
+
+def _witnesses(profile: Profile) -> Witnesses:
+    """Return who tells of time."""
+    lanes = int(np.count_nonzero((profile.count > 0) | (profile.instants > 0)))
+    return Witnesses(lanes, profile.device, profile.is_host)
 
 
 def _judging(profile: Profile, lanes: Mask) -> Profile:

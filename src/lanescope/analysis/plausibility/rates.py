@@ -13,6 +13,9 @@ from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.analysis.plausibility.thresholds import RateThresholds
 from lanescope.common.intervals import Ints, group_starts
+from lanescope.errors import LanescopeError
+from lanescope.families import registry
+from lanescope.families.family import ClockSpec
 
 _CODE = "LS507"
 #: A lower and an upper share of the lengths of a lane that must both have moved, and by how much of the middle.
@@ -28,9 +31,31 @@ Floats = npt.NDArray[np.float64]
 def implausible_rates(context: PlausibilityContext) -> Iterator[Suspicion]:
     """Yield clocks with implausible rates, an implausible unit, and lanes whose lengths are out of scale."""
     profile, limits = context.profile, context.thresholds.rates
+    yield from _declared_rates(profile)
     yield from _anchored_rates(profile, limits)
     yield from _unit(profile, limits)
     yield from _lane_rates(context, limits)
+
+
+def _declared_rates(profile: Profile) -> Iterator[Suspicion]:
+    """Yield clocks with a rate that the family says such counters do not have."""
+    specs = [spec for family in profile.families for spec in _specs(family)]
+    names, declared = profile.clocks.values("name").tolist(), profile.clocks.valid("frequency_num")
+    for clock in np.flatnonzero(declared).tolist():
+        rate = _rate(profile, clock)
+        ranges = [one for spec in specs if names[clock].startswith(spec.name) for one in spec.rates_hz]
+        if ranges and not any(low <= rate <= high for low, high in ranges):
+            there = " or ".join(f"{low:.4g} to {high:.4g} Hz" for low, high in ranges)
+            detail = f"{names[clock]} has a declared rate of {rate:.5g} Hz; such counters have {there}"
+            yield Suspicion(_CODE, detail, "warning", rows=np.array([clock]), table="clocks")
+
+
+def _specs(family: str) -> tuple[ClockSpec, ...]:
+    """Return the counters that a family declares; none where it is not installed."""
+    try:
+        return registry.family(family).clocks
+    except LanescopeError:
+        return ()
 
 
 def _anchored_rates(profile: Profile, limits: RateThresholds) -> Iterator[Suspicion]:
@@ -103,9 +128,7 @@ def _lane_rates(context: PlausibilityContext, limits: RateThresholds) -> Iterato
             yield Suspicion(_CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane),))
 
 
-def _relative_lengths(
-    profile: Profile, limits: RateThresholds
-) -> tuple[Ints, Floats, Floats, Floats, Ints]:
+def _relative_lengths(profile: Profile, limits: RateThresholds) -> tuple[Ints, Floats, Floats, Floats, Ints]:
     """Return how long the slices of each lane are against others of their names on lanes of the shape.
 
     Returns:

@@ -55,7 +55,9 @@ def stuck_or_coarse(context: PlausibilityContext) -> Iterator[Suspicion]:
             told.add(lane)
             detail = f"{profile.run[lane]} slices in a row have one timestamp and no length: the clock stood still"
             at = int(profile.run_at[lane])
-            yield Suspicion(_CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane, at, at, longest=0),), ts=at)
+            yield Suspicion(
+                _CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane, at, at, longest=0),), ts=at
+            )
         for lane in group[is_other[group] & is_coarse[group]].tolist():
             if lane not in told:
                 others = group[is_filled[group] & (group != lane)]

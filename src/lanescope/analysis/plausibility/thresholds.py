@@ -208,6 +208,7 @@ class DominantRecordThresholds:
         ratio: how many times as long as the next one they are.
         name_share: share of the time of the name that they make up.
         trace_share: share of the time of all names that they make up.
+        shared_lanes: share of the lanes with the name from which on they are no exception.
     """
 
     min_slices: int = 16
@@ -215,6 +216,7 @@ class DominantRecordThresholds:
     ratio: float = 32.0
     name_share: float = 0.5
     trace_share: float = 0.05
+    shared_lanes: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
