@@ -40,11 +40,13 @@ def dominant_records(context: PlausibilityContext) -> Iterator[Suspicion]:
         at = int(np.searchsorted(key, number))
         if at < len(key) and key[at] == number:
             stray = group[is_stray[group]]
-            sums = int(count[at]) - len(stray), float(total[at]) - float(longest.length[stray].sum())
-            yield from _of_name(context, group[~is_stray[group]], *sums, busy)
+            left, time = int(count[at]) - len(stray), float(total[at]) - float(longest.length[stray].sum())
+            yield from _of_name(context, group[~is_stray[group]], int(having[at]), left, time, busy)
 
 
-def _of_name(context: PlausibilityContext, group: Ints, count: int, total: float, busy: float) -> Iterator[Suspicion]:
+def _of_name(
+    context: PlausibilityContext, group: Ints, lanes: int, count: int, total: float, busy: float
+) -> Iterator[Suspicion]:
     """Judge the longest slices of a name and shape.
 
     Args:
