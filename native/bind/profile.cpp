@@ -131,17 +131,17 @@ void lanescope::bind::profile(nb::module_& m) {
         .def(
             "longest",
             [](const ::check::Profile& self) {
-                Lines found(self.groups().size() * ::check::kLongest, 4);
+                Lines found(self.groups().size() * ::check::kLongest, 5);
                 for (const auto& group : self.groups()) {
                     auto sorted = group.longest;
                     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
                         return a.length != b.length ? a.length > b.length : a.row < b.row;
                     });
-                    for (const auto& one : sorted) found.add({group.name, group.shape, one.length, one.row});
+                    for (const auto& one : sorted) found.add({group.name, group.shape, one.length, one.row, one.track});
                 }
                 return found.table();
             },
-            "Return (name, shape, length, row) of the longest slices of each name and shape, the longest first.")
+            "Return (name, shape, length, row, track) of the longest slices of each name and shape, the longest first.")
         .def_prop_ro("step", &::check::Profile::step, "Greatest common divisor of all differences of timestamps.")
         .def_prop_ro("has_all_pairs", &::check::Profile::has_all_pairs, "Whether sums by lane and name are complete.");
 }

@@ -180,7 +180,7 @@ void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool
         if (++sampled_ > kAllSampled && limit_ > kLeastSampled) thin();
     }
     auto& longest = groups_[static_cast<size_t>(pair.group)].longest;
-    const Longest one{length, row};
+    const Longest one{length, row, track};
     if (longest.size() < kLongest) {
         longest.push_back(one);
         std::push_heap(longest.begin(), longest.end(), is_longer);

@@ -64,6 +64,7 @@ struct Repeated {
 struct Longest {
     int64_t length;
     int64_t row;
+    int64_t track;
 };
 
 // One batch of slices.

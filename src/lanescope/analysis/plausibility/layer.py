@@ -12,7 +12,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanescope.analysis.plausibility import duplicates, rates, standing_clock
+from lanescope.analysis.plausibility import (
+    dominant_records,
+    duplicates,
+    foreign_names,
+    lone_gaps,
+    rates,
+    shared_stops,
+    shifted_lanes,
+    silent_lanes,
+    standing_clock,
+)
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.folding import folded
 from lanescope.analysis.plausibility.islands import (
@@ -35,10 +45,23 @@ from lanescope.trace.column import Mask
 PlausibilityRule = Callable[[PlausibilityContext], Iterable[Suspicion]]
 
 #: Rules after LS501 that read columns of the profile which hold for lanes in any order.
-RULES: tuple[PlausibilityRule, ...] = (standing_clock.constant, duplicates.repeated, rates.implausible_rates)
+RULES: tuple[PlausibilityRule, ...] = (
+    standing_clock.constant,
+    silent_lanes.silent_lanes,
+    duplicates.repeated,
+    shifted_lanes.shifted_lanes,
+    rates.implausible_rates,
+    foreign_names.foreign_names,
+    dominant_records.dominant_records,
+    shared_stops.shared_stops,
+)
 #: Rules that read gaps, runs or distinct timestamps (``Profile.is_ordered``): they compare the lanes that came in order
 #: with each other, and the others with all.
-ORDERED_RULES: tuple[PlausibilityRule, ...] = (standing_clock.stuck_or_coarse, duplicates.copied_lanes)
+ORDERED_RULES: tuple[PlausibilityRule, ...] = (
+    lone_gaps.lone_gaps,
+    standing_clock.stuck_or_coarse,
+    duplicates.copied_lanes,
+)
 
 #: Positions of rows in the whole trace, rising, and the rows.
 Placed = tuple[Ints, Table]

@@ -79,12 +79,14 @@ class Longest:
         shape: int64 [n], shape of the lane; rows of one (name, shape) follow each other.
         length: int64 [n].
         row: int64 [n], position in the whole trace.
+        track: int64 [n], lane.
     """
 
     name: Ints
     shape: Ints
     length: Ints
     row: Ints
+    track: Ints
 
 
 @dataclass(eq=False)

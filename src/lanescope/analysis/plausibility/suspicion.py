@@ -20,12 +20,14 @@ class LaneRange:
         first: the first start.
         last: the last start, inclusive.
         longest: longer slices are left out.
+        names: slices with other names are left out; empty: none is.
     """
 
     track_id: int
     first: int = -INT64_MAX
     last: int = INT64_MAX
     longest: int = INT64_MAX
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,5 +99,7 @@ def _in_ranges(ranges: tuple[LaneRange, ...], slices: Table) -> Mask:
         is_in = (begin[mine] >= one.first) & (begin[mine] <= one.last)
         if one.longest < INT64_MAX:
             is_in &= end[mine] - begin[mine] <= one.longest
+        if one.names:
+            is_in &= np.isin(slices.values("name")[mine], one.names)
         found[mine[is_in]] = True
     return found

@@ -96,6 +96,149 @@ class RateThresholds:
 
 
 @dataclass(frozen=True, slots=True)
+class LoneGapThresholds:
+    """LS502: a gap that no sibling has.
+
+    Attributes:
+        min_slices: lanes with fewer slices are not compared.
+        min_lanes: siblings without which none is, the lane itself included.
+        ratio: how many times the second largest gap it has to be; more where those of the siblings differ much.
+        min_extent: length of the gap, as a share of the siblings' median extent.
+        min_shift: how much later the lane has to end, or earlier to start, than all siblings, as a share of the gap.
+        warning_extent: from this length on it is a warning, in median extents.
+    """
+
+    min_slices: int = 8
+    min_lanes: int = 4
+    ratio: float = 8.0
+    min_extent: float = 0.25
+    min_shift: float = 0.5
+    warning_extent: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SilentLaneThresholds:
+    """LS504: a lane is silent, or ends or starts where its siblings go on.
+
+    Attributes:
+        min_lanes: siblings, or groups of one shape, without which none is judged.
+        min_slices: slices that every sibling of a silent lane has at least.
+        median_slices: slices that half of them have at least.
+        even_deviation: deviation of the logarithm of their numbers up to which siblings are even.
+        even_share: the smallest number in medians from which on they are even; ``regular_share``: and regular.
+        silent_share: more lanes than this share (and than one) are not silent by accident.
+        end_slices: lanes with fewer slices are not asked where they end.
+        end_deviations: how many usual deviations early a lane has to end.
+        end_extent: how early it has to end, as a share of the siblings' median extent.
+        end_count: number of its slices, in medians, below which it does.
+        end_gap: number of its slices, in those of the smallest sibling, below which it does.
+        certain_deviation: deviation up to which that is a warning.
+        count_lanes: siblings without which an odd count is not judged.
+        count_share: share of them that have the same count.
+        count_difference: difference from it that is odd, as a share.
+    """
+
+    min_lanes: int = 4
+    min_slices: int = 3
+    median_slices: int = 8
+    even_deviation: float = 0.35
+    even_share: float = 0.25
+    regular_share: float = 0.5
+    silent_share: float = 0.1
+    end_slices: int = 6
+    end_deviations: float = 6.0
+    end_extent: float = 0.25
+    end_count: float = 0.8
+    end_gap: float = 0.9
+    certain_deviation: float = 0.1
+    count_lanes: int = 6
+    count_share: float = 0.9
+    count_difference: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftThresholds:
+    """LS506: a lane shifted as a whole.
+
+    Attributes:
+        min_slices: lanes with fewer slices are not compared.
+        min_lanes: siblings without which none is, the lane itself included.
+        deviations: how many usual deviations start and end have to be off.
+        min_extent: how far, as a share of the siblings' median extent.
+        max_stretch: difference between the two shifts, as a share of the smaller one.
+        ratio: how many times the largest shift of the others it has to be.
+        max_lanes: share of the siblings up to which they are the exception.
+        next_wave: against siblings, larger shifts are taken for the next wave of blocks, in median extents.
+    """
+
+    min_slices: int = 4
+    min_lanes: int = 5
+    deviations: float = 8.0
+    min_extent: float = 0.25
+    max_stretch: float = 0.5
+    ratio: float = 2.0
+    max_lanes: float = 0.2
+    next_wave: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNameThresholds:
+    """LS508: records on a lane of another kind.
+
+    Attributes:
+        min_lanes: lanes of a shape without which it is no home of a name.
+        home_share: share of its lanes that have a name that is at home there.
+        rare_share: share of the lanes of another shape (or one lane) up to which a name is strange there.
+        own_share: share of the slices of that shape whose names are at home there.
+    """
+
+    min_lanes: int = 3
+    home_share: float = 0.8
+    rare_share: float = 0.1
+    own_share: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class DominantRecordThresholds:
+    """LS509: one record decides.
+
+    Attributes:
+        min_slices: slices of a name and shape without which none decides.
+        longest_share: share of them, the longest, among which the jump is looked for.
+        ratio: how many times as long as the next one they are.
+        name_share: share of the time of the name that they make up.
+        trace_share: share of the time of all names that they make up.
+        shared_lanes: share of the lanes with the name from which on they are no exception.
+    """
+
+    min_slices: int = 16
+    longest_share: float = 0.01
+    ratio: float = 32.0
+    name_share: float = 0.5
+    trace_share: float = 0.05
+    shared_lanes: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStopThresholds:
+    """LS510: recorders that stop on one signal.
+
+    Attributes:
+        min_lanes: recorders without which none is compared.
+        agreeing: share of them that stop together.
+        near_steps: distance up to which they do, in steps of the clock.
+        from_start: distance of the stop from 0, in those distances.
+        warning_lanes: recorders that stop together from which on it is a warning.
+    """
+
+    min_lanes: int = 3
+    agreeing: float = 0.6
+    near_steps: int = 64
+    from_start: int = 1000
+    warning_lanes: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Thresholds:
     """All thresholds, by what they are about.
 
@@ -108,3 +251,9 @@ class Thresholds:
     standing_clock: StandingClockThresholds = field(default_factory=StandingClockThresholds)
     duplicates: DuplicateThresholds = field(default_factory=DuplicateThresholds)
     rates: RateThresholds = field(default_factory=RateThresholds)
+    lone_gaps: LoneGapThresholds = field(default_factory=LoneGapThresholds)
+    silent_lanes: SilentLaneThresholds = field(default_factory=SilentLaneThresholds)
+    shifts: ShiftThresholds = field(default_factory=ShiftThresholds)
+    foreign_names: ForeignNameThresholds = field(default_factory=ForeignNameThresholds)
+    dominant_records: DominantRecordThresholds = field(default_factory=DominantRecordThresholds)
+    shared_stops: SharedStopThresholds = field(default_factory=SharedStopThresholds)
