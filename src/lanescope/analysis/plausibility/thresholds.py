@@ -102,7 +102,8 @@ class LoneGapThresholds:
     Attributes:
         min_slices: lanes with fewer slices are not compared.
         min_lanes: siblings without which none is, the lane itself included.
-        ratio: how many times the second largest gap it has to be; more where those of the siblings differ much.
+        ratio: how many times the largest gap of the siblings it has to be.
+        deviations: the same for its logarithm, in deviations of the logarithms of the siblings' largest gaps.
         min_extent: length of the gap, as a share of the siblings' median extent.
         min_shift: how much later the lane has to end, or earlier to start, than all siblings, as a share of the gap.
         warning_extent: from this length on it is a warning, in median extents.
@@ -111,6 +112,7 @@ class LoneGapThresholds:
     min_slices: int = 8
     min_lanes: int = 4
     ratio: float = 8.0
+    deviations: float = 6.0
     min_extent: float = 0.25
     min_shift: float = 0.5
     warning_extent: float = 1.0
