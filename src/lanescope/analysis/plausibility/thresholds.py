@@ -135,6 +135,7 @@ class SilentLaneThresholds:
         end_count: number of its slices, in medians, below which it does.
         end_gap: number of its slices, in those of the smallest sibling, below which it does.
         certain_deviation: deviation up to which that is a warning.
+        certain_missing: how many slices have to be missing for that where siblings differ, in roots of their median.
         count_lanes: siblings without which an odd count is not judged.
         count_share: share of them that have the same count.
         count_difference: difference from it that is odd, as a share.
@@ -153,6 +154,7 @@ class SilentLaneThresholds:
     end_count: float = 0.8
     end_gap: float = 0.9
     certain_deviation: float = 0.1
+    certain_missing: float = 3.0
     count_lanes: int = 6
     count_share: float = 0.9
     count_difference: float = 0.1
