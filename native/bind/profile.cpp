@@ -142,6 +142,15 @@ void lanescope::bind::profile(nb::module_& m) {
                 return found.table();
             },
             "Return (name, shape, length, row, track) of the longest slices of each name and shape, the longest first.")
+        .def(
+            "outermost",
+            [](const ::check::Profile& self) {
+                Lines found(2 * ::check::kOutermost, 3);
+                for (const auto& one : self.first_starts()) found.add({0, one.time, one.row});
+                for (const auto& one : self.last_ends()) found.add({1, ~one.time, one.row});
+                return found.table();
+            },
+            "Return (0, start, row) of the slices that start first, and (1, end, row) of those that end last.")
         .def_prop_ro("step", &::check::Profile::step, "Greatest common divisor of all differences of timestamps.")
         .def_prop_ro("has_all_pairs", &::check::Profile::has_all_pairs, "Whether sums by lane and name are complete.");
 }

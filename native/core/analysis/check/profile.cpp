@@ -37,6 +37,16 @@ void keep_gap(std::array<Gap, kGaps>& gaps, Gap gap) {
     gaps[at] = gap;
 }
 
+void keep_outer(std::vector<Outer>& kept, Outer one) {
+    if (kept.size() == kOutermost) {
+        if (!(one < kept.front())) return;
+        std::pop_heap(kept.begin(), kept.end());
+        kept.pop_back();
+    }
+    kept.push_back(one);
+    std::push_heap(kept.begin(), kept.end());
+}
+
 }  // namespace
 
 uint32_t& Profile::Index::at(uint64_t key) {
@@ -114,6 +124,8 @@ void Profile::slices(const ProfileRows& rows) {
             divide(end);
         }
         order(lane, rows.track[i], row, start, end, is_closed, name);
+        keep_outer(first_starts_, {start, row});
+        keep_outer(last_ends_, {~end, row});
         p.start = std::min(p.start, start);
         p.end = std::max(p.end, end);
         count(lane, rows.track[i], row, length, is_closed, name);

@@ -18,6 +18,8 @@ inline constexpr size_t kLongest = 32;
 inline constexpr size_t kMostSampled = 256;
 inline constexpr size_t kLeastSampled = 16;
 inline constexpr size_t kAllSampled = size_t{1} << 18;
+// Slices that start first, and that end last, kept for the whole trace.
+inline constexpr size_t kOutermost = 64;
 // Pairs of lane and name beyond which sums by name are given up.
 inline constexpr size_t kMostPairs = size_t{1} << 21;
 // Slices with one start on one lane that a further one is compared with.
@@ -67,6 +69,13 @@ struct Longest {
     int64_t track;
 };
 
+// A slice that starts early, or that ends late.
+struct Outer {
+    int64_t time;  // the start, or the complement of the end
+    int64_t row;
+    bool operator<(const Outer& other) const { return time != other.time ? time < other.time : row < other.row; }
+};
+
 // One batch of slices.
 struct ProfileRows {
     std::span<const int64_t> track;
@@ -89,6 +98,9 @@ class Profile {
     // Greatest common divisor of the differences between all timestamps; 0 without two different ones.
     uint64_t step() const { return step_; }
     const std::vector<Repeated>& repeated() const { return repeated_; }
+    // Heaps of the slices that start first, and of those that end last; the least extreme in front.
+    const std::vector<Outer>& first_starts() const { return first_starts_; }
+    const std::vector<Outer>& last_ends() const { return last_ends_; }
     bool has_all_pairs() const { return has_all_pairs_; }
 
     struct Pair {
@@ -144,6 +156,8 @@ class Profile {
 
     std::vector<Lane> lanes_;
     std::vector<Repeated> repeated_;
+    std::vector<Outer> first_starts_;
+    std::vector<Outer> last_ends_;
     std::vector<Pair> pairs_;
     std::vector<Group> groups_;
     Index pair_index_;

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from lanescope.analysis.check.impact import Impact
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.plausibility.layer import Plausibility
 from lanescope.analysis.plausibility.thresholds import Thresholds
@@ -79,6 +80,7 @@ class Finding:
             there do.
         evidence: the rows.
         help: one or two imperative sentences.
+        impact: sums with and without the evidence; None if it is not slices.
     """
 
     code: str
@@ -91,6 +93,7 @@ class Finding:
     affected_lane_fraction: float | None
     evidence: Evidence
     help: str
+    impact: Impact | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
@@ -103,6 +106,7 @@ class Finding:
             "count": self.count,
             "affected_fraction": self.affected_fraction,
             "affected_lane_fraction": self.affected_lane_fraction,
+            "impact": None if self.impact is None else asdict(self.impact),
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
             "help": self.help,
         }
@@ -125,6 +129,10 @@ class CheckContext(LaneTime):
     def plausibility(self) -> Plausibility:
         """What the plausibility rules find."""
         return Plausibility.of_trace(self.trace, self._thresholds)
+
+    def slice_positions(self, rows: Ints) -> Ints:
+        """Return where slices stand in the whole trace, int64 [n]."""
+        return rows
 
     def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield (track id, its rows by time) for rows of ``slices``, ``instants`` or ``gaps``, lanes by id.

@@ -140,8 +140,7 @@ class StreamingChecker:
         """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
         self._family_rules.add(batch)
-        if self._is_judged:
-            self._plausibility.add(batch)
+        self._plausibility.add(batch)
         if self._batches == 1 and _is_disordered(batch):
             self._held = [batch]
             return
@@ -193,7 +192,9 @@ class StreamingChecker:
 
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
-        found += self._family_rules.findings(self.covered, select=self._select, ignore=self._ignore)
+        found += self._family_rules.findings(
+            self.covered, self._plausibility, select=self._select, ignore=self._ignore
+        )
         return rank(found)
 
     def _common_findings(self) -> list[Finding]:
@@ -216,7 +217,8 @@ class StreamingChecker:
         tree = Tree(self._shared["tracks"])
         if self._is_judged:
             self._plausibility.judge(kept["slices"], kept["instants"])
-        subject = _Kept(Trace(self._time, tables), tree, self._plausibility, times, slices.covered, slices.whole)
+        trace = Trace(self._time, tables)
+        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, slices.covered, slices.whole)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -449,6 +451,7 @@ class _Kept(_Judged):
         trace: the kept rows.
         tree: its tracks.
         plausibility: what the plausibility rules found.
+        positions: where the kept slices stand in the whole trace, int64 [slices].
         seen: the first and the last times of rows that were not kept, int64 [n].
         time_covered: time that the slices of each track cover, int64 [tracks].
         whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
@@ -459,14 +462,20 @@ class _Kept(_Judged):
         trace: Trace,
         tree: Tree,
         plausibility: Plausibility,
+        positions: Ints,
         seen: Ints,
         time_covered: Ints,
         whole: Mask,
     ) -> None:
         super().__init__(trace, tree, plausibility)
+        self._positions = positions
         self._seen = seen
         self._whole = whole
         self._time_covered = time_covered
+
+    def slice_positions(self, rows: Ints) -> Ints:
+        """Return where slices stand in the whole trace, int64 [n]."""
+        return self._positions[rows]
 
     def times(self) -> list[Ints]:
         """Return the times of the rows that are there and of those that were."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.analysis.plausibility import (
     dominant_records,
@@ -99,6 +101,15 @@ class Plausibility:
         found.judge_whole(trace)
         return found
 
+    @cached_property
+    def profile(self) -> Profile:
+        """Sums over the batches, once all have been added; what needs order says nothing of lanes out of order."""
+        return self._profiler.profile()
+
+    def name_codes(self, slices: Table) -> npt.NDArray[np.int32]:
+        """Return the names of slices as the profile numbers them, int32 [n]."""
+        return self._profiler.name_codes(slices)
+
     def add(self, batch: Trace) -> None:
         """Add the rows of the next batch."""
         self._profiler.add(batch)
@@ -106,7 +117,7 @@ class Plausibility:
     def needs_rows(self) -> bool:
         """Find out, after the last batch, whether rows have to be looked at again."""
         self._unordered = self._profiler.unordered
-        profile = self._profiler.profile()
+        profile = self.profile
         islands, self._core = sampled_islands(profile.stamps, _witnesses(profile), self._thresholds.islands)
         self.window = islands.window
         self._provisional = self._found(profile, islands)

@@ -129,6 +129,7 @@ class Profile:
         tick: float64 [tracks], one tick of the lane's clock in the trace's unit; 1 where unknown.
         pairs: sums by lane and name.
         longest: the longest slices by name and shape.
+        outermost: int64 [n, 3], (0, start, row) of the 64 slices that start first, (1, end, row) of those that end last.
         repeated: int64 [n, 3], (row, track, length) of slices that have lane, start, end and name of an earlier one.
         stamps: sample of timestamps, for LS501.
     """
@@ -169,6 +170,7 @@ class Profile:
     tick: npt.NDArray[np.float64]
     pairs: Pairs
     longest: Longest
+    outermost: Ints
     repeated: Ints
     stamps: Stamps
 
@@ -302,6 +304,7 @@ class Profiler:
             tick=_ticks(tree, shared["clocks"], time.time_unit),
             pairs=self._pairs(),
             longest=Longest(*np.ascontiguousarray(self._sweep.longest().T)),
+            outermost=self._sweep.outermost(),
             repeated=repeated,
             stamps=self._stamps,
             **columns,
