@@ -51,7 +51,10 @@ def _of_siblings(context: PlausibilityContext, group: Ints) -> Iterator[Suspicio
     )
     start, end = int(profile.gap_start[lane]), int(profile.gap_end[lane])
     affected = LaneRange(lane, first=end) if is_late else LaneRange(lane, last=max(start - 1, int(profile.start[lane])))
-    is_warning = gap > limits.warning_extent * extent and not profile.is_host[lane]
+    # Next to a gap at the very end, it is one late record rather than a step.
+    side = int(profile.end[lane]) - end if is_late else start - int(profile.start[lane])
+    is_step = side >= limits.min_side * (float(profile.extent[lane]) - gap)
+    is_warning = gap > limits.warning_extent * extent and is_step and not profile.is_host[lane]
     yield Suspicion(
         CODE,
         detail,

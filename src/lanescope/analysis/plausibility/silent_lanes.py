@@ -46,13 +46,11 @@ class _Evenness:
 
     Attributes:
         used: numbers of slices, of those that have some.
-        spread: deviation of their logarithms.
         is_enough: whether there are enough lanes with enough slices.
         is_even: and they differ little; ``is_regular``: and none has much less than the others.
     """
 
     used: Ints
-    spread: float
     is_enough: bool
     is_even: bool
     is_regular: bool
@@ -95,7 +93,7 @@ class _Search:
 
         Args:
             kinds: kind of each track.
-            is_name: whether lanes of one name are meant: they must have about as many records each.
+            is_name: whether lanes of one name are meant: nearly all of them must have the same number of records.
         """
         profile, limits = self.profile, self.limits
         used = profile.is_lane & ~profile.is_host & (profile.parent >= 0) & (profile.count + profile.instants > 0)
@@ -114,11 +112,11 @@ class _Search:
                 if self._few(len(parents) - count, len(parents)):
                     numbers = np.array([most[parent][kind] for parent in parents if kind in most[parent]], np.int64)
                     found = self._evenness(numbers)
-                    if found.is_regular or (found.is_enough and not is_name):
+                    if found.is_enough and (not is_name or self._are_equal(numbers)):
                         lacking = [parent for parent in parents if kind not in most[parent]]
-                        yield from self._without(lacking, kind, found, is_name=is_name)
+                        yield from self._without(lacking, kind, found)
 
-    def _without(self, parents: list[int], kind: str, found: _Evenness, *, is_name: bool) -> Iterator[Suspicion]:
+    def _without(self, parents: list[int], kind: str, found: _Evenness) -> Iterator[Suspicion]:
         for parent in parents:
             if parent not in self._told:
                 self._told.add(parent)
@@ -126,8 +124,7 @@ class _Search:
                     f"no {kind} with records: each of {len(found.used)} others like {self.profile.path(parent)} "
                     f"has one, with {int(found.used.min())} or more"
                 )
-                is_certain = not is_name or found.spread <= self.limits.certain_deviation
-                yield Suspicion(CODE, detail, "warning" if is_certain else "notice", track_id=parent, count=1)
+                yield Suspicion(CODE, detail, "warning", track_id=parent, count=1)
 
     def silent(self, group: Ints) -> Iterator[Suspicion]:
         """Find lanes without a record among even siblings."""
@@ -172,7 +169,7 @@ class _Search:
         is_enough = len(used) >= limits.min_lanes - 1 and least >= limits.min_slices and median >= limits.median_slices
         spread = deviation(np.log(used), 0.0)[1] if is_enough else 0.0
         is_even = is_enough and spread <= limits.even_deviation and least >= limits.even_share * median
-        return _Evenness(used, spread, is_enough, is_even, is_even and least >= limits.regular_share * median)
+        return _Evenness(used, is_enough, is_even, is_even and least >= limits.regular_share * median)
 
     def _few(self, count: int, total: int) -> bool:
         """Return whether some of the lanes are few enough to be missing by accident."""
@@ -191,18 +188,17 @@ class _Search:
         median, spread = deviation(logarithms, 0.05)
         if spread > limits.even_deviation:
             return
-        is_less = (logarithms < median - limits.end_deviations * spread) & (
-            np.exp(logarithms - median) < limits.end_count
-        )
+        usual = float(np.exp(median))
+        is_less = (logarithms < median - limits.end_deviations * spread) & (counts < limits.end_count * usual)
+        is_certain = np.full(len(lanes), spread <= limits.certain_deviation)
+        if not self._are_equal(counts):
+            # Numbers that vary do so by chance, the more the smaller they are.
+            is_less &= usual - counts > limits.end_missing * np.sqrt(usual)
+            is_certain &= usual - counts > limits.certain_missing * np.sqrt(usual)
         edges = {int(lane) for lane in (lanes[0], lanes[-1], group[0], group[-1])}
         has_brothers = bool(np.isfinite(self._brothers[:, lanes]).all())
         starts, ends = self._brothers if has_brothers else np.zeros((2, len(profile.tree)))
         extent = max(float(np.median(profile.extent[lanes])), 1.0)
-        usual, agreeing = _most_common(counts)
-        is_certain = np.full(len(lanes), spread <= limits.certain_deviation)
-        if agreeing < limits.count_share * len(lanes) - 1:
-            # Numbers that vary do so by chance, the more the smaller they are.
-            is_certain &= np.exp(median) - counts > limits.certain_missing * np.sqrt(np.exp(median))
         for way, off in (
             ("ends {:.0%} of its siblings' extent early", self._end[lanes] - ends[lanes]),
             ("starts {:.0%} of its siblings' extent late", starts[lanes] - self._start[lanes]),
@@ -217,14 +213,18 @@ class _Search:
                 )
                 severity = "warning" if is_certain[at] and lane not in edges else "notice"
                 yield Suspicion(CODE, detail, severity, track_id=lane, ranges=(LaneRange(lane),), count=1)
-        if len(lanes) >= limits.count_lanes and agreeing >= limits.count_share * len(lanes) - 1:
-            yield from self._odd_counts(lanes, counts, edges, usual, agreeing)
+        if len(lanes) >= limits.count_lanes and self._are_equal(counts):
+            yield from self._odd_counts(lanes, counts, edges)
+
+    def _are_equal(self, counts: Ints) -> bool:
+        """Return whether nearly all lanes have the same number of slices."""
+        return _most_common(counts)[1] >= self.limits.count_share * len(counts) - 1
 
     def _off(self, off: Ints | Floats, is_less: Mask, counts: Ints, extent: float) -> tuple[Floats, Mask]:
         """Return how much of their siblings' extent lanes lack, and which of them lack too much."""
         limits = self.limits
         middle, spread = deviation(off, 0.02 * extent + self.profile.quantum)
-        missing = middle - off
+        missing: Floats = np.asarray(middle - off, np.float64)
         is_low = is_less & (missing > limits.end_deviations * spread) & (missing > limits.end_extent * extent)
         few = int(np.count_nonzero(is_low))
         is_few = 0 < few <= limits.silent_share * len(off) + 1 and len(off) - few >= limits.min_lanes - 1
@@ -232,8 +232,9 @@ class _Search:
             is_low = np.zeros(len(off), np.bool_)
         return missing, is_low
 
-    def _odd_counts(self, lanes: Ints, counts: Ints, edges: set[int], usual: int, agreeing: int) -> Iterator[Suspicion]:
+    def _odd_counts(self, lanes: Ints, counts: Ints, edges: set[int]) -> Iterator[Suspicion]:
         """Find lanes with another number of slices than nearly all siblings, which have the same."""
+        usual, agreeing = _most_common(counts)
         for lane, count in zip(lanes.tolist(), counts.tolist(), strict=True):
             is_odd = abs(count - usual) > self.limits.count_difference * usual
             if is_odd and lane not in self._told and lane not in edges:
