@@ -25,10 +25,20 @@ def shifted_lanes(context: PlausibilityContext) -> Iterator[Suspicion]:
     base = int(profile.start[lanes].min())
     start, end = profile.start - base, profile.end - base
     references = _brothers(context, lanes, start, end)
+    found: list[tuple[float, Suspicion]] = []
     for group in siblings(profile.shape, lanes):
         many = group[profile.count[group] >= limits.min_slices]
         if len(many) >= limits.min_lanes:
-            yield from _of_siblings(context, many, start[many], end[many], references[:, many])
+            found += _of_siblings(context, many, start[many], end[many], references[:, many])
+    # A shifted lane is part of what its brothers are compared with: of those under one parent the worst is reported.
+    worst: dict[int, float] = {}
+    for shift, one in found:
+        parent = int(profile.parent[one.track_id])
+        worst[parent] = max(worst.get(parent, 0.0), shift)
+    for shift, one in found:
+        parent = int(profile.parent[one.track_id])
+        if np.isnan(references[0, one.track_id]) or shift == worst[parent]:
+            yield one
 
 
 def _brothers(context: PlausibilityContext, lanes: Ints, start: Ints, end: Ints) -> Floats:
@@ -49,8 +59,8 @@ def _brothers(context: PlausibilityContext, lanes: Ints, start: Ints, end: Ints)
 
 def _of_siblings(
     context: PlausibilityContext, group: Ints, start: Ints, end: Ints, brothers: Floats
-) -> Iterator[Suspicion]:
-    """Judge siblings by where they start and end (int64 [n]), next to their brothers (float64 [2, n])."""
+) -> Iterator[tuple[float, Suspicion]]:
+    """Yield shifts of siblings by where they start and end (int64 [n]), next to their brothers (float64 [2, n])."""
     profile, limits = context.profile, context.thresholds.shifts
     has_brothers = ~np.isnan(brothers[0])
     extent = float(np.median(end - start))
@@ -83,11 +93,5 @@ def _of_siblings(
             f"{len(group) - 1} siblings differ by {worst:.0f} at most"
         )
         is_warning = has_brothers[at] and not profile.is_host[lane]
-        yield Suspicion(
-            CODE,
-            detail,
-            "warning" if is_warning else "notice",
-            track_id=lane,
-            ranges=(LaneRange(lane),),
-            count=1,
-        )
+        severity = "warning" if is_warning else "notice"
+        yield float(shift[at]), Suspicion(CODE, detail, severity, track_id=lane, ranges=(LaneRange(lane),), count=1)

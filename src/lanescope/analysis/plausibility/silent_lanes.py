@@ -18,8 +18,8 @@ from lanescope.trace.column import Mask
 
 CODE = "LS504"
 
-_NUMBER = re.compile(r"\d+")
-#: Longer numbers are addresses or handles, and do not count lanes.
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+#: Longer numbers are handles, and do not count lanes.
 _DIGITS = 6
 #: Missing numbers that a message names.
 _NAMED = 4
@@ -254,6 +254,6 @@ def _numbers(paths: list[str]) -> Ints | None:
     if len({len(numbers) for numbers in parts}) != 1:
         return None
     varying = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]
-    if len(varying) != 1 or max(map(len, varying[0])) > _DIGITS:
+    if len(varying) != 1 or any(len(number) > _DIGITS or number.startswith("0x") for number in varying[0]):
         return None
     return np.array([int(number) for number in varying[0]], np.int64)
