@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lanescope.analysis.idle import idle
-from lanescope.analysis.lane_time import LaneTime, lanes
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.occupancy import lanes
 from lanescope.analysis.occupancy import utilization
 from lanescope.analysis.plausibility.attested import attested, beside
 from lanescope.analysis.track_tree import Tree
