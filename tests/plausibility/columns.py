@@ -30,6 +30,7 @@ class Columns:
         lane, ts, end, name: int64 [slices]; ``end`` of a slice without a known end is its last known time.
         closed: bool [slices], whether the end is known.
         ilane, its, iname: int64 [instants].
+        iquality: int64 [instants], codes of their quality.
         rates: frequency of each clock that a lie has changed, in Hz.
         without: tracks that a lie has removed.
     """
@@ -43,6 +44,7 @@ class Columns:
     ilane: Ints
     its: Ints
     iname: Ints
+    iquality: Ints
     rates: dict[int, float] = field(default_factory=dict)
     without: tuple[int, ...] = ()
 
@@ -62,6 +64,7 @@ class Columns:
             instants.values("track_id"),
             instants.values("ts"),
             instants.codes("name").astype(np.int64),
+            instants.codes("quality").astype(np.int64),
         )
 
     # --- what a lie asks ---------------------------------------------------------------------------------------
@@ -125,7 +128,7 @@ class Columns:
         return replace(
             self,
             **{name: getattr(self, name)[slices] for name in ("lane", "ts", "end", "closed", "name")},
-            **{name: getattr(self, name)[left] for name in ("ilane", "its", "iname")},
+            **{name: getattr(self, name)[left] for name in ("ilane", "its", "iname", "iquality")},
         )
 
     def repeated(self, rows: Ints) -> Columns:
@@ -170,7 +173,7 @@ class Columns:
             "instants": _rows(
                 INSTANTS,
                 tables["instants"],
-                {"track_id": number[self.ilane], "ts": self.its, "name": self.iname},
+                {"track_id": number[self.ilane], "ts": self.its, "name": self.iname, "quality": self.iquality},
             ),
             "gaps": tables["gaps"],
         }
@@ -215,8 +218,8 @@ def _rows(spec: TableSpec, source: Table, known: dict[str, Ints], **nullable: tu
         old = source.column(column.name)
         if column.name == "id":
             made = Column.array(np.arange(count))
-        elif column.name == "name":
-            made = Column.array(known["name"].astype(np.int32), dictionary=old.dictionary)
+        elif column.name in known and old.dictionary is not None:
+            made = Column.array(known[column.name].astype(np.int32), dictionary=old.dictionary)
         elif column.name in known:
             made = Column.array(np.ascontiguousarray(known[column.name]))
         elif column.name in nullable:

@@ -56,9 +56,11 @@ def _homes(context: PlausibilityContext, name: Ints, shape: Ints, count: Ints) -
     lanes = np.bincount(profile.shape[used], minlength=shapes)
     key, place, having = np.unique(name * shapes + shape, return_inverse=True, return_counts=True)
     key_name, key_shape = key // shapes, key % shapes
+    slices = np.bincount(place.ravel(), weights=count)
     total = lanes[key_shape]
     home = np.full(len(profile.names), -1, np.int64)
     is_home = (having >= limits.home_share * total) & (total >= limits.min_lanes)
+    is_home &= slices >= limits.home_slices * having
     home[key_name[is_home]] = key_shape[is_home]
     is_common = having > np.maximum(1, limits.rare_share * total)
     home[np.bincount(key_name[is_common], minlength=len(home)) > 1] = -1

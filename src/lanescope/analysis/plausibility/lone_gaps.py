@@ -8,6 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
+from lanescope.analysis.plausibility.siblings import deviation
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.intervals import Ints
 
@@ -29,12 +30,13 @@ def _of_siblings(context: PlausibilityContext, group: Ints) -> Iterator[Suspicio
     profile, limits = context.profile, context.thresholds.lone_gaps
     at = int(np.argmax(profile.gap[group]))
     lane, others = int(group[at]), np.delete(group, at)
-    gap, gaps = float(profile.gap[lane]), profile.gap[others]
-    least = max(2.0 * profile.quantum, 1.0)
-    second, usual = max(float(gaps.max()), least), max(float(np.median(gaps)), least)
-    extent = float(np.median(profile.extent[others]))
-    # Gaps with a heavy tail differ among the siblings, too: the square keeps them quiet.
-    if gap <= second * max(limits.ratio, (second / usual) ** 2) or gap <= limits.min_extent * extent:
+    gap, gaps = float(profile.gap[lane]), np.maximum(profile.gap[others], max(2.0 * profile.quantum, 1.0))
+    second, extent = float(gaps.max()), float(np.median(profile.extent[others]))
+    # Where gaps have a heavy tail, the largest ones of the siblings differ much among themselves.
+    logarithms = np.log(gaps)
+    spread = max(float(logarithms.std()), deviation(logarithms, 0.0)[1])
+    far = max(np.log(limits.ratio), limits.deviations * spread)
+    if gap <= limits.min_extent * extent or np.log(gap) <= np.log(second) + far:
         return
     late = int(profile.end[lane]) - int(profile.end[others].max())
     early = int(profile.start[others].min()) - int(profile.start[lane])
@@ -49,7 +51,10 @@ def _of_siblings(context: PlausibilityContext, group: Ints) -> Iterator[Suspicio
     )
     start, end = int(profile.gap_start[lane]), int(profile.gap_end[lane])
     affected = LaneRange(lane, first=end) if is_late else LaneRange(lane, last=max(start - 1, int(profile.start[lane])))
-    is_warning = gap > limits.warning_extent * extent and not profile.is_host[lane]
+    # Next to a gap at the very end, it is one late record rather than a step.
+    side = int(profile.end[lane]) - end if is_late else start - int(profile.start[lane])
+    is_step = side >= limits.min_side * (float(profile.extent[lane]) - gap)
+    is_warning = gap > limits.warning_extent * extent and is_step and not profile.is_host[lane]
     yield Suspicion(
         CODE,
         detail,

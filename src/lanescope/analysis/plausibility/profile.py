@@ -18,6 +18,7 @@ from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
 from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
@@ -116,6 +117,7 @@ class Profile:
         total: int64 [tracks], sum of the lengths of closed slices.
         hash: int64 [tracks], order-free hash of start, end and name of the slices.
         instants: int64 [tracks]; with ``first_instant`` and ``last_instant``.
+        is_exact: bool [tracks], whether all instants are of quality ``exact``.
         starts: int64 [tracks], distinct starts.
         distinct: int64 [tracks], distinct starts, and ends beyond all timestamps before them.
         run: int64 [tracks], most closed slices of no length at one time, which is ``run_at``.
@@ -158,6 +160,7 @@ class Profile:
     instants: Ints
     first_instant: Ints
     last_instant: Ints
+    is_exact: Mask
     is_ordered: Mask
     starts: Ints
     distinct: Ints
@@ -210,6 +213,7 @@ class Profiler:
         self._gaps: list[Table] = []
         self._last: Trace | None = None
         self._tree: Tree | None = None
+        self._inexact: set[int] = set()
 
     def add(self, batch: Trace) -> None:
         """Add the rows of the next batch; nothing refers to its events afterwards."""
@@ -225,6 +229,7 @@ class Profiler:
         instants = batch.instants
         if len(instants):
             self._sweep.instants(*(np.ascontiguousarray(instants.values(name)) for name in ("track_id", "ts")))
+            self._inexact.update(_inexact_lanes(instants))
         self._stamps.add(batch.slices, instants)
 
     def name_codes(self, slices: Table) -> npt.NDArray[np.int32]:
@@ -297,6 +302,7 @@ class Profiler:
             is_host=host_lanes(tree),
             is_free=is_lane & (tree.tracks.values("nesting") == "free"),
             judged=judged & is_lane,
+            is_exact=~np.isin(np.arange(len(tree)), list(self._inexact)),
             gap=gap,
             gap_start=gap_start,
             gap_end=gap_end,
@@ -347,6 +353,16 @@ def _sweep(sweep: core.TraceProfile, slices: Table, names: npt.NDArray[np.int32]
         names,
         rows,
     )
+
+
+def _inexact_lanes(instants: Table) -> list[int]:
+    """Return the tracks with an instant whose quality is not ``exact``."""
+    quality = instants.column("quality")
+    texts = quality.dictionary.texts if quality.dictionary else []
+    is_exact = np.array([text == "exact" for text in texts], np.bool_)
+    if is_exact.all():
+        return []
+    return distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
 
 
 def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:

@@ -20,7 +20,7 @@ def shared_stops(context: PlausibilityContext) -> Iterator[Suspicion]:
     tracks = profile.tree.tracks
     roles, names = tracks.values("role"), tracks.values("name")
     recorders: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for lane in np.flatnonzero(profile.judged & (profile.instants > 0)).tolist():
+    for lane in np.flatnonzero(profile.judged & (profile.instants > 0) & profile.is_exact).tolist():
         recorders[str(roles[lane]), str(names[lane])].append(lane)
     for lanes in recorders.values():
         parents = {int(profile.parent[lane]) for lane in lanes}

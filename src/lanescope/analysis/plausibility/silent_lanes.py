@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,9 +42,16 @@ def silent_lanes(context: PlausibilityContext) -> Iterator[Suspicion]:
 
 @dataclass(frozen=True, slots=True)
 class _Evenness:
-    """Whether siblings have about as many slices each, so that a lane without any stands out."""
+    """Whether siblings have about as many slices each, so that a lane without any stands out.
+
+    Attributes:
+        used: numbers of slices, of those that have some.
+        is_enough: whether there are enough lanes with enough slices.
+        is_even: and they differ little; ``is_regular``: and none has much less than the others.
+    """
 
     used: Ints
+    is_enough: bool
     is_even: bool
     is_regular: bool
 
@@ -75,52 +82,54 @@ class _Search:
     # --- nothing at all -----------------------------------------------------------------------------------------
 
     def missing_children(self) -> Iterator[Suspicion]:
-        """Find groups that lack a kind of lane that all others like them have."""
+        """Find groups that lack a lane that all others like them have, of one kind or else of one name."""
+        profile = self.profile
+        kinds = [profile.shapes[shape].rpartition("/")[2] for shape in profile.shape.tolist()]
+        yield from self._lacking(kinds, is_name=False)
+        yield from self._lacking(profile.tree.names, is_name=True)
+
+    def _lacking(self, kinds: list[str], *, is_name: bool) -> Iterator[Suspicion]:
+        """Find groups without a child of some kind.
+
+        Args:
+            kinds: kind of each track.
+            is_name: whether lanes of one name are meant: nearly all of them must have the same number of records.
+        """
         profile, limits = self.profile, self.limits
-        children: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        used = (
-            profile.is_lane & ~profile.is_host & (profile.parent >= 0) & ((profile.count > 0) | (profile.instants > 0))
-        )
+        used = profile.is_lane & ~profile.is_host & (profile.parent >= 0) & (profile.count + profile.instants > 0)
+        most: dict[int, dict[str, int]] = defaultdict(dict)
         for lane in np.flatnonzero(used).tolist():
-            children[int(profile.parent[lane])][int(profile.shape[lane])].append(lane)
+            counts = most[int(profile.parent[lane])]
+            counts[kinds[lane]] = max(counts.get(kinds[lane], 0), int(profile.count[lane]))
         alike: dict[int, list[int]] = defaultdict(list)
-        for parent in children:
+        for parent in most:
             alike[int(profile.shape[parent])].append(parent)
         for parents in alike.values():
             if len(parents) < limits.min_lanes:
                 continue
-            have: dict[int, list[int]] = defaultdict(list)
-            for parent in parents:
-                for kind in children[parent]:
-                    have[kind].append(parent)
-            for kind, those in have.items():
-                if self._few(len(parents) - len(those), len(parents)):
-                    counts = [profile.count[children[parent][kind]] for parent in those]
-                    yield from self._lacking(kind, [p for p in parents if kind not in children[p]], counts, children)
+            having = Counter(kind for parent in parents for kind in most[parent])
+            for kind, count in having.items():
+                if self._few(len(parents) - count, len(parents)):
+                    numbers = np.array([most[parent][kind] for parent in parents if kind in most[parent]], np.int64)
+                    found = self._evenness(numbers)
+                    if found.is_enough and (not is_name or self._are_equal(numbers)):
+                        lacking = [parent for parent in parents if kind not in most[parent]]
+                        yield from self._without(lacking, kind, found)
 
-    def _lacking(
-        self, kind: int, parents: list[int], counts: list[Ints], children: dict[int, dict[int, list[int]]]
-    ) -> Iterator[Suspicion]:
-        least = min(int(count.min()) for count in counts)
-        if least < self.limits.min_slices or np.median([count.max() for count in counts]) < self.limits.median_slices:
-            return
-        leaf = self.profile.shapes[kind].rpartition("/")[2]
+    def _without(self, parents: list[int], kind: str, found: _Evenness) -> Iterator[Suspicion]:
         for parent in parents:
-            self._told.update(lane for lanes in children[parent].values() for lane in lanes)
-            self._told.add(parent)
-            yield Suspicion(
-                CODE,
-                f"no {leaf} with records: each of {len(counts)} others like {self.profile.path(parent)} has one, "
-                f"with {least} or more",
-                "warning",
-                track_id=parent,
-                count=1,
-            )
+            if parent not in self._told:
+                self._told.add(parent)
+                detail = (
+                    f"no {kind} with records: each of {len(found.used)} others like {self.profile.path(parent)} "
+                    f"has one, with {int(found.used.min())} or more"
+                )
+                yield Suspicion(CODE, detail, "warning", track_id=parent, count=1)
 
     def silent(self, group: Ints) -> Iterator[Suspicion]:
         """Find lanes without a record among even siblings."""
         profile = self.profile
-        found = self._evenness(group)
+        found = self._evenness(profile.count[group])
         silent = group[(profile.count[group] == 0) & (profile.instants[group] == 0)]
         silent = silent[~np.isin(profile.parent[silent], list(self._told))]
         if not found.is_even or not self._few(len(silent), len(group)):
@@ -134,7 +143,7 @@ class _Search:
     def unnumbered(self, group: Ints) -> Iterator[Suspicion]:
         """Find numbers without a lane among even siblings that are numbered on."""
         profile = self.profile
-        found = self._evenness(group)
+        found = self._evenness(profile.count[group])
         if not found.is_even or len(found.used) < len(group):
             return
         numbers = _numbers([profile.path(lane) for lane in group.tolist()])
@@ -152,19 +161,15 @@ class _Search:
         parent = int(parents[0]) if len(parents) == 1 and parents[0] >= 0 else int(profile.device[group[0]])
         yield Suspicion(CODE, detail, found.severity, track_id=parent, count=len(missing))
 
-    def _evenness(self, group: Ints) -> _Evenness:
+    def _evenness(self, counts: Ints) -> _Evenness:
+        """Return how even lanes are that have so many slices each."""
         limits = self.limits
-        used = self.profile.count[group]
-        used = used[used > 0]
-        if len(used) < limits.min_lanes - 1 or used.min() < limits.min_slices:
-            return _Evenness(used, is_even=False, is_regular=False)
-        median = float(np.median(used))
-        is_even = (
-            median >= limits.median_slices
-            and deviation(np.log(used), 0.0)[1] <= limits.even_deviation
-            and used.min() >= limits.even_share * median
-        )
-        return _Evenness(used, is_even, is_even and bool(used.min() >= limits.regular_share * median))
+        used = counts[counts > 0]
+        least, median = (int(used.min()), float(np.median(used))) if len(used) else (0, 0.0)
+        is_enough = len(used) >= limits.min_lanes - 1 and least >= limits.min_slices and median >= limits.median_slices
+        spread = deviation(np.log(used), 0.0)[1] if is_enough else 0.0
+        is_even = is_enough and spread <= limits.even_deviation and least >= limits.even_share * median
+        return _Evenness(used, is_enough, is_even, is_even and least >= limits.regular_share * median)
 
     def _few(self, count: int, total: int) -> bool:
         """Return whether some of the lanes are few enough to be missing by accident."""
@@ -183,14 +188,17 @@ class _Search:
         median, spread = deviation(logarithms, 0.05)
         if spread > limits.even_deviation:
             return
-        is_less = (logarithms < median - limits.end_deviations * spread) & (
-            np.exp(logarithms - median) < limits.end_count
-        )
+        usual = float(np.exp(median))
+        is_less = (logarithms < median - limits.end_deviations * spread) & (counts < limits.end_count * usual)
+        is_certain = np.full(len(lanes), spread <= limits.certain_deviation)
+        if not self._are_equal(counts):
+            # Numbers that vary do so by chance, the more the smaller they are.
+            is_less &= usual - counts > limits.end_missing * np.sqrt(usual)
+            is_certain &= usual - counts > limits.certain_missing * np.sqrt(usual)
         edges = {int(lane) for lane in (lanes[0], lanes[-1], group[0], group[-1])}
         has_brothers = bool(np.isfinite(self._brothers[:, lanes]).all())
         starts, ends = self._brothers if has_brothers else np.zeros((2, len(profile.tree)))
         extent = max(float(np.median(profile.extent[lanes])), 1.0)
-        is_certain = spread <= limits.certain_deviation
         for way, off in (
             ("ends {:.0%} of its siblings' extent early", self._end[lanes] - ends[lanes]),
             ("starts {:.0%} of its siblings' extent late", starts[lanes] - self._start[lanes]),
@@ -203,15 +211,20 @@ class _Search:
                     f"{way.format(missing[at] / extent)}, with {counts[at]} records: "
                     f"the others have {counts[~is_low].min()} or more"
                 )
-                severity = "warning" if is_certain and lane not in edges else "notice"
+                severity = "warning" if is_certain[at] and lane not in edges else "notice"
                 yield Suspicion(CODE, detail, severity, track_id=lane, ranges=(LaneRange(lane),), count=1)
-        yield from self._odd_counts(lanes, counts, edges)
+        if len(lanes) >= limits.count_lanes and self._are_equal(counts):
+            yield from self._odd_counts(lanes, counts, edges)
 
-    def _off(self, off: Floats, is_less: Mask, counts: Ints, extent: float) -> tuple[Floats, Mask]:
+    def _are_equal(self, counts: Ints) -> bool:
+        """Return whether nearly all lanes have the same number of slices."""
+        return _most_common(counts)[1] >= self.limits.count_share * len(counts) - 1
+
+    def _off(self, off: Ints | Floats, is_less: Mask, counts: Ints, extent: float) -> tuple[Floats, Mask]:
         """Return how much of their siblings' extent lanes lack, and which of them lack too much."""
         limits = self.limits
         middle, spread = deviation(off, 0.02 * extent + self.profile.quantum)
-        missing = middle - off
+        missing: Floats = np.asarray(middle - off, np.float64)
         is_low = is_less & (missing > limits.end_deviations * spread) & (missing > limits.end_extent * extent)
         few = int(np.count_nonzero(is_low))
         is_few = 0 < few <= limits.silent_share * len(off) + 1 and len(off) - few >= limits.min_lanes - 1
@@ -221,16 +234,18 @@ class _Search:
 
     def _odd_counts(self, lanes: Ints, counts: Ints, edges: set[int]) -> Iterator[Suspicion]:
         """Find lanes with another number of slices than nearly all siblings, which have the same."""
-        limits = self.limits
-        values, numbers = np.unique(counts, return_counts=True)
-        usual, agreeing = int(values[np.argmax(numbers)]), int(numbers.max())
-        if len(lanes) < limits.count_lanes or agreeing < limits.count_share * len(lanes) - 1:
-            return
+        usual, agreeing = _most_common(counts)
         for lane, count in zip(lanes.tolist(), counts.tolist(), strict=True):
-            is_odd = abs(count - usual) > limits.count_difference * usual
+            is_odd = abs(count - usual) > self.limits.count_difference * usual
             if is_odd and lane not in self._told and lane not in edges:
                 detail = f"{count} records: {agreeing} of {len(lanes)} siblings have {usual} each"
                 yield Suspicion(CODE, detail, "notice", track_id=lane, ranges=(LaneRange(lane),), count=1)
+
+
+def _most_common(values: Ints) -> tuple[int, int]:
+    """Return the most common value and how often it occurs."""
+    found, numbers = np.unique(values, return_counts=True)
+    return int(found[np.argmax(numbers)]), int(numbers.max())
 
 
 def _numbers(paths: list[str]) -> Ints | None:

@@ -102,18 +102,23 @@ class LoneGapThresholds:
     Attributes:
         min_slices: lanes with fewer slices are not compared.
         min_lanes: siblings without which none is, the lane itself included.
-        ratio: how many times the second largest gap it has to be; more where those of the siblings differ much.
+        ratio: how many times the largest gap of the siblings it has to be.
+        deviations: the same for its logarithm, in deviations of the logarithms of the siblings' largest gaps.
         min_extent: length of the gap, as a share of the siblings' median extent.
         min_shift: how much later the lane has to end, or earlier to start, than all siblings, as a share of the gap.
         warning_extent: from this length on it is a warning, in median extents.
+        min_side: for a warning, how long the lane goes on after the gap (or went before it), as a share of its extent
+            without the gap.
     """
 
     min_slices: int = 8
     min_lanes: int = 4
     ratio: float = 8.0
+    deviations: float = 6.0
     min_extent: float = 0.25
     min_shift: float = 0.5
     warning_extent: float = 1.0
+    min_side: float = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,8 @@ class SilentLaneThresholds:
         end_count: number of its slices, in medians, below which it does.
         end_gap: number of its slices, in those of the smallest sibling, below which it does.
         certain_deviation: deviation up to which that is a warning.
+        end_missing: where numbers differ, how many slices have to be missing, in square roots of their median.
+        certain_missing: the same for a warning.
         count_lanes: siblings without which an odd count is not judged.
         count_share: share of them that have the same count.
         count_difference: difference from it that is odd, as a share.
@@ -151,6 +158,8 @@ class SilentLaneThresholds:
     end_count: float = 0.8
     end_gap: float = 0.9
     certain_deviation: float = 0.1
+    end_missing: float = 2.0
+    certain_missing: float = 3.0
     count_lanes: int = 6
     count_share: float = 0.9
     count_difference: float = 0.1
@@ -190,12 +199,14 @@ class ForeignNameThresholds:
         home_share: share of its lanes that have a name that is at home there.
         rare_share: share of the lanes of another shape (or one lane) up to which a name is strange there.
         own_share: share of the slices of that shape whose names are at home there.
+        home_slices: slices of the name that lanes at its home have on average.
     """
 
     min_lanes: int = 3
     home_share: float = 0.8
     rare_share: float = 0.1
     own_share: float = 0.3
+    home_slices: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)
