@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.idle import idle
 from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.occupancy import lanes
-from lanescope.analysis.occupancy import utilization
+from lanescope.analysis.occupancy import lanes, utilization
+from lanescope.analysis.partition import BUSY, IDLE
 from lanescope.analysis.plausibility.attested import attested, beside
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Intervals
@@ -27,9 +28,9 @@ TOLERANCE = 0.01
 
 def idle_shares(trace):
     """Idle time of each lane as a share of what is known of it."""
-    time = LaneTime(trace)
-    known = time.idle + time.busy
-    return np.divide(time.idle, known, out=np.zeros(len(known)), where=known > 0)
+    states = AnalysisCache(trace).lane_states
+    known = states[:, IDLE] + states[:, BUSY]
+    return np.divide(states[:, IDLE], known, out=np.zeros(len(known)), where=known > 0)
 
 
 @pytest.mark.parametrize("family", ["aie", "cuda", "ascend", "levelzero"])
@@ -64,7 +65,7 @@ def test_the_window_is_the_hull_of_what_is_not_suspect():
 
 
 def test_busy_idle_and_unknown_still_add_up():
-    for row in lanes(kernel(change=on(3, late))).rows():
+    for row in lanes(AnalysisCache(kernel(change=on(3, late)))).rows():
         assert row["busy_ns"] + row["idle_ns"] + row["unknown_ns"] == row["window_ns"]
         if row["lane"] != "gpu 0/lane 3":
             assert row["unknown_ns"] > 0.99 * 10**9
@@ -72,17 +73,17 @@ def test_busy_idle_and_unknown_still_add_up():
 
 def test_gaps_next_to_a_suspect_slice_are_unknown():
     trace = kernel(change=on(3, late))
-    time, sound = LaneTime(trace), LaneTime(kernel())
+    shared, sound = AnalysisCache(trace), AnalysisCache(kernel())
     lane = trace.slices.values("track_id")[159]
     start = trace.slices.values("ts")
     gap = int(start[159] - (start[158] + trace.slices.values("dur")[158]))
-    assert sound.idle[lane] - time.idle[lane] == gap
-    table = idle(trace)
-    assert (table.values("ts") + table.values("dur") <= time.attested.window[1]).all()
+    assert sound.lane_states[lane, IDLE] - shared.lane_states[lane, IDLE] == gap
+    table = idle(shared)
+    assert (table.values("ts") + table.values("dur") <= shared.attested[1]).all()
 
 
 def test_instances_are_unknown_beyond_it():
-    rows = {row["instance"]: row for row in utilization(kernel(change=on(3, late)), "core").rows()}
+    rows = {row["instance"]: row for row in utilization(AnalysisCache(kernel(change=on(3, late))), "core").rows()}
     for name, row in rows.items():
         assert row["busy_ns"] + row["stalled_ns"] + row["unknown_ns"] + row["vacant_ns"] == row["window_ns"]
         if name != "lane 3":

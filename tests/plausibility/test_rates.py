@@ -39,7 +39,7 @@ def test_declared_rates(family, name, rates, wrong):
         assert details(clocked(int(rate), name=name, family="no such family")) == []
     for rate in wrong:
         [detail] = details(clocked(int(rate), name=name, family=family))
-        assert detail.startswith(f"{name} has a declared rate of {rate / 1e6:.6g} MHz; such counters have ")
+        assert detail.startswith(f"{name} has a rate of {rate / 1e6:.6g} MHz; such counters have ")
 
 
 def test_every_family_declares_its_counters():
@@ -56,7 +56,7 @@ def test_anchors_against_the_declared_rate():
     assert details(clocked(second, [(0, 0, 0), (second, 2 * second, 0)], name="x")) == [
         "the anchors of x give 500 MHz, 1000 MHz is declared"
     ]
-    # What the anchors themselves do not know is no contradiction, nor is a pair within a few ticks.
+    # What the anchors themselves do not know does not contradict, nor is a pair within a few ticks.
     assert details(clocked(second, [(0, 0, second), (second, 2 * second, second)], name="x")) == []
     assert details(clocked(1000, [(0, 0, 0), (1, 2_000_000, 0)], name="x")) == []
 

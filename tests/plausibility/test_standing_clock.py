@@ -23,7 +23,7 @@ def test_a_lane_with_one_timestamp():
     trace = kernel(change=on(4, at_once), nesting="nested")
     assert found(trace, "LS503") == [("warning", "gpu 0/lane 4", list(range(160, 200)))]
     [finding] = check.run(trace, select=["LS503"])
-    assert finding.detail == "all 80 timestamps of the lane are the same: its clock stood still"
+    assert finding.detail == "all 80 timestamps of the lane are the same: its clock stopped"
 
 
 def test_all_lanes_with_one_timestamp_are_one_error():

@@ -192,9 +192,7 @@ class StreamingChecker:
 
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
-        found += self._family_rules.findings(
-            self.covered, self._plausibility, select=self._select, ignore=self._ignore
-        )
+        found += self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
         return rank(found)
 
     def _common_findings(self) -> list[Finding]:
