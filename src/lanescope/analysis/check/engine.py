@@ -122,6 +122,7 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
                 evidence=Evidence(hit.table, hit.rows),
                 help=rule.help,
                 impact=effects.get(number),
+                stat=hit.stat,
             )
         )
     return found

@@ -21,7 +21,6 @@ from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.trace import SHARED
 
-
 _NO_INTS = np.empty(0, np.int64)
 
 
@@ -94,8 +93,8 @@ class FamilyRules:
             local.append(replace(fault, rows=np.arange(at, at + length) if fault.table == "slices" else fault.rows))
             at += length
         tables = {**{name: getattr(self._last, name) for name in SHARED}, "slices": slices}
-        positions = [fault.rows for fault in joined if fault.table == "slices"]
-        subject = _Covered(Trace(self._last.time, tables), covered, plausibility, np.concatenate([_NO_INTS, *positions]))
+        positions = np.concatenate([_NO_INTS, *(fault.rows for fault in joined if fault.table == "slices")])
+        subject = _Covered(Trace(self._last.time, tables), covered, plausibility, positions)
         found = assess(subject, rule, local)
         return [
             replace(finding, evidence=Evidence(fault.table, fault.rows))

@@ -18,16 +18,16 @@ WORTH_TELLING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """Sums over all slices, and over those that are no evidence of a finding.
+    """Sums over all slices, and over those that are not evidence of a finding.
 
     Attributes:
         slices_fraction: evidence, as a fraction of the slices of the trace.
         total: sum of the lengths of all slices, in the trace's unit; the same as ``Totals.total``.
-        total_without: of those that are no evidence.
+        total_without: of those that are not evidence.
         total_clipped: with each overlapping slice up to the next start only; None unless slices overlap on a disjoint
             lane.
         window: time from the first start to the last end of all slices.
-        window_without: of those that are no evidence.
+        window_without: of those that are not evidence.
         changes_order: whether the order of the five largest names or lanes differs without the evidence.
     """
 
@@ -58,7 +58,7 @@ def impacts(
         positions: int64 [n], where it stands in the whole trace.
         names: int64 [n], its name as the profile numbers it.
         extents: its lane and time; closed slices have their length, others none.
-        clipped: int64 [findings], time beyond the next start; -1 where that is no question.
+        clipped: int64 [findings], time beyond the next start; -1 where nothing is shortened.
     """
     is_known = (extents.group >= 0) & (extents.group < len(profile.tree))
     number, positions, names = number[is_known], positions[is_known], names[is_known]
@@ -144,7 +144,7 @@ def _windows(profile: Profile, number: Ints, count: int, positions: Ints, lanes:
 def _rest(
     times: Ints, rows: Ints, evidence: Ints, of_lane: Ints, count: Ints, lanes: Ints, choose: type[min] | type[max]
 ) -> int | None:
-    """Return the outermost time of slices that are no evidence; None without one.
+    """Return the outermost time of slices that are not evidence; None without one.
 
     Where all outermost slices are evidence, it is that of the lanes without evidence.
     """

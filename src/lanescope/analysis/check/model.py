@@ -76,11 +76,12 @@ class Finding:
         count: number of violations.
         affected_fraction: time that the evidence covers, as a share of the time that all slices of the trace cover;
             None if the evidence is not slices.
-        affected_lane_fraction: time that the evidence on the lane of ``place`` covers, as a share of what all slices
+        affected_lane_fraction: time that the evidence on the lane of ``location`` covers, as a share of what all slices
             there do.
         evidence: the rows.
         help: one or two imperative sentences.
         impact: sums with and without the evidence; None if it is not slices.
+        stat: name of the stat that the finding comes from; empty if it comes from no stat.
     """
 
     code: str
@@ -94,6 +95,7 @@ class Finding:
     evidence: Evidence
     help: str
     impact: Impact | None = None
+    stat: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
@@ -102,6 +104,7 @@ class Finding:
             "severity": self.severity,
             "title": self.title,
             "detail": self.detail,
+            "stat": self.stat or None,
             "location": {name: getattr(self.location, name) for name in Location.__slots__},
             "count": self.count,
             "affected_fraction": self.affected_fraction,

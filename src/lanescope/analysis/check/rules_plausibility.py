@@ -18,12 +18,12 @@ RULES = (
         "LS501",
         "few records far from everything else",
         "warning",
-        "Nearly all timestamps lie close together, and these records lie many times that time away, where no second "
-        "device and no host thread has records. Columns cannot tell a wrong timestamp from a wait that is really so "
-        "long. It is a warning from 100 times the length of the rest on, or when the distance is a power of two that "
-        "counters wrap at; else, and on host threads, a notice.",
-        "Read window, idle time and totals without these rows. Look at the first of them with `lanescope dump`: a "
-        "missed counter wrap, a clock step, or a corrupt timestamp.",
+        "Nearly all timestamps are close together, and these records are many times that time away. No second "
+        "device and no host thread has records there. Either a timestamp is wrong or a lane really waited so long. "
+        "It is a warning from 100 times the length of the rest, or if the distance is a power of two at which "
+        "counters wrap. Otherwise, and on host threads, it is a notice.",
+        "Read window, idle time and totals without these rows. Inspect the first of them with `lanescope dump`. "
+        "Look for a missed counter wrap, a clock step, or a corrupt timestamp.",
         _of("LS501"),
     ),
     Rule(
@@ -40,11 +40,11 @@ RULES = (
     ),
     Rule(
         "LS503",
-        "clock that stands still",
+        "stopped or coarse clock",
         "warning",
-        "Slices have no length and one timestamp, or all timestamps take few values: the clock was not running, was "
-        "not read, or ticks too coarsely for what it measures. It is an error if nearly all slices of the trace have "
-        "one timestamp.",
+        "Slices have no length and one timestamp, or all timestamps of a lane take few values. The clock did not "
+        "run, was not read, or ticks too coarsely for what it measures. It is an error if nearly all slices of the "
+        "trace have one timestamp.",
         "Do not use durations of these lanes. Check that the clock is enabled and read at each marker, and its "
         "resolution.",
         _of("LS503"),
@@ -65,9 +65,9 @@ RULES = (
         "LS505",
         "same records twice",
         "warning",
-        "Slices have the lane, the start, the end and the name of another one, or a lane has the slices of another "
-        "lane at the same times. A buffer was probably copied or read twice.",
-        "Count these slices once. Look for a buffer that was copied twice, or two lanes that read one buffer.",
+        "A slice repeats lane, start, end and name of another one, or a lane has the slices of another lane at the "
+        "same times. A buffer was probably copied or read twice.",
+        "Use totals without these slices. Look for a buffer that was copied twice, or two lanes that read one buffer.",
         _of("LS505"),
     ),
     Rule(
@@ -85,11 +85,10 @@ RULES = (
         "LS507",
         "implausible clock rate or unit",
         "warning",
-        "The declared rate of a clock is one that such clocks do not have, its anchors give another rate, all "
-        "timestamps are multiples of an implausible number, or all slices of one lane take many times as long as "
-        "those of the same names on the lanes like it.",
-        "Check the frequency and the unit that the times were computed with. Ratios within a lane hold; durations may "
-        "not.",
+        "A clock has a rate that such clocks do not have, or its anchors contradict the declared rate. Or all "
+        "timestamps are multiples of an implausible number. Or all slices of a lane are many times as long as "
+        "those of the same names on similar lanes.",
+        "Check the frequency and the unit of the times. Use ratios within a lane, not durations.",
         _of("LS507"),
     ),
     Rule(

@@ -192,9 +192,7 @@ class StreamingChecker:
 
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
-        found += self._family_rules.findings(
-            self.covered, self._plausibility, select=self._select, ignore=self._ignore
-        )
+        found += self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
         return rank(found)
 
     def _common_findings(self) -> list[Finding]:
@@ -268,7 +266,7 @@ class StreamingChecker:
 
     def _add_gaps(self, gaps: Table) -> None:
         """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
-        ended = np.flatnonzero(gaps.valid("dur") & (gaps.values("dur") > 0))
+        ended = np.flatnonzero(gaps.valid("dur"))
         if not len(ended):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])
@@ -445,7 +443,7 @@ class _Judged(CheckContext):
 
 
 class _Kept(_Judged):
-    """What is kept of a trace, and what is known of the rest of it.
+    """The kept part of a trace, with results about the rest.
 
     Args:
         trace: the kept rows.
@@ -490,7 +488,7 @@ class _Kept(_Judged):
 
 
 def _is_disordered(batch: Trace) -> bool:
-    """Tell from its first slices whether a batch has lanes that must be looked at as a whole."""
+    """Return whether a batch, by its first slices, has lanes that must be checked as a whole."""
     trial, first = _SweepState(_SWEPT[0]), _Rows(_SWEPT[0])
     trial.sweep.add_lanes(_disciplines(batch.tracks))
     rows = np.arange(min(len(batch.slices), _TRIAL))

@@ -145,7 +145,7 @@ class _Axis:
         return Islands((int(self._time[self._first]), int(self._time[self._last - 1])), self._points.take(is_far))
 
     def _cut_far(self) -> None:
-        """Cut off what lies many times the length of the core away from the core."""
+        """Cut off what is many times the length of the core away from the core."""
         total = int(self._sum[-1])
         ends = max(total // 100 if total >= 64 else 0, min(8, total // 16))
         low = int(self._time[np.searchsorted(self._sum, ends, "right") - 1])

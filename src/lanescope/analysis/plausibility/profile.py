@@ -131,7 +131,7 @@ class Profile:
         tick: float64 [tracks], one tick of the lane's clock in the trace's unit; 1 where unknown.
         pairs: sums by lane and name.
         longest: the longest slices by name and shape.
-        outermost: int64 [n, 3], (0, start, row) of the 64 slices that start first, (1, end, row) of those that end last.
+        outermost: int64 [n, 3], (0, start, row) of the 64 slices that start first, (1, end, row) of 64 that end last.
         repeated: int64 [n, 3], (row, track, length) of slices that have lane, start, end and name of an earlier one.
         stamps: sample of timestamps, for LS501.
     """

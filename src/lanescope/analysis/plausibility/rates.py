@@ -41,13 +41,15 @@ def _declared_rates(profile: Profile) -> Iterator[Suspicion]:
     """Yield clocks with a rate that the family says such counters do not have."""
     specs = [spec for family in profile.families for spec in _specs(family)]
     names, declared = profile.clocks.values("name").tolist(), profile.clocks.valid("frequency_num")
+    alike: dict[tuple[str, float], list[int]] = {}
     for clock in np.flatnonzero(declared).tolist():
-        rate = _rate(profile, clock)
-        ranges = [one for spec in specs if names[clock].startswith(spec.name) for one in spec.rates_hz]
+        alike.setdefault((names[clock], _rate(profile, clock)), []).append(clock)
+    for (name, rate), rows in alike.items():
+        ranges = [one for spec in specs if name.startswith(spec.name) for one in spec.rates_hz]
         if ranges and not any(low <= rate <= high for low, high in ranges):
-            there = " or ".join(f"{low / 1e6:.6g} to {high / 1e6:.6g} MHz" for low, high in ranges)
-            detail = f"{names[clock]} has a declared rate of {rate / 1e6:.6g} MHz; such counters have {there}"
-            yield Suspicion(_CODE, detail, "warning", rows=np.array([clock]), table="clocks")
+            usual = " or ".join(f"{low / 1e6:.6g} to {high / 1e6:.6g} MHz" for low, high in ranges)
+            detail = f"{name} has a rate of {rate / 1e6:.6g} MHz; such counters have {usual}"
+            yield Suspicion(_CODE, detail, "warning", rows=np.array(rows), table="clocks")
 
 
 def _specs(family: str) -> tuple[ClockSpec, ...]:

@@ -1,4 +1,4 @@
-"""LS503: a clock that stands, or ticks too coarsely."""
+"""LS503: a clock that stops, or ticks too coarsely."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def constant(context: PlausibilityContext) -> Iterator[Suspicion]:
     if len(lanes) and closed >= 0.9 * total and total >= limits.min_trace_slices:
         what = f"all timestamps of {len(lanes)} lanes are the same" if len(lanes) > 1 else "all timestamps are the same"
         ranges = tuple(LaneRange(lane) for lane in lanes.tolist())
-        yield Suspicion(_CODE, f"{what}: the clock stood still", "error", ranges=ranges)
+        yield Suspicion(_CODE, f"{what}: the clock stopped", "error", ranges=ranges)
         return
     for lane in lanes.tolist():
-        detail = f"all {2 * profile.closed[lane]} timestamps of the lane are the same: its clock stood still"
+        detail = f"all {2 * profile.closed[lane]} timestamps of the lane are the same: its clock stopped"
         yield Suspicion(_CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane),))
 
 
@@ -39,7 +39,7 @@ def _is_constant(profile: Profile, limits: StandingClockThresholds) -> Mask:
 
 
 def stuck_or_coarse(context: PlausibilityContext) -> Iterator[Suspicion]:
-    """Yield lanes whose clock stands for a while, and lanes whose clock takes few values."""
+    """Yield lanes whose clock stops for a while, and lanes whose clock takes few values."""
     profile, limits = context.profile, context.thresholds.standing_clock
     is_other = ~_is_constant(profile, limits)
     lanes = profile.lanes()
@@ -53,7 +53,7 @@ def stuck_or_coarse(context: PlausibilityContext) -> Iterator[Suspicion]:
             if len(others) and profile.run[lane] < limits.run_ratio * np.median(profile.run[others]):
                 continue
             told.add(lane)
-            detail = f"{profile.run[lane]} slices in a row have one timestamp and no length: the clock stood still"
+            detail = f"{profile.run[lane]} slices in a row have one timestamp and no length: the clock stopped"
             at = int(profile.run_at[lane])
             yield Suspicion(
                 _CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane, at, at, longest=0),), ts=at

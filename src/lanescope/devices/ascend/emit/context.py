@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from lanescope.devices.ascend.interpret.attribution import Kept, Steps
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
-from lanescope.devices.ascend.interpret.sidecars import rank_and_device
+from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_device
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Flag, TraceBuilder
@@ -43,7 +42,7 @@ DETAILS, ARROWS = ("low", "full"), ("edge", "block")
 
 @frozen_class
 class Style:
-    """What is drawn besides executions, phases and submits.
+    """Rows added besides executions, phases and submits.
 
     Attributes:
         is_full: setups, waits at the gate, the view of the schedulers, depths of the queues.
@@ -138,8 +137,8 @@ class TimelineBuilder:
 
     def _name(self) -> str:
         """Return the name of the run: all records files have the same names, their folders tell them apart."""
-        parent = Path(self.capture.main.path).absolute().parent
-        folder = parent.name if self.device is None else f"{parent.parent.name}/{parent.name}"
+        outer, inner = ["", "", *folders_of(self.capture.main.path)][-2:]
+        folder = inner if self.device is None else f"{outer}/{inner}"
         return folder if self.capture.main.name in LEVEL_KEYS.values() and folder else self.capture.name
 
     def _clocks(self, device: str) -> None:
@@ -161,7 +160,7 @@ class TimelineBuilder:
                     error_ns=reading.error_ns,
                 )
         elif told.has_device:
-            # By definition of the axis; where a host part comes first, nobody knows how far off it is.
+            # Exact by definition of the axis; if a host part comes first, the error is unknown.
             error = 0 if times.alignment is None else None
             builder.anchor(clock_id=self.clock, ticks=times.base_cycles, ts=times.shift, error_ns=error)
 
@@ -209,7 +208,7 @@ class TimelineBuilder:
 
     @property
     def workers(self) -> int:
-        """The group of the cores, and of what runs beside them."""
+        """The group of the cores and of the lanes next to them."""
         if self._workers < 0:
             self._workers = self._group("Worker View", "worker")
         return self._workers
