@@ -49,6 +49,9 @@ test-full: $(READY) ## all tests, at random; wants the tools of test-tools and b
 hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT_JOBS (1) at a time; finds go to build/hunt
 	@PYTEST="$(PYTEST)" $(BIN)/python -u tools/hunt.py $(or $(MINUTES),10)
 
+power: $(READY) ## tell lies of simulated captures and count those that check finds; POWER adds arguments: --seeds 1-30
+	@PYTHONPATH=tests $(BIN)/python -m plausibility.power --jobs 2 $(POWER)
+
 path-fuzz: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
 	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q \
 	    tests/devices/aie/path/test_truth.py
@@ -127,4 +130,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt power path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean

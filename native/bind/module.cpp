@@ -16,4 +16,5 @@ NB_MODULE(core, m) {
     lanescope::bind::cuda_layouts(m);
     lanescope::bind::layout(m);
     lanescope::bind::perfetto(m);
+    lanescope::bind::profile(m);
 }

@@ -12,7 +12,7 @@ from lanescope.analysis.instances import ALL, LANE, PARENT, Instances, combine, 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
-from lanescope.common.intervals import Intervals, Ints
+from lanescope.common.intervals import Intervals, Ints, join
 from lanescope.trace import Dictionary, Trace
 
 Result = TypeVar("Result")
@@ -44,6 +44,11 @@ class AnalysisCache:
         """Time from the first to the last timestamp of the trace."""
         first, last = self.time.window
         return last - first
+
+    @property
+    def attested(self) -> tuple[int, int]:
+        """First and last timestamp that is not implausibly far from all others (rule LS501)."""
+        return self.time.attested.window or self.time.window
 
     @property
     def names(self) -> Dictionary:
@@ -122,4 +127,18 @@ def resident(shared: AnalysisCache, role: str = PARENT) -> Intervals:
 
 def instance_states(shared: AnalysisCache, role: str = PARENT) -> Partition:
     """Return the division of the time of each instance of a role into states."""
-    return combine(shared.partition, instances(shared, role), resident(shared, role), shared.time.window)
+    found, known = instances(shared, role), resident(shared, role)
+    if shared.attested != shared.time.window:
+        # Beyond the attested window an instance is not vacant: no lane tells.
+        (first, last), (low, high) = shared.time.window, shared.attested
+        every = np.arange(len(found))
+        for begin, end in ((first, low), (high, last)):
+            known = join(known, Intervals(every, np.full(len(every), begin), np.full(len(every), end)))
+    return combine(shared.partition, found, known, shared.time.window)
+
+
+def clipped(shared: AnalysisCache, intervals: Intervals) -> Intervals:
+    """Return what of the intervals lies in the attested window, row by row; those outside have no length."""
+    low, high = shared.attested
+    begin, end = np.clip(intervals.begin, low, high), np.clip(intervals.end, low, high)
+    return Intervals(intervals.group, begin, end)

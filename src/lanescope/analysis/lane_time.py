@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +18,13 @@ from lanescope.common.intervals import (
     known_extents,
     order,
     positions,
+    subtract,
     union,
 )
 from lanescope.trace import Table, Trace
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.attested import Attested
 
 
 class LaneTime:
@@ -112,13 +117,29 @@ class LaneTime:
         """Time of the window that was not recorded, by lane.
 
         ``coverage`` rows of the lane, or of a group above it, tell what was recorded; without any, a lane counts as
-        recorded from its first to its last row.
+        recorded from its first to its last row. Where timestamps are implausibly far from all others (rule LS501),
+        nothing beyond the rest was recorded on any lane, nor what is next to a slice with such a timestamp on its lane.
         """
         begin, end = self._hulls(self.extents, self._points)
         is_bare = begin < end
         is_bare[self._coverage.group] = False
         bare = Intervals(np.arange(len(begin)), begin, end).take(is_bare)
-        return complement(union(join(self._coverage, bare)), len(self.tree), *self.window)
+        recorded = union(join(self._coverage, bare))
+        if self.attested.window is not None:
+            from lanescope.analysis.plausibility.attested import beside
+
+            low, high = self.attested.window
+            cut = Intervals(recorded.group, np.maximum(recorded.begin, low), np.minimum(recorded.end, high))
+            next_to = beside(self.extents.take(self.attested.rows), self.slice_union, self.window)
+            recorded = subtract(cut.take(cut.begin < cut.end), next_to)
+        return complement(recorded, len(self.tree), *self.window)
+
+    @cached_property
+    def attested(self) -> Attested:
+        """The hull of the plausible timestamps, where it is smaller than the window."""
+        from lanescope.analysis.plausibility.attested import attested  # only what asks for idle time pays for it
+
+        return attested(self.trace, self.tree)
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:

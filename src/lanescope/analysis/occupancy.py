@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.analysis_cache import AnalysisCache, instance_states, instances, once, resident
+from lanescope.analysis.analysis_cache import AnalysisCache, clipped, instance_states, instances, once, resident
 from lanescope.analysis.instances import PARENT
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, VACANT, WAITING, by_state
 from lanescope.analysis.track_tree import text_column
@@ -87,8 +87,10 @@ def utilization_spec(unit: str = "ns") -> TableSpec:
                 unit=unit,
             ),
             ColumnSpec(f"window_{unit}", "int64", "time from the first to the last timestamp of the trace", unit=unit),
-            ColumnSpec("mean_resident", "float64", "resident groups, averaged over the window", nullable=True),
-            ColumnSpec("share", "float64", "busy time as a fraction of the window", nullable=True, unit="1"),
+            ColumnSpec("mean_resident", "float64", "resident groups, averaged over the attested window", nullable=True),
+            ColumnSpec(
+                "share", "float64", "busy time within the attested window as a fraction of it", nullable=True, unit="1"
+            ),
         ),
     )
 
@@ -118,7 +120,7 @@ def occupancy_stats_spec(unit: str = "ns") -> TableSpec:
             ColumnSpec("id", "int64", "dense, the largest total first"),
             ColumnSpec("counted", "text", "as in `occupancy`"),
             ColumnSpec(f"total_{unit}", "int64", "time spent by all of them", unit=unit),
-            ColumnSpec("mean", "float64", "average count over the window", nullable=True),
+            ColumnSpec("mean", "float64", "average count over the attested window", nullable=True),
             ColumnSpec("max", "int64", "maximum count"),
             ColumnSpec(f"time_at_max_{unit}", "int64", "time at the maximum", unit=unit),
             ColumnSpec("first_ts", "int64", "start of the first one", unit=unit),
@@ -248,6 +250,7 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
     """
     found, hull, parts = instances(shared, role), resident(shared, role), instance_states(shared, role)
     count, name, window = len(found), shared.unit, shared.window
+    attested = shared.attested[1] - shared.attested[0]
     spent = by_state(parts, count)
     pieces = shared.known_pieces
     ran = pieces.time._replace(group=found.of[pieces.time.group])
@@ -261,8 +264,10 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
     seen = groups > 0
     vacant = parts.take(parts.state == VACANT)
     after_last = np.maximum(vacant.end - np.maximum(vacant.start, last_ts[vacant.lane]), 0)
-    present = sums(hull.group, hull.end - hull.begin, count)
-    some = None if window else np.zeros(count, np.bool_)
+    there, ran_there = clipped(shared, hull), clipped(shared, parts.take(parts.state == BUSY).time)
+    present = sums(there.group, there.end - there.begin, count)
+    busy = sums(ran_there.group, ran_there.end - ran_there.begin, count)
+    some = None if attested else np.zeros(count, np.bool_)
     return Table(
         utilization_spec(name),
         {
@@ -283,8 +288,8 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
             f"vacant_{name}": Column.array(spent[:, VACANT]),
             f"tail_{name}": Column.array(sums(vacant.lane, after_last, count)),
             f"window_{name}": Column.array(np.full(count, window, np.int64)),
-            "mean_resident": Column.array(present / (window or 1), valid=some),
-            "share": Column.array(spent[:, BUSY] / (window or 1), valid=some),
+            "mean_resident": Column.array(present / (attested or 1), valid=some),
+            "share": Column.array(busy / (attested or 1), valid=some),
         },
     )
 
@@ -296,7 +301,7 @@ def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:
         shared: the trace.
         table: what ``occupancy`` returned for it.
     """
-    unit, window = shared.unit, shared.window
+    unit, window = shared.unit, shared.attested[1] - shared.attested[0]
     active, ts, dur = table.values("active"), table.values("ts"), table.values("dur")
     what = table.codes("counted").astype(np.int64)
     names = int(what.max(initial=-1)) + 1
@@ -304,6 +309,8 @@ def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:
     np.maximum.at(most, what, active)
     at_most = sums(what, np.where(active == most[what], dur, 0), names)
     begin, end = hulls(Intervals(what, ts, ts + dur), names)
+    within = clipped(shared, Intervals(what, ts, ts + dur))
+    mean = sums(what, (within.end - within.begin) * active, names)
     shown = np.lexsort((np.arange(names), -total))
     shown = shown[most[shown] > 0]
     return Table(
@@ -312,9 +319,7 @@ def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:
             "id": Column.array(np.arange(len(shown))),
             "counted": Column.array(shown.astype(np.int32), dictionary=table.column("counted").dictionary),
             f"total_{unit}": Column.array(total[shown]),
-            "mean": Column.array(
-                total[shown] / (window or 1), valid=None if window else np.zeros(len(shown), np.bool_)
-            ),
+            "mean": Column.array(mean[shown] / (window or 1), valid=None if window else np.zeros(len(shown), np.bool_)),
             "max": Column.array(most[shown]),
             f"time_at_max_{unit}": Column.array(at_most[shown]),
             "first_ts": Column.array(begin[shown]),

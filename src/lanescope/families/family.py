@@ -204,6 +204,19 @@ class Simulator:
 
 
 @frozen_class
+class ClockSpec:
+    """Counters of one kind: rule LS507 compares the rate of each clock with what such counters have.
+
+    Attributes:
+        name: names of clocks begin with it.
+        rates_hz: lowest and highest rate in Hz; several where kinds of devices differ.
+    """
+
+    name: str
+    rates_hz: tuple[tuple[float, float], ...]
+
+
+@frozen_class
 class Family:
     """One device family: an object of this class is registered as ``lanescope.devices`` entry point.
 
@@ -220,6 +233,7 @@ class Family:
         derived: tables that are made of its traces on request, for SQL.
         stats: declarations of its stats.
         rules: what ``check`` examines its traces for beyond what it does for all.
+        clocks: the counters of its devices.
         summaries: groupings of its own.
         exports: formats of its own.
         commands: commands of its own.
@@ -235,6 +249,7 @@ class Family:
     derived: Reference[tuple[Derived, ...]] = Reference(())
     stats: Reference[tuple[StatSpec, ...]] = Reference(())
     rules: Reference[tuple[Rule, ...]] = Reference(())
+    clocks: tuple[ClockSpec, ...] = ()
     summaries: tuple[Summary, ...] = ()
     exports: tuple[Export, ...] = ()
     commands: tuple[Command, ...] = ()

@@ -223,10 +223,11 @@ def _inputs(draw: st.DrawFn, builder: TraceBuilder, *, sound: bool) -> list[int]
 
 
 def _clock(draw: st.DrawFn, builder: TraceBuilder, number: int, *, sound: bool) -> int:
+    frequency = draw(_one_of([None, 10**9, Fraction(10**9, 3)]))
     clock = builder.clock(
         name=f"counter {number}",
         device=f"device {number}",
-        frequency=draw(_one_of([None, 10**9, Fraction(10**9, 3)])),
+        frequency=frequency,
         counter_bits=draw(_one_of([None, 32, 64])),
         resolution_ticks=draw(_one_of([None, 1, 32])),
     )
@@ -234,6 +235,8 @@ def _clock(draw: st.DrawFn, builder: TraceBuilder, number: int, *, sound: bool) 
     columns = list(zip(*ticks, strict=True)) or [(), ()]
     readings = zip(sorted(columns[0]), sorted(columns[1]), strict=True) if sound else ticks
     for reading, ts in readings:
+        if sound and frequency is not None:
+            ts = int(reading * 10**9 / frequency)
         builder.anchor(clock_id=clock, ticks=reading, ts=ts, error_ns=draw(_maybe(st.integers(0, 20))))
     return clock
 

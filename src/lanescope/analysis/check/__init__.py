@@ -18,6 +18,7 @@ from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
+from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -65,13 +66,20 @@ FINDINGS = TableSpec(
 )
 
 
-def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
+def run(
+    trace: Trace,
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    thresholds: Thresholds | None = None,
+) -> list[Finding]:
     """Examine a trace.
 
     Args:
         trace: the whole trace; a single batch lacks stats and accounting.
         select: codes, or beginnings of codes, of the rules to apply; empty: all.
         ignore: codes to leave out.
+        thresholds: of the plausibility rules; None: the defaults.
 
     Returns:
         The findings, the worst first, then by code, lane and time: one per rule and lane, clock, stat or input.
@@ -82,7 +90,7 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     families = {str(name) for name in trace.inputs.values("family").tolist()}
     there = {rule.code for rule in (*RULES, *rules_of(families))}
     chosen = rules(select, ignore, families=families)
-    return evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
+    return evaluate(CheckContext(trace, thresholds=thresholds), [rule for rule in chosen if rule.code in there])
 
 
 def to_table(findings: Sequence[Finding]) -> Table:
@@ -127,6 +135,7 @@ __all__ = [
     "Rule",
     "StreamingChecker",
     "StreamingTotals",
+    "Thresholds",
     "Totals",
     "Violation",
     "rules",

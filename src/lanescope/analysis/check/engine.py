@@ -7,8 +7,9 @@ from contextlib import suppress
 
 import numpy as np
 
-from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity
+from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity, rules_plausibility
 from lanescope.analysis.check import rules_lane as lane
+from lanescope.analysis.check.impact import Impact, beyond_next_start, impacts
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
 from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     *rules_flow.RULES,
     *rules_clock.RULES,
     *rules_identity.RULES,
+    *rules_plausibility.RULES,
 )
 
 
@@ -92,10 +94,11 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
     """Return what a rule reported as findings: with its words, the place, and the share of time."""
     inputs = subject.trace.inputs.values("path")
     times, times_of_lane = _affected(subject, hits)
+    effects = _impacts(subject, rule, hits)
     lanes = subject.covered
     total = int(lanes.sum())
     found = []
-    for hit, time, time_here in zip(hits, times.tolist(), times_of_lane.tolist(), strict=True):
+    for number, (hit, time, time_here) in enumerate(zip(hits, times.tolist(), times_of_lane.tolist(), strict=True)):
         is_time = hit.table == "slices"
         lane_time = int(lanes[hit.track_id]) if hit.track_id is not None and 0 <= hit.track_id < len(lanes) else 0
         affected_lane_fraction = time_here / lane_time if is_time and lane_time else None
@@ -118,10 +121,32 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
                 affected_lane_fraction=affected_lane_fraction,
                 evidence=Evidence(hit.table, hit.rows),
                 help=rule.help,
+                impact=effects.get(number),
                 stat=hit.stat,
             )
         )
     return found
+
+
+def _impacts(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> dict[int, Impact]:
+    """Return what the hits with slices as evidence do to totals, by their number."""
+    numbers = [number for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
+    if not numbers:
+        return {}
+    rows = np.concatenate([hits[number].rows for number in numbers])
+    number = np.repeat(np.arange(len(numbers)), [len(hits[one].rows) for one in numbers])
+    slices = subject.trace.slices
+    extents = subject.extents.take(rows)
+    extents = extents._replace(end=np.where(slices.valid("dur")[rows], extents.end, extents.begin))
+    clipped = np.full(len(numbers), -1)
+    lanes = np.array([-1 if hits[one].track_id is None else hits[one].track_id for one in numbers])
+    if rule.code == "LS101":
+        is_disjoint = subject.disciplines["disjoint"][lanes]
+        clipped[is_disjoint] = beyond_next_start(number, extents, len(numbers))[is_disjoint]
+    sums = subject.plausibility
+    names = sums.name_codes(slices)[rows].astype(np.int64)
+    found = impacts(sums.profile, number, len(numbers), subject.slice_positions(rows), names, extents, clipped)
+    return dict(zip(numbers, found, strict=True))
 
 
 def _affected(subject: CheckContext, hits: Sequence[Violation]) -> tuple[Ints, Ints]:

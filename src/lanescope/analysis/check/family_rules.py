@@ -15,10 +15,13 @@ import numpy as np
 
 from lanescope.analysis.check.engine import apply, assess, evaluate, rank, rules, rules_of
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding
+from lanescope.analysis.plausibility.layer import Plausibility
 from lanescope.common.intervals import Ints
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.trace import SHARED
+
+_NO_INTS = np.empty(0, np.int64)
 
 
 class FamilyRules:
@@ -49,11 +52,14 @@ class FamilyRules:
             for name, table in batch.tables().items():
                 self._seen[name] = self._seen.get(name, 0) + len(table)
 
-    def findings(self, covered: Ints, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
+    def findings(
+        self, covered: Ints, plausibility: Plausibility, *, select: Iterable[str] = (), ignore: Iterable[str] = ()
+    ) -> list[Finding]:
         """Return what the rules find.
 
         Args:
             covered: time that the slices of each track cover, int64 [tracks].
+            plausibility: has sums over the trace.
             select: codes, or beginnings of codes, of the rules to apply; empty: all.
             ignore: codes to leave out.
         """
@@ -61,7 +67,7 @@ class FamilyRules:
         chosen = [rule for rule in self._rules if rule in allowed]
         if self._batches:
             return evaluate(CheckContext(Trace.concat(self._batches)), chosen)
-        return rank([finding for rule in chosen for finding in self._assessed(rule, covered)])
+        return rank([finding for rule in chosen for finding in self._assessed(rule, covered, plausibility)])
 
     def _kept(self, hit: Violation) -> _Hit:
         """Return what a batch has of a fault, with rows as they stand in the whole trace."""
@@ -69,7 +75,7 @@ class FamilyRules:
         slices = self._last.slices.take(hit.rows if hit.table == "slices" else hit.rows[:0])
         return _Hit(replace(hit, rows=hit.rows + first), slices)
 
-    def _assessed(self, rule: Rule, covered: Ints) -> list[Finding]:
+    def _assessed(self, rule: Rule, covered: Ints, plausibility: Plausibility) -> list[Finding]:
         """Return the findings of a rule that judges rows: what batches have of one fault is one."""
         faults: dict[tuple[object, ...], list[_Hit]] = {}
         for hit in self._hits.get(rule.code, []):
@@ -87,7 +93,8 @@ class FamilyRules:
             local.append(replace(fault, rows=np.arange(at, at + length) if fault.table == "slices" else fault.rows))
             at += length
         tables = {**{name: getattr(self._last, name) for name in SHARED}, "slices": slices}
-        subject = _Covered(Trace(self._last.time, tables), covered)
+        positions = np.concatenate([_NO_INTS, *(fault.rows for fault in joined if fault.table == "slices")])
+        subject = _Covered(Trace(self._last.time, tables), covered, plausibility, positions)
         found = assess(subject, rule, local)
         return [
             replace(finding, evidence=Evidence(fault.table, fault.rows))
@@ -110,9 +117,18 @@ def _lane(hits: Sequence[_Hit]) -> int:
 class _Covered(CheckContext):
     """A few slices of a trace, of which it is known how much time all of them cover."""
 
-    def __init__(self, trace: Trace, covered: Ints) -> None:
+    def __init__(self, trace: Trace, covered: Ints, plausibility: Plausibility, positions: Ints) -> None:
         super().__init__(trace)
-        self._all = covered
+        self._all, self._sums, self._positions = covered, plausibility, positions
+
+    @cached_property
+    def plausibility(self) -> Plausibility:
+        """Sums over the trace."""
+        return self._sums
+
+    def slice_positions(self, rows: Ints) -> Ints:
+        """Return where slices stand in the whole trace, int64 [n]."""
+        return self._positions[rows]
 
     @cached_property
     def covered(self) -> Ints:

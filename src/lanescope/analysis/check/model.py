@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from lanescope.analysis.check.impact import Impact
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.thresholds import Thresholds
+from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.families.rules import Violation
+from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 
 #: Number of evidence rows in a report; counts include all rows.
@@ -75,6 +80,7 @@ class Finding:
             there do.
         evidence: the rows.
         help: one or two imperative sentences.
+        impact: sums with and without the evidence; None if it is not slices.
         stat: name of the stat that the finding comes from; empty if it comes from no stat.
     """
 
@@ -88,6 +94,7 @@ class Finding:
     affected_lane_fraction: float | None
     evidence: Evidence
     help: str
+    impact: Impact | None = None
     stat: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,13 +109,33 @@ class Finding:
             "count": self.count,
             "affected_fraction": self.affected_fraction,
             "affected_lane_fraction": self.affected_lane_fraction,
+            "impact": None if self.impact is None else asdict(self.impact),
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
             "help": self.help,
         }
 
 
 class CheckContext(LaneTime):
-    """A trace and the intermediate results that several rules share."""
+    """A trace and the intermediate results that several rules share.
+
+    Args:
+        trace: the trace.
+        tree: its tracks.
+        thresholds: of the plausibility rules.
+    """
+
+    def __init__(self, trace: Trace, tree: Tree | None = None, thresholds: Thresholds | None = None) -> None:
+        super().__init__(trace, tree)
+        self._thresholds = thresholds
+
+    @cached_property
+    def plausibility(self) -> Plausibility:
+        """What the plausibility rules find."""
+        return Plausibility.of_trace(self.trace, self._thresholds)
+
+    def slice_positions(self, rows: Ints) -> Ints:
+        """Return where slices stand in the whole trace, int64 [n]."""
+        return rows
 
     def by_lane(self, table: str, rows: Ints) -> Iterator[tuple[int, Ints]]:
         """Yield (track id, its rows by time) for rows of ``slices``, ``instants`` or ``gaps``, lanes by id.

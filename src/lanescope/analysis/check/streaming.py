@@ -13,6 +13,8 @@ batch is at hand. The others are kept; rules see a trace of them, with sums in p
 Where a lane is out of order, its ticks fall, or too much is open on it, it is looked at as a whole: all of its rows are
 kept, in a second pass over the batches. A gap that comes late, and coverage that turns out shorter than a slice, take a
 second pass too, but one that keeps no more than the first.
+
+Plausibility rules need sums only. Rows that they suspect are found in a second pass.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
 from lanescope.analysis.check.family_rules import FamilyRules
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding
 from lanescope.analysis.check.rules_lane import recorded
+from lanescope.analysis.check.rules_plausibility import CODES
 from lanescope.analysis.lane_time import end_or_last_known
+from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
@@ -75,6 +80,7 @@ class StreamingChecker:
     Args:
         select: codes, or beginnings of codes, of the rules to apply; empty: all.
         ignore: codes to leave out.
+        thresholds: of the plausibility rules; None: the defaults.
 
     Attributes:
         slices: the kept rows of ``slices``, all evidence among them, and where they stood; after ``result``.
@@ -100,10 +106,14 @@ class StreamingChecker:
         LS101 load starts 10 ns before store ends [2 3] 0.6
     """
 
-    def __init__(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> None:
+    def __init__(
+        self, select: Iterable[str] = (), ignore: Iterable[str] = (), thresholds: Thresholds | None = None
+    ) -> None:
         self._select, self._ignore = tuple(select), tuple(ignore)
         # An unknown code is refused before an hour of decoding.
         self._common = [rule for rule in rules(self._select, self._ignore) if rule in RULES]
+        self._plausibility = Plausibility(thresholds)
+        self._is_judged = any(rule.code in CODES for rule in self._common)
         self._time = TimeBase()
         self._shared: dict[str, Table] = {}
         self._small: dict[str, list[Table]] = {name: [] for name in _SMALL}
@@ -130,6 +140,7 @@ class StreamingChecker:
         """Look at the next batch; nothing refers to it once the one after it has come."""
         self._batches += 1
         self._family_rules.add(batch)
+        self._plausibility.add(batch)
         if self._batches == 1 and _is_disordered(batch):
             self._held = [batch]
             return
@@ -145,6 +156,7 @@ class StreamingChecker:
         slices, instants = self._swept.values()
         longest = self._longest()
         self.is_unsettled = slices.settle(longest) | instants.settle(longest)
+        self.is_unsettled |= self._is_judged and self._plausibility.needs_rows()
         self.is_kept_apart = slices.whole | is_disjoint(self._shared["tracks"])
         if self.is_unsettled and self._batches == 1:
             self.is_kept_apart |= True  # without a second batch it is judged as a whole
@@ -158,7 +170,14 @@ class StreamingChecker:
         if self._swept is self._first:
             self._begin_again()
         for name, swept in self._swept.items():
-            swept.add(batch.tables()[name])
+            table = batch.tables()[name]
+            swept.add(table, self._suspects(name, swept.sweep.rows, table))
+
+    def _suspects(self, name: str, first: int, table: Table) -> Mask | None:
+        """Return which rows, the first of which stands at ``first``, plausibility rules need; None: none at all."""
+        if not self._is_judged or not len(table):
+            return None
+        return self._plausibility.wanted(name, np.arange(first, first + len(table)), table)
 
     def result(self) -> list[Finding]:
         """Return the findings, as ``check.run`` does."""
@@ -173,12 +192,15 @@ class StreamingChecker:
 
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
-        found += self._family_rules.findings(self.covered, select=self._select, ignore=self._ignore)
+        found += self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
         return rank(found)
 
     def _common_findings(self) -> list[Finding]:
         if self._held:
-            whole = CheckContext(Trace.concat(self._held))
+            joined = Trace.concat(self._held)
+            if self._is_judged:
+                self._plausibility.judge_whole(joined)
+            whole = _Judged(joined, None, self._plausibility)
             self.slices = np.arange(len(whole.trace.slices)), whole.trace.slices
             self.covered, self.is_kept_apart = whole.covered, np.ones(len(whole.tree), np.bool_)
             return evaluate(whole, self._common)
@@ -191,7 +213,10 @@ class StreamingChecker:
         tables["flows"] = _renumbered(tables["flows"], rows["slices"])
         times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
         tree = Tree(self._shared["tracks"])
-        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
+        if self._is_judged:
+            self._plausibility.judge(kept["slices"], kept["instants"])
+        trace = Trace(self._time, tables)
+        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, slices.covered, slices.whole)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -299,8 +324,9 @@ class _Rows:
         table = Table.concat(self._tables)
         if (positions[1:] > positions[:-1]).all():
             return positions, table
-        sort = np.argsort(positions, kind="stable")  # fast where rising runs follow each other
-        return positions[sort], table.take(sort)
+        # A row may come twice: as a suspect, and as one that a later row clashes with.
+        rising, first = np.unique(positions, return_index=True)
+        return rising, table.take(first)
 
 
 class _SweepState:
@@ -328,8 +354,8 @@ class _SweepState:
         self._open = _Rows(spec)  # not kept so far, but a later row may clash with them
         self._strays: set[int] = set()
 
-    def add(self, table: Table) -> None:
-        """Keep what rules have to see of the next rows."""
+    def add(self, table: Table, also: Mask | None = None) -> None:
+        """Keep what rules have to see of the next rows, and those that are named (bool [n])."""
         if not len(table):
             return
         first = self.sweep.rows
@@ -353,7 +379,9 @@ class _SweepState:
         )
         if self.whole.any():
             keep |= _among(table.values("track_id"), self.whole).view(np.uint8)
-        if count or self.whole.any():
+        if also is not None:
+            keep |= also.view(np.uint8)
+        if count or also is not None or self.whole.any():
             rows = np.flatnonzero(keep)
             self.rows.add(first + rows, table, rows)
             self._add_new_tracks(table.values("track_id")[rows])
@@ -395,22 +423,57 @@ class _SweepState:
             self._strays.update(distinct(strays).tolist())
 
 
-class _Kept(CheckContext):
+class _Judged(CheckContext):
+    """A trace that the plausibility rules have judged.
+
+    Args:
+        trace: the trace.
+        tree: its tracks.
+        plausibility: what they found.
+    """
+
+    def __init__(self, trace: Trace, tree: Tree | None, plausibility: Plausibility) -> None:
+        super().__init__(trace, tree)
+        self._judgement = plausibility
+
+    @cached_property
+    def plausibility(self) -> Plausibility:
+        """What the plausibility rules found."""
+        return self._judgement
+
+
+class _Kept(_Judged):
     """The kept part of a trace, with results about the rest.
 
     Args:
         trace: the kept rows.
         tree: its tracks.
+        plausibility: what the plausibility rules found.
+        positions: where the kept slices stand in the whole trace, int64 [slices].
         seen: the first and the last times of rows that were not kept, int64 [n].
         time_covered: time that the slices of each track cover, int64 [tracks].
         whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
     """
 
-    def __init__(self, trace: Trace, tree: Tree, seen: Ints, time_covered: Ints, whole: Mask) -> None:
-        super().__init__(trace, tree)
+    def __init__(
+        self,
+        trace: Trace,
+        tree: Tree,
+        plausibility: Plausibility,
+        positions: Ints,
+        seen: Ints,
+        time_covered: Ints,
+        whole: Mask,
+    ) -> None:
+        super().__init__(trace, tree, plausibility)
+        self._positions = positions
         self._seen = seen
         self._whole = whole
         self._time_covered = time_covered
+
+    def slice_positions(self, rows: Ints) -> Ints:
+        """Return where slices stand in the whole trace, int64 [n]."""
+        return self._positions[rows]
 
     def times(self) -> list[Ints]:
         """Return the times of the rows that are there and of those that were."""

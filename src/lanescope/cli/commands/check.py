@@ -15,11 +15,12 @@ from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
-from lanescope.view.formatting import escape, format_count
+from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding, Rule
+    from lanescope.analysis.check.impact import Impact
 
 EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
 
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             rules=[rule.code for rule in checker.rules],
         )
     else:
-        _print(args, findings, checker.rules)
+        _print(args, findings, checker.rules, report.last.time.time_unit)
     if not findings:
         echo(f"All checks passed ({format_count(len(checker.rules), 'rule')}).")
     is_failure = any(
@@ -81,7 +82,20 @@ def run(args: argparse.Namespace) -> int:
     return close(report.last, args, 1 if is_failure else 0)
 
 
-def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequence[Rule]) -> None:
+def _impact_line(finding: Finding, impact: Impact, unit: str) -> str:
+    """Return what the totals are with and without the evidence of a finding, in one line."""
+    total, without, window, left = (
+        format_duration(length, unit)
+        for length in (impact.total, impact.total_without, impact.window, impact.window_without)
+    )
+    line = f"{finding.code} {escape(finding.location.track)}: without these slices total {total} -> {without}"
+    if impact.total_clipped is not None:
+        line += f" (shortened to the next start: {format_duration(impact.total_clipped, unit)})"
+    line += f", window {window} -> {left}"
+    return line + ("; the largest names or lanes change order" if impact.changes_order else "")
+
+
+def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequence[Rule], unit: str) -> None:
     """Print the findings as SARIF, or as a table for people and pipes."""
     if args.sarif:
         import json
@@ -108,6 +122,9 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
                 for finding in shown
             ),
         )
+        for finding in shown:
+            if finding.impact is not None and finding.impact.is_large:
+                echo(_impact_line(finding, finding.impact, unit))
         hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
         for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
             if hidden[code]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.families.family import Command, Export, Family, Format, Simulator
+from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator
 from lanescope.families.options import Option, fraction, hertz, non_negative_int, whole
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ FAMILY = Family(
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "path.path_tables:DERIVED",
     stats=_HERE + "schema:STATS",
+    # Module clocks of AI Engine devices run at about 1 to 1.3 GHz, simulators and slowed devices at less.
+    clocks=(ClockSpec("module clock", ((0.1e9, 4e9),)),),
     exports=(
         Export(
             "mlir-aie",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lanescope.families.family import Command, Export, Family, Format, Simulator, Summary
+from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import Option, non_negative_int, number, whole_hertz
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ FAMILY = Family(
     ),
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
+    # 50 MHz up to generation A3, 1 GHz from A5 on.
+    clocks=(ClockSpec("syscnt", ((49e6, 51e6), (0.98e9, 1.02e9))),),
     summaries=(
         _summary("phase", "phases of one kind, of all scheduler threads"),
         _summary("thread-phase", "phases of one kind of one scheduler thread"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.families.family import Family, Format, Simulator
+from lanescope.families.family import ClockSpec, Family, Format, Simulator
 from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ FAMILY = Family(
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.views:VIEWS",
     stats=_HERE + "schema:STATS",
+    clocks=(ClockSpec("globaltimer", ((0.9e9, 1.1e9),)), ClockSpec("clock64", ((0.1e9, 4e9),))),
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

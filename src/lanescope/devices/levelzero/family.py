@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.families.family import Command, Export, Family, Format, Simulator, Summary
+from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import (
     Option,
     fraction,
@@ -68,6 +68,8 @@ FAMILY = Family(
     ),
     tables=_HERE + "schema:DETAILS",
     stats=_HERE + "schema:STATS",
+    # From 12.5 or 19.2 MHz timers to those that count clocks of the GPU.
+    clocks=(ClockSpec("device timestamp", ((1e6, 2.5e9),)),),
     summaries=(
         Summary("tally", "calls and operations by name, like iprof", _HERE + "analysis.tally:tally"),
         Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),

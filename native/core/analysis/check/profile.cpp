@@ -1,0 +1,230 @@
+#include "core/analysis/check/profile.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lanescope::check {
+
+namespace {
+
+constexpr int64_t kHighest = LaneProfile::kHighest;
+
+uint64_t mixed(uint64_t x) {
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9U;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+// The distance from a up to b >= a, at most kHighest.
+int64_t distance(int64_t a, int64_t b) {
+    const uint64_t d = static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
+    return d > static_cast<uint64_t>(kHighest) ? kHighest : static_cast<int64_t>(d);
+}
+
+int64_t saturated_sum(int64_t a, int64_t b) { return b > kHighest - a ? kHighest : a + b; }
+
+bool is_longer(const Longest& a, const Longest& b) {
+    return a.length != b.length ? a.length > b.length : a.row < b.row;
+}
+
+void keep_gap(std::array<Gap, kGaps>& gaps, Gap gap) {
+    const int64_t length = distance(gap.start, gap.end);
+    if (length <= distance(gaps.back().start, gaps.back().end)) return;
+    size_t at = kGaps - 1;
+    for (; at > 0 && length > distance(gaps[at - 1].start, gaps[at - 1].end); --at) gaps[at] = gaps[at - 1];
+    gaps[at] = gap;
+}
+
+void keep_outer(std::vector<Outer>& kept, Outer one) {
+    if (kept.size() == kOutermost) {
+        if (!(one < kept.front())) return;
+        std::pop_heap(kept.begin(), kept.end());
+        kept.pop_back();
+    }
+    kept.push_back(one);
+    std::push_heap(kept.begin(), kept.end());
+}
+
+}  // namespace
+
+uint32_t& Profile::Index::at(uint64_t key) {
+    if (2 * (used_ + 1) > slots_.size()) grow();
+    const size_t mask = slots_.size() - 1;
+    for (size_t i = mixed(key) & mask;; i = (i + 1) & mask) {
+        Slot& slot = slots_[i];
+        if (slot.value == 0) {
+            // The caller fills it.
+            slot.key = key;
+            ++used_;
+            return slot.value;
+        }
+        if (slot.key == key) return slot.value;
+    }
+}
+
+void Profile::Index::grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    const size_t mask = slots_.size() - 1;
+    for (const Slot& slot : old) {
+        if (slot.value == 0) continue;
+        size_t i = mixed(slot.key) & mask;
+        while (slots_[i].value != 0) i = (i + 1) & mask;
+        slots_[i] = slot;
+    }
+}
+
+void Profile::add_lanes(std::span<const int32_t> shapes) {
+    for (size_t i = lanes_.size(); i < shapes.size(); ++i) {
+        lanes_.emplace_back();
+        lanes_.back().shape = shapes[i];
+    }
+}
+
+void Profile::divide(int64_t time) {
+    if (!has_base_) {
+        has_base_ = true;
+        base_ = time;
+        return;
+    }
+    if (step_ == 1) return;
+    const uint64_t difference = time < base_ ? static_cast<uint64_t>(base_) - static_cast<uint64_t>(time)
+                                             : static_cast<uint64_t>(time) - static_cast<uint64_t>(base_);
+    if (step_ == 0 || difference % step_ != 0) step_ = std::gcd(step_, difference);
+}
+
+void Profile::slices(const ProfileRows& rows) {
+    for (size_t i = 0; i < rows.track.size(); ++i) {
+        const int64_t row = rows.row.empty() ? seen_ + static_cast<int64_t>(i) : rows.row[i];
+        const auto track = static_cast<uint64_t>(rows.track[i]);
+        if (track >= lanes_.size()) continue;
+        const int64_t start = rows.start[i];
+        const bool is_closed = rows.length.has(i);
+        int64_t end = start;
+        if (is_closed) {
+            const int64_t room = kHighest - std::max<int64_t>(start, 0);
+            end = start + std::clamp<int64_t>(rows.length.values[i], 0, room);
+        } else if (rows.last_seen.has(i)) {
+            end = std::max(start, rows.last_seen.values[i]);
+        }
+        const int64_t length = distance(start, end);
+        const int32_t name = rows.name[i];
+        Lane& lane = lanes_[track];
+        LaneProfile& p = lane.profile;
+        ++p.count;
+        p.hash += mixed(mixed(mixed(static_cast<uint64_t>(start)) + static_cast<uint64_t>(end)) +
+                        static_cast<uint32_t>(name));
+        divide(start);
+        if (is_closed) {
+            ++p.closed;
+            p.empty += length == 0;
+            p.busiest = saturated_sum(p.busiest, length);
+            divide(end);
+        }
+        order(lane, rows.track[i], row, start, end, is_closed, name);
+        keep_outer(first_starts_, {start, row});
+        keep_outer(last_ends_, {~end, row});
+        p.start = std::min(p.start, start);
+        p.end = std::max(p.end, end);
+        count(lane, rows.track[i], row, length, is_closed, name);
+    }
+    seen_ += static_cast<int64_t>(rows.track.size());
+}
+
+void Profile::order(Lane& lane, int64_t track, int64_t row, int64_t start, int64_t end, bool is_closed, int32_t name) {
+    LaneProfile& p = lane.profile;
+    if (start < lane.latest) p.is_ordered = false;
+    if (!p.is_ordered) return;
+    const bool is_first = p.count == 1;
+    if (is_first || start != lane.latest) {
+        if (!is_first && start > p.end) keep_gap(p.gaps, {p.end, start});
+        ++p.starts;
+        if (is_first || start != lane.stamp) ++p.distinct;
+        lane.latest = start;
+        lane.stamp = std::max(lane.stamp, start);
+        lane.here = 0;
+        lane.tied.clear();
+    }
+    if (!is_closed) return;
+    if (end > lane.stamp) {
+        ++p.distinct;
+        lane.stamp = end;
+    }
+    if (start == end && ++lane.here > p.run) {
+        p.run = lane.here;
+        p.run_at = start;
+    }
+    if (distance(start, end) < kLeastRepeated) return;
+    const bool is_repeated = std::any_of(lane.tied.begin(), lane.tied.end(),
+                                         [&](const Tied& one) { return one.end == end && one.name == name; });
+    if (is_repeated) {
+        if (repeated_.size() < kMostRepeated) repeated_.push_back({row, track, distance(start, end)});
+    } else if (lane.tied.size() < kMostTied) {
+        lane.tied.push_back({end, name});
+    }
+}
+
+void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name) {
+    const uint64_t low = static_cast<uint32_t>(name);
+    if (pairs_.size() >= kMostPairs) {
+        has_all_pairs_ = false;
+        return;
+    }
+    uint32_t& at = pair_index_.at(static_cast<uint64_t>(track) << 32 | low);
+    if (at == 0) {
+        uint32_t& group = group_index_.at(static_cast<uint64_t>(static_cast<uint32_t>(lane.shape)) << 32 | low);
+        if (group == 0) {
+            groups_.push_back({name, lane.shape, {}});
+            group = static_cast<uint32_t>(groups_.size());
+        }
+        pairs_.push_back({track, name, static_cast<int32_t>(group - 1), 0, 0, 0, {}});
+        at = static_cast<uint32_t>(pairs_.size());
+    }
+    Pair& pair = pairs_[at - 1];
+    ++pair.count;
+    if (!is_closed) return;
+    ++pair.closed;
+    pair.total = saturated_sum(pair.total, length);
+    if (length > 3 && pair.sample.size() < limit_) {
+        pair.sample.push_back(length);
+        if (++sampled_ > kAllSampled && limit_ > kLeastSampled) thin();
+    }
+    auto& longest = groups_[static_cast<size_t>(pair.group)].longest;
+    const Longest one{length, row, track};
+    if (longest.size() < kLongest) {
+        longest.push_back(one);
+        std::push_heap(longest.begin(), longest.end(), is_longer);
+    } else if (is_longer(one, longest.front())) {
+        std::pop_heap(longest.begin(), longest.end(), is_longer);
+        longest.back() = one;
+        std::push_heap(longest.begin(), longest.end(), is_longer);
+    }
+}
+
+void Profile::thin() {
+    limit_ /= 2;
+    sampled_ = 0;
+    for (Pair& pair : pairs_) {
+        if (pair.sample.size() > limit_) {
+            pair.sample.resize(limit_);
+            pair.sample.shrink_to_fit();
+        }
+        sampled_ += pair.sample.size();
+    }
+}
+
+void Profile::instants(std::span<const int64_t> track, std::span<const int64_t> time) {
+    for (size_t i = 0; i < track.size(); ++i) {
+        const auto at = static_cast<uint64_t>(track[i]);
+        if (at >= lanes_.size()) continue;
+        LaneProfile& p = lanes_[at].profile;
+        ++p.instants;
+        p.first_instant = std::min(p.first_instant, time[i]);
+        p.last_instant = std::max(p.last_instant, time[i]);
+        divide(time[i]);
+    }
+}
+
+}  // namespace lanescope::check

@@ -1,0 +1,79 @@
+"""The attested window of a trace: the hull of the timestamps that LS501 does not suspect.
+
+Beyond it nothing is known of any lane, whatever the decoder says was recorded: that too was told by timestamps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lanescope.analysis.plausibility.islands import Witnesses, exact_islands, sampled_islands
+from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
+from lanescope.analysis.plausibility.stamps import Stamps, joined, outside
+from lanescope.analysis.plausibility.thresholds import IslandThresholds
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Intervals, Ints
+from lanescope.trace import Trace
+
+
+class Attested(NamedTuple):
+    """What of a trace is attested.
+
+    Attributes:
+        window: first and last timestamp that is not suspect; None where none is.
+        rows: int64 [n] rising, slices with a suspect timestamp.
+    """
+
+    window: tuple[int, int] | None
+    rows: Ints
+
+
+def attested(trace: Trace, tree: Tree) -> Attested:
+    """Return the attested window of a whole trace, and the slices that reach beyond it."""
+    stamps, limits = Stamps(), IslandThresholds()
+    stamps.add(trace.slices, trace.instants)
+    used = distinct(np.concatenate([table.values("track_id") for table in (trace.slices, trace.instants)]))
+    shapes = Shapes()
+    shapes.add(tree)
+    witnesses = Witnesses(int(np.count_nonzero((used >= 0) & (used < len(tree)))), shapes.device, host_lanes(tree))
+    islands, core = sampled_islands(stamps, witnesses, limits)
+    if core is not None:
+        tables = (trace.slices, False), (trace.instants, True)
+        apart = joined(*(outside(core, np.arange(len(table)), table, is_instant=kind) for table, kind in tables))
+        islands = exact_islands(stamps, core, apart, witnesses, limits)
+    if not len(islands.far.row):
+        return Attested(None, np.empty(0, np.int64))
+    return Attested(islands.window, np.unique(islands.far.row[~islands.far.is_instant]))
+
+
+def beside(suspects: Intervals, covered: Intervals, window: tuple[int, int]) -> Intervals:
+    """Return the time next to suspect slices, up to the slices before and after them on their lanes.
+
+    Args:
+        suspects: extents of the suspect slices.
+        covered: time that slices cover: by lane, disjoint, sorted.
+        window: first and last time of the trace.
+    """
+    found: list[tuple[int, int, int]] = []
+    for lane in distinct(suspects.group).tolist():
+        first, last = np.searchsorted(covered.group, [lane, lane + 1])
+        begin, end = covered.begin[first:last], covered.end[first:last]
+        starts = suspects.begin[suspects.group == lane]
+        before = np.concatenate([[window[0]], end])
+        after = np.concatenate([begin, [window[1]]])
+        # A slice of no length is in no covered time: it stands between two, at the same place in both lists.
+        at = np.searchsorted(begin, starts, "right")
+        inside = (at > 0) & (starts <= before[at])
+        found += [
+            (lane, int(before[i]), int(after[i])) for i in distinct(np.concatenate([at, at[inside] - 1])).tolist()
+        ]
+    lane_ids, begins, ends = (
+        (np.array(column, np.int64) for column in zip(*found, strict=True))
+        if found
+        else (np.empty(0, np.int64) for _ in range(3))
+    )
+    filled = begins < ends
+    return Intervals(lane_ids, begins, ends).take(filled)

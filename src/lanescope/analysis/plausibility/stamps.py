@@ -1,0 +1,151 @@
+"""Timestamps of a trace: a sample that grows no further, and the exact ones outside a window."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope.trace import Table
+from lanescope.trace.column import Mask
+
+#: Timestamps of slices, and of instants, kept at most; up to there the sample is everything.
+SAMPLE = 1 << 18
+
+
+class Points(NamedTuple):
+    """Timestamps of rows of a table.
+
+    Attributes:
+        time: int64 [n].
+        track: int64 [n].
+        row: int64 [n], position in the whole trace.
+        weight: int64 [n], how many timestamps each one represents.
+        is_instant: bool [n].
+        is_end: bool [n], ends of slices.
+    """
+
+    time: Ints
+    track: Ints
+    row: Ints
+    weight: Ints
+    is_instant: Mask
+    is_end: Mask
+
+    def take(self, rows: Ints | Mask) -> Points:
+        """Return the points at ``rows``, indices or a mask."""
+        return Points(*(part[rows] for part in self))
+
+
+class Stamps:
+    """Every m-th slice and instant of a trace, where m doubles so that a bounded number is kept.
+
+    Attributes:
+        count: number of timestamps seen.
+        first: the first of all; ``last``: the last. The first is the later one where there are none.
+    """
+
+    def __init__(self) -> None:
+        self._slices = _Thinned(SAMPLE // 2)
+        self._instants = _Thinned(SAMPLE)
+        self.count = 0
+        self.first, self.last = INT64_MAX, -INT64_MAX
+
+    def add(self, slices: Table, instants: Table) -> None:
+        """Add the timestamps of the next batch."""
+        if len(slices):
+            track, begin, end = known_extents(slices)
+            column = slices.column("dur")
+            closed = len(slices) if column.valid is None else int(np.count_nonzero(column.valid))
+            self.count += len(slices) + closed
+            self._see(begin)
+            if closed == len(slices):
+                self._see(end)
+            elif closed:
+                self._see(end[column.valid])
+            rows = self._slices.rows(len(slices))
+            is_closed = np.ones(len(rows), np.bool_) if column.valid is None else column.valid[rows]
+            self._slices.add(len(slices), rows, track[rows], begin[rows], end[rows], is_closed)
+        if len(instants):
+            time = instants.values("ts")
+            self.count += len(instants)
+            self._see(time)
+            rows = self._instants.rows(len(instants))
+            track = instants.values("track_id")[rows]
+            self._instants.add(len(instants), rows, track, time[rows], time[rows], np.zeros(len(rows), np.bool_))
+
+    def _see(self, times: Ints) -> None:
+        self.first, self.last = min(self.first, int(times.min())), max(self.last, int(times.max()))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the sample holds every timestamp."""
+        return self._slices.every == self._instants.every == 1
+
+    def sample(self) -> Points:
+        """Return the sample: starts, ends of closed slices, instants."""
+        return joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
+
+
+def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
+    """Return the timestamps outside a window of slices or instants that stand at ``positions`` in the whole trace."""
+    low, high = window
+    if is_instant:
+        track, begin, end = rows.values("track_id"), rows.values("ts"), rows.values("ts")
+        is_closed: Mask = np.zeros(len(rows), np.bool_)
+    else:
+        (track, begin, end), is_closed = known_extents(rows), rows.valid("dur")
+    early = np.flatnonzero((begin < low) | (begin > high))
+    late = np.flatnonzero(is_closed & ((end < low) | (end > high)))
+    at = np.concatenate([early, late])
+    ones, instant = np.ones(len(at), np.int64), np.full(len(at), is_instant)
+    is_end = np.arange(len(at)) >= len(early)
+    return Points(np.concatenate([begin[early], end[late]]), track[at], positions[at], ones, instant, is_end)
+
+
+def joined(*parts: Points) -> Points:
+    """Return points end to end."""
+    return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+class _Thinned:
+    """Every ``every``-th row of a table, at most ``most`` of them."""
+
+    def __init__(self, most: int) -> None:
+        self.every = 1
+        self._most = most
+        self._seen = 0
+        self._parts: list[tuple[Ints, ...]] = []
+
+    def rows(self, count: int) -> Ints:
+        """Make room for the next ``count`` rows; return which of them to add."""
+        doubled = self.every
+        while -(-(self._seen + count) // doubled) > self._most:
+            doubled *= 2
+        if doubled > self.every:
+            self.every = doubled
+            whole = self._joined()
+            keep = whole[0] % doubled == 0
+            self._parts = [tuple(part[keep] for part in whole)]
+        return np.arange(-self._seen % self.every, count, self.every)
+
+    def add(self, count: int, rows: Ints, track: Ints, begin: Ints, end: Ints, is_closed: Mask) -> None:
+        """Add the ``rows`` that were asked for, of ``count``."""
+        self._parts.append((self._seen + rows, track, begin, end, is_closed))
+        self._seen += count
+
+    def _joined(self) -> tuple[Ints, ...]:
+        if not self._parts:
+            nothing = np.empty(0, np.int64)
+            return nothing, nothing, nothing, nothing, np.empty(0, np.bool_)
+        if len(self._parts) > 1:
+            self._parts = [tuple(np.concatenate(column) for column in zip(*self._parts, strict=True))]
+        return self._parts[0]
+
+    def points(self, *, is_instant: bool) -> Points:
+        rows, track, begin, end, is_closed = self._joined()
+        time = np.concatenate([begin, end[is_closed]])
+        at = np.concatenate([np.arange(len(rows)), np.flatnonzero(is_closed)])
+        weight, instant = np.full(len(at), self.every, np.int64), np.full(len(at), is_instant)
+        return Points(time, track[at], rows[at], weight, instant, np.arange(len(at)) >= len(rows))

@@ -1,0 +1,270 @@
+"""Thresholds of the plausibility rules, with the defaults that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class IslandThresholds:
+    """LS501: few records far from everything else.
+
+    Attributes:
+        min_stamps: fewer timestamps are not judged.
+        core_spans: timestamps further than this from the core are far, in lengths of the core.
+        gap_rests: gaps longer than this split the trace, in lengths of the rest.
+        lone_gap_rests: the same where more than two lanes, or 2 %, stand apart.
+        max_lanes: more lanes do not stand apart, as a share of all.
+        max_stamps: more timestamps of such lanes do not stand apart, as a share of all.
+        warning_spans: from this distance on it is a warning, in lengths of the core.
+    """
+
+    min_stamps: int = 32
+    core_spans: float = 8.0
+    gap_rests: float = 4.0
+    lone_gap_rests: float = 8.0
+    max_lanes: float = 0.34
+    max_stamps: float = 0.10
+    warning_spans: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class StandingClockThresholds:
+    """LS503: a clock that stands, or ticks too coarsely.
+
+    Attributes:
+        min_slices: slices of a lane without which one timestamp is not judged.
+        min_trace_slices: slices of the trace without which all lanes are not judged together.
+        run: slices of no length at one time from which on the clock stood.
+        run_ratio: how many times the usual run of the siblings that has to be.
+        coarse_slices: slices of a lane without which steps are not judged.
+        coarse_empty: share of slices of no length from which on they are.
+        coarse_values: timestamps per distinct value from which on the clock is coarse.
+        sibling_share: share of coarse siblings below which a lane stands out.
+    """
+
+    min_slices: int = 4
+    min_trace_slices: int = 8
+    run: int = 12
+    run_ratio: float = 4.0
+    coarse_slices: int = 12
+    coarse_empty: float = 0.5
+    coarse_values: float = 6.0
+    sibling_share: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateThresholds:
+    """LS505: the same records twice.
+
+    Attributes:
+        min_steps: shorter slices may be equal by chance, in steps of the lane's clock.
+        free_slices: slices of a lane that permits overlap from which on it is a warning.
+        free_steps: length from which on fewer of them are a notice, in steps of the clock.
+        lane_slices: slices of a lane without which it is not compared with its siblings.
+        lane_steps: extent of a lane without which it is not, in steps of the clock.
+    """
+
+    min_steps: int = 8
+    free_slices: int = 4
+    free_steps: int = 512
+    lane_slices: int = 12
+    lane_steps: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RateThresholds:
+    """LS507: a rate that cannot be.
+
+    Attributes:
+        unit_step_ns: multiples of more than this are an implausible resolution, in ns.
+        unit_stamps: timestamps without which that is not judged.
+        anchor_tolerance: difference from the declared rate that anchors may show, as a share.
+        lane_slices: slices of a lane, and of a name, without which lengths are not compared.
+        lane_siblings: lanes of a shape without which they are not.
+        lane_ratio: how many times as long, or as short, the lengths of a lane have to be.
+        lane_deviations: how many times the usual deviation that has to be.
+    """
+
+    unit_step_ns: int = 4096
+    unit_stamps: int = 64
+    anchor_tolerance: float = 1e-3
+    lane_slices: int = 8
+    lane_siblings: int = 4
+    lane_ratio: float = 3.0
+    lane_deviations: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoneGapThresholds:
+    """LS502: a gap that no sibling has.
+
+    Attributes:
+        min_slices: lanes with fewer slices are not compared.
+        min_lanes: siblings without which none is, the lane itself included.
+        ratio: how many times the largest gap of the siblings it has to be.
+        deviations: the same for its logarithm, in deviations of the logarithms of the siblings' largest gaps.
+        min_extent: length of the gap, as a share of the siblings' median extent.
+        min_shift: how much later the lane has to end, or earlier to start, than all siblings, as a share of the gap.
+        warning_extent: from this length on it is a warning, in median extents.
+        min_side: for a warning, how long the lane goes on after the gap (or went before it), as a share of its extent
+            without the gap.
+    """
+
+    min_slices: int = 8
+    min_lanes: int = 4
+    ratio: float = 8.0
+    deviations: float = 6.0
+    min_extent: float = 0.25
+    min_shift: float = 0.5
+    warning_extent: float = 1.0
+    min_side: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SilentLaneThresholds:
+    """LS504: a lane is silent, or ends or starts where its siblings go on.
+
+    Attributes:
+        min_lanes: siblings, or groups of one shape, without which none is judged.
+        min_slices: slices that every sibling of a silent lane has at least.
+        median_slices: slices that half of them have at least.
+        even_deviation: deviation of the logarithm of their numbers up to which siblings are even.
+        even_share: the smallest number in medians from which on they are even; ``regular_share``: and regular.
+        silent_share: more lanes than this share (and than one) are not silent by accident.
+        end_slices: lanes with fewer slices are not asked where they end.
+        end_deviations: how many usual deviations early a lane has to end.
+        end_extent: how early it has to end, as a share of the siblings' median extent.
+        end_count: number of its slices, in medians, below which it does.
+        end_gap: number of its slices, in those of the smallest sibling, below which it does.
+        certain_deviation: deviation up to which that is a warning.
+        end_missing: where numbers differ, how many slices have to be missing, in square roots of their median.
+        certain_missing: the same for a warning.
+        count_lanes: siblings without which an odd count is not judged.
+        count_share: share of them that have the same count.
+        count_difference: difference from it that is odd, as a share.
+    """
+
+    min_lanes: int = 4
+    min_slices: int = 3
+    median_slices: int = 8
+    even_deviation: float = 0.35
+    even_share: float = 0.25
+    regular_share: float = 0.5
+    silent_share: float = 0.1
+    end_slices: int = 6
+    end_deviations: float = 6.0
+    end_extent: float = 0.25
+    end_count: float = 0.8
+    end_gap: float = 0.9
+    certain_deviation: float = 0.1
+    end_missing: float = 2.0
+    certain_missing: float = 3.0
+    count_lanes: int = 6
+    count_share: float = 0.9
+    count_difference: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftThresholds:
+    """LS506: a lane shifted as a whole.
+
+    Attributes:
+        min_slices: lanes with fewer slices are not compared.
+        min_lanes: siblings without which none is, the lane itself included.
+        deviations: how many usual deviations start and end have to be off.
+        min_extent: how far, as a share of the siblings' median extent.
+        max_stretch: difference between the two shifts, as a share of the smaller one.
+        ratio: how many times the largest shift of the others it has to be.
+        max_lanes: share of the siblings up to which they are the exception.
+        next_wave: against siblings, larger shifts are taken for the next wave of blocks, in median extents.
+    """
+
+    min_slices: int = 4
+    min_lanes: int = 5
+    deviations: float = 8.0
+    min_extent: float = 0.25
+    max_stretch: float = 0.5
+    ratio: float = 2.0
+    max_lanes: float = 0.2
+    next_wave: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNameThresholds:
+    """LS508: records on a lane of another kind.
+
+    Attributes:
+        min_lanes: lanes of a shape without which it is no home of a name.
+        home_share: share of its lanes that have a name that is at home there.
+        rare_share: share of the lanes of another shape (or one lane) up to which a name is strange there.
+        own_share: share of the slices of that shape whose names are at home there.
+        home_slices: slices of the name that lanes at its home have on average.
+    """
+
+    min_lanes: int = 3
+    home_share: float = 0.8
+    rare_share: float = 0.1
+    own_share: float = 0.3
+    home_slices: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class DominantRecordThresholds:
+    """LS509: one record decides.
+
+    Attributes:
+        min_slices: slices of a name and shape without which none decides.
+        longest_share: share of them, the longest, among which the jump is looked for.
+        ratio: how many times as long as the next one they are.
+        name_share: share of the time of the name that they make up.
+        trace_share: share of the time of all names that they make up.
+        shared_lanes: share of the lanes with the name from which on they are no exception.
+    """
+
+    min_slices: int = 16
+    longest_share: float = 0.01
+    ratio: float = 32.0
+    name_share: float = 0.5
+    trace_share: float = 0.05
+    shared_lanes: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStopThresholds:
+    """LS510: recorders that stop on one signal.
+
+    Attributes:
+        min_lanes: recorders without which none is compared.
+        agreeing: share of them that stop together.
+        near_steps: distance up to which they do, in steps of the clock.
+        from_start: distance of the stop from 0, in those distances.
+        warning_lanes: recorders that stop together from which on it is a warning.
+    """
+
+    min_lanes: int = 3
+    agreeing: float = 0.6
+    near_steps: int = 64
+    from_start: int = 1000
+    warning_lanes: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """All thresholds, by what they are about.
+
+    Example:
+        >>> Thresholds(islands=IslandThresholds(warning_spans=24)).islands.warning_spans
+        24
+    """
+
+    islands: IslandThresholds = field(default_factory=IslandThresholds)
+    standing_clock: StandingClockThresholds = field(default_factory=StandingClockThresholds)
+    duplicates: DuplicateThresholds = field(default_factory=DuplicateThresholds)
+    rates: RateThresholds = field(default_factory=RateThresholds)
+    lone_gaps: LoneGapThresholds = field(default_factory=LoneGapThresholds)
+    silent_lanes: SilentLaneThresholds = field(default_factory=SilentLaneThresholds)
+    shifts: ShiftThresholds = field(default_factory=ShiftThresholds)
+    foreign_names: ForeignNameThresholds = field(default_factory=ForeignNameThresholds)
+    dominant_records: DominantRecordThresholds = field(default_factory=DominantRecordThresholds)
+    shared_stops: SharedStopThresholds = field(default_factory=SharedStopThresholds)
