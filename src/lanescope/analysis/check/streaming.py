@@ -191,7 +191,8 @@ class StreamingChecker:
         tables["flows"] = _renumbered(tables["flows"], rows["slices"])
         times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
         tree = Tree(self._shared["tracks"])
-        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole)
+        events = slices.sweep.rows + instants.sweep.rows
+        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole, events)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -404,10 +405,12 @@ class _Kept(CheckContext):
         seen: the first and the last times of rows that were not kept, int64 [n].
         time_covered: time that the slices of each track cover, int64 [tracks].
         whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
+        events: number of all slices and instants.
     """
 
-    def __init__(self, trace: Trace, tree: Tree, seen: Ints, time_covered: Ints, whole: Mask) -> None:
+    def __init__(self, trace: Trace, tree: Tree, seen: Ints, time_covered: Ints, whole: Mask, events: int) -> None:
         super().__init__(trace, tree)
+        self._events = events
         self._seen = seen
         self._whole = whole
         self._time_covered = time_covered
@@ -415,6 +418,11 @@ class _Kept(CheckContext):
     def times(self) -> list[Ints]:
         """Return the times of the rows that are there and of those that were."""
         return [*super().times(), self._seen]
+
+    @property
+    def events(self) -> int:
+        """Number of slices and instants of the whole trace."""
+        return self._events
 
     @cached_property
     def covered(self) -> Ints:
