@@ -646,8 +646,7 @@ def test_the_sample_is_capped_and_the_count_is_not():
 
 
 def test_rules_are_chosen_by_code_and_by_beginning():
-    assert {rule.code for rule in check.rules(["LS3", "LS101"], ["LS302"])} == {
-        "LS101",
+XX        "LS101",
         "LS301",
         "LS303",
         "LS304",

@@ -316,7 +316,7 @@ STATS = TableSpec(
         ColumnSpec("severity", "text", "severity: info, notice, data_loss, error"),
         ColumnSpec("rule", "text", "code of the rule of `check` that reports it; empty if none"),
         ColumnSpec("finding_severity", "text", "severity of the finding: notice, warning, error; empty if none"),
-        ColumnSpec("share_of", "text", "what the count is a share of: events, lanes; empty if of neither"),
+        ColumnSpec("share_of", "text", "total for the share of the count: events, lanes; empty if there is none"),
         ColumnSpec("track_id", "int64", "lane concerned; NULL if none", nullable=True, references="tracks"),
         ColumnSpec("input_id", "int64", "input concerned; NULL if none", nullable=True, references="inputs"),
         ColumnSpec("count", "int64", "number of occurrences"),

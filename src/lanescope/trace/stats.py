@@ -41,8 +41,8 @@ class StatSpec:
             ``STAT_RULES`` or one of the family.
         silent: reason why no rule reports it; of ``info`` and ``notice`` only.
         share_of: what the count is a share of: ``events`` (slices and instants) or ``lanes`` (but those of the host);
-            empty: of neither. A finding of LS003, LS105, LS305 or LS404 says the share, and is one step more severe if
-            it is above 5%.
+            empty: of neither. A finding of LS003, LS105, LS305 or LS404 gives the share, and is one step more severe
+            if it is above 5% of the events.
     """
 
     name: str

@@ -85,8 +85,8 @@ RULES = (
         "LS003",
         "unused input",
         "notice",
-        "Part of the input, or a file next to it, was recognized and not used: it is not on the timeline, or labels and "
-        "relations are missing. The severity follows the stat, one step higher if more than 5% of the events are "
+        "Part of the input, or a file next to it, was recognized and not used. Records, labels or relations are "
+        "missing on the timeline. The severity follows the stat, one step higher if more than 5% of the events are "
         "concerned.",
         "Read the description of the stat for what is missing. Pass the file or option that it names.",
         reports("LS003"),

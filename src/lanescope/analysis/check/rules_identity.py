@@ -63,9 +63,9 @@ RULES = (
         "LS404",
         "inferred identity or meaning",
         "warning",
-        "The capture does not say what these records are, or which task, kernel or tile they belong to, or its "
-        "configuration is ambiguous or incomplete. The decoder chose an interpretation. The severity follows the stat, "
-        "one step higher if more than 5% of the events or lanes are concerned.",
+        "The meaning of these records, or their task, kernel or tile, is not recorded, or the configuration is "
+        "ambiguous or incomplete. The decoder chose an interpretation. The severity follows the stat, one step higher "
+        "if more than 5% of the events are concerned.",
         "Run `lanescope info` for the reason. Pass the file or option that settles it, for AIE "
         "dumps `--config` or `--mlir`, and `--column-shift` if several columns match.",
         reports("LS404"),

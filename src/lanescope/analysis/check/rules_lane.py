@@ -232,8 +232,7 @@ RULES = (
         "warning",
         "The records of a lane, a call or an invocation stop without the end that others have, or continue after their "
         "end. The program may have trapped, hung or exited, the last records may be lost, or the buffer contains "
-        "records of several runs. The severity follows the stat, one step higher if more than 5% of the events or "
-        "lanes are concerned.",
+        "records of several runs. The severity follows the stat.",
         "Treat the time after the last record as unknown. Check that the kernel finished before the buffer was copied, "
         "and clear the buffer before each run.",
         reports("LS105"),

@@ -14,7 +14,7 @@ from lanescope.trace.stats import counted, reported_by
 
 #: Rules whose findings say what share of the capture they concern, and are more severe if it is a large one.
 _WEIGHED = ("LS003", "LS105", "LS305", "LS404")
-#: Above this share of the events or lanes a finding is one step more severe.
+#: Above this share of the events a finding is one step more severe.
 LARGE_SHARE = 0.05
 
 
@@ -31,16 +31,17 @@ def reports(code: str) -> Callable[[CheckContext], Iterator[Violation]]:
 
 
 def _weighed(subject: CheckContext, row: dict[str, Any], found: Violation) -> Violation:
-    """Return the finding with its share of the capture, one step more severe if that is large."""
-    of = row.get("share_of")
+    """Return the finding with its share of the capture, one step more severe if it is of many events."""
+    of, count = row.get("share_of"), row["count"]
     if not of:
         return found
     total = subject.events if of == "events" else subject.device_lanes
-    count = row["count"]
-    step = SEVERITIES.index(str(found.severity)) + (count > total * LARGE_SHARE)
-    severity = SEVERITIES[min(step, len(SEVERITIES) - 1)]
-    share = f"; {count / total:.1%} of {total:,} {of}" if count <= total else f"; {total:,} {of} are on the timeline"
-    return replace(found, severity=severity, detail=found.detail + share)
+    if of == "events" and count > total * LARGE_SHARE:
+        step = SEVERITIES.index(str(found.severity)) + 1
+        found = replace(found, severity=SEVERITIES[min(step, len(SEVERITIES) - 1)])
+    if count > total:  # what it counts is not on the timeline
+        return found
+    return replace(found, detail=f"{found.detail}: {count:,} of {total:,} {of} ({count / total:.1%})")
 
 
 def stat_violation(subject: CheckContext, row: dict[str, Any]) -> Violation:

@@ -248,7 +248,6 @@ STATS = (
         "notice",
         "records after a finalize of their lane: a kernel that continued, or stale data of a longer launch",
         finding="LS105 warning",
-        share_of="events",
     ),
     StatSpec(
         "cuda_stale",

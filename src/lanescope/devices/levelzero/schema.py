@@ -158,7 +158,6 @@ STATS: tuple[StatSpec, ...] = (
         "info",
         "calls without a return before the end of the trace",
         finding="LS105 notice",
-        share_of="events",
     ),
     StatSpec(
         "levelzero_result_unmatched",
