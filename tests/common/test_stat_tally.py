@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lanescope.common.stat_tally import StatTally
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
 
-SPECS = tuple(StatSpec(f"lamp_{letter}", "notice", letter) for letter in "abc")
+SPECS = tuple(StatSpec(f"lamp_{letter}", "notice", letter, silent="a test") for letter in "abc")
 NAMES = (*(spec.name for spec in SPECS), "truncated")
 
 

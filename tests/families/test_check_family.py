@@ -41,7 +41,7 @@ class Decoder:
 
     def __init__(self, capture, options):
         self.capture = capture
-        self.builder = TraceBuilder(TimeBase(), stats=(StatSpec("toy_odd", "notice", "odd"),))
+        self.builder = TraceBuilder(TimeBase(), stats=(StatSpec("toy_odd", "notice", "odd", finding="LS401"),))
         self.lane = self.builder.track("lane", kind="lane", role="core")
         self.seen = 0
 
@@ -82,7 +82,7 @@ def toy(**changes):
         "toy",
         "a toy",
         (Format("toy", detect, Decoder, is_streaming=True),),
-        stats=(StatSpec("toy_odd", "notice", "odd"),),
+        stats=(StatSpec("toy_odd", "notice", "odd", finding="LS401"),),
         simulator=Simulator(simulate, options=(Option("size", int, "bytes", 5000),)),
     )
     return replace(family, **changes)
@@ -108,7 +108,10 @@ def format_of(**changes):
 
 
 FAULTS = {
-    "a name of a stat": ({"stats": (StatSpec("odd", "notice", "odd"),)}, "odd does not begin with toy_"),
+    "a name of a stat": (
+        {"stats": (StatSpec("odd", "notice", "odd", finding="LS401"),)},
+        "odd does not begin with toy_",
+    ),
     "a name of a table": ({"derived": (Derived("overlap", "overlap", ("lane",)),)}, "overlap does not begin with toy_"),
     "a table without a maker": ({"derived": (Derived("toy_overlap"),)}, "made by an analysis or `make`"),
     "a code of a rule": (

@@ -33,7 +33,7 @@ TOY = Family(
     (Format("toy-1", lambda head: Detection(95 if head.data.startswith(b"TOY") else 0), decode_file=decode),),
     options=(Option("hertz", int, "frequency"),),
     tables=(ROWS,),
-    stats=(StatSpec("toy_odd", "notice", "odd"),),
+    stats=(StatSpec("toy_odd", "notice", "odd", finding="LS401"),),
     simulator=Simulator(lambda options, seed: Simulation({"run.toy": b"TOY" + bytes(range(200))}, {})),
 )
 

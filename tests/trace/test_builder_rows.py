@@ -9,7 +9,7 @@ from lanescope.common.pairing import pair_fifo
 from lanescope.errors import InternalError
 from lanescope.trace import Flag, StatSpec, TimeBase, TraceBuilder
 
-UNPAIRED = StatSpec("lamp_unpaired", "notice", "a record without a partner")
+UNPAIRED = StatSpec("lamp_unpaired", "notice", "a record without a partner", finding="LS401")
 
 
 @pytest.fixture

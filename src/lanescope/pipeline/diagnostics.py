@@ -59,7 +59,7 @@ class Empty(NamedTuple):
 def empty_inputs(trace: Trace) -> Iterator[Empty]:
     """Yield the inputs that hold no records."""
     for row in trace.stats.rows():
-        if row["name"].endswith(NO_RECORDS):
+        if row.get("rule") == NO_RECORDS:
             file = list(trace.inputs.rows())[row["input_id"]]
             yield Empty(file["path"], row["count"], stat_meanings(registry.family(file["family"]))[row["name"]])
 

@@ -29,17 +29,20 @@ DETAILS = TableSpec(
     key="slice_id",
 )
 STATS = (
-    StatSpec("test_hint", "info", "harmless facts"),
-    StatSpec("test_odd", "notice", "unusual facts"),
+    StatSpec("test_hint", "info", "harmless facts", silent="harmless"),
+    StatSpec("test_odd", "notice", "unusual facts", silent="unusual, and right"),
     StatSpec("test_lost", "data_loss", "missing data"),
     StatSpec("test_wrong", "error", "contradictory data"),
-    StatSpec("test_end_unmatched", "notice", "ends without a start"),
-    StatSpec("test_task_duplicate", "notice", "duplicate tasks"),
-    StatSpec("test_queue_degraded", "notice", "incomplete queues"),
-    StatSpec("test_lane_config", "notice", "ambiguous labels"),
-    StatSpec("test_buffer_no_records", "notice", "buffers without records"),
-    StatSpec("test_lane_may_be_lost", "notice", "lanes with possible data loss"),
-    StatSpec("test_lane_stale", "notice", "records of an earlier run"),
+    StatSpec("test_end_unmatched", "notice", "ends without a start", finding="LS401"),
+    StatSpec("test_task_duplicate", "notice", "duplicate tasks", finding="LS402"),
+    StatSpec("test_queue_degraded", "notice", "incomplete queues", finding="LS403"),
+    StatSpec("test_lane_config", "notice", "ambiguous labels", finding="LS404"),
+    StatSpec("test_buffer_no_records", "notice", "buffers without records", finding="LS004"),
+    StatSpec("test_lane_may_be_lost", "notice", "lanes with possible data loss", finding="LS005 notice"),
+    StatSpec("test_file_unused", "notice", "unused files", finding="LS003 notice"),
+    StatSpec("test_lane_left", "notice", "lanes without an end", finding="LS105 warning", share_of="lanes"),
+    StatSpec("test_time_assumed", "info", "assumed times", finding="LS305", share_of="events"),
+    StatSpec("test_lane_stale", "notice", "records of an earlier run", finding="LS006"),
 )
 
 #: Names as devices and hostile files have them.

@@ -1,54 +1,93 @@
-"""Stats: decode diagnostics, each declared with a severity before it can be counted."""
+"""Stats: decode diagnostics, each declared with a severity, and a rule that reports it, before it can be counted."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lanescope.trace.schema import SEVERITIES
 
-#: Endings of stats about who or what a record is; the rules LS401 and LS402 report them, whatever their severity.
-UNMATCHED = "_unmatched"
-DUPLICATE = "_duplicate"
-#: Ending of stats about what a recorder gave up, or did in another way than usual; the rule LS403 reports them.
-DEGRADED = "_degraded"
-#: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong; the rule LS404.
+#: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong: commands warn of it.
 CONFIG = "_config"
-#: Endings of stats about a capture that holds nothing, about losses that nothing proves or rules out, and about what an
-#: earlier run left; the rules LS004 to LS006 report them.
-NO_RECORDS = "_no_records"
-MAY_BE_LOST = "_may_be_lost"
-STALE = ("_stale", "_stale_words")
+#: Rule for stats about a capture that holds nothing: commands warn of it.
+NO_RECORDS = "LS004"
+#: Rules for all traces that report stats. Those of a device family may report its stats, too.
+STAT_RULES = (
+    "LS002", "LS003", "LS004", "LS005", "LS006", "LS105", "LS305", "LS401", "LS402", "LS403", "LS404",
+)  # fmt: skip
+#: Severity of the finding, by the severity of the stat, unless the stat declares another one.
+_FINDING_SEVERITIES = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
+_FINDING = re.compile(r"([A-Z]{2,12}[0-9]{3})(?: (notice|warning|error))?")
+#: What a count may be a share of: all slices and instants, or all lanes but those of the host. "": of neither.
+SHARES = ("", "events", "lanes")
 
 
 @dataclass(frozen=True, slots=True)
 class StatSpec:
     """Declaration of a stat that a decoder may count.
 
+    Each stat is a finding of a rule, or gives the reason why it is none. Of severity ``data_loss`` and ``error`` it is
+    one of LS002, unless it declares another rule.
+
     Attributes:
-        name: lower case; a family's own stats begin with its name (``aie_bad_header``). Those that count records
-            without a partner (an end without a begin, a row of no known task) end in ``_unmatched``, those that count
-            identities met twice in ``_duplicate``, those about an unsettled configuration in ``_config``: the checks
-            know them by it.
+        name: lower case; a family's own stats begin with its name (``aie_bad_header``).
         severity: ``info`` (worth knowing), ``notice`` (unusual), ``data_loss`` (something is missing), ``error``
             (something is contradictory).
         doc: one line: what is counted, a noun phrase in the plural; then, after a colon, what it means for the reader.
+        finding: code of the rule that reports it, and severity of the finding: ``LS305 warning``. Without a severity an
+            ``info`` is a notice, an ``error`` is an error, and all others are warnings. The rule is one of
+            ``STAT_RULES`` or one of the family.
+        silent: reason why no rule reports it; of ``info`` and ``notice`` only.
+        share_of: what the count is a share of: ``events`` (slices and instants) or ``lanes`` (but those of the host);
+            empty: of neither. A finding of LS003, LS105, LS305 or LS404 gives the share, and is one step more severe
+            if it is above 5% of the events.
     """
 
     name: str
     severity: str
     doc: str
+    finding: str = ""
+    silent: str = ""
+    share_of: str = ""
 
     def __post_init__(self) -> None:
-        """Reject an unknown severity."""
+        """Reject an unknown severity, rule or share, and a stat that nothing would report."""
         if self.severity not in SEVERITIES:
             raise ValueError(f"stat {self.name}: unknown severity {self.severity!r}")
+        if self.share_of not in SHARES:
+            raise ValueError(f"stat {self.name}: unknown share_of {self.share_of!r}")
+        is_loss = self.severity in ("data_loss", "error")
+        if self.finding and self.silent:
+            raise ValueError(f"stat {self.name}: finding and silent exclude each other")
+        if not (self.finding or self.silent or is_loss):
+            raise ValueError(f"stat {self.name}: requires the rule that reports it (finding) or a reason (silent)")
+        if self.silent and is_loss:
+            raise ValueError(f"stat {self.name}: a stat of severity {self.severity} cannot be silent")
+        if self.finding and not _FINDING.fullmatch(self.finding):
+            raise ValueError(f"stat {self.name}: finding {self.finding!r} is not a rule code and a severity")
+        if self.rule.startswith("LS") and self.rule not in STAT_RULES:
+            raise ValueError(f"stat {self.name}: {self.rule} does not report stats")
 
     @property
     def counted(self) -> str:
         """What is counted: the documentation up to its first colon."""
         return self.doc.partition(": ")[0]
+
+    @property
+    def rule(self) -> str:
+        """Code of the rule that reports the stat; empty if none does."""
+        if self.finding or self.silent:
+            return self.finding.partition(" ")[0]
+        return "LS002"
+
+    @property
+    def finding_severity(self) -> str:
+        """Severity of the finding; empty if there is none."""
+        if self.silent:
+            return ""
+        return self.finding.partition(" ")[2] or _FINDING_SEVERITIES[self.severity]
 
 
 def counted(row: Mapping[str, Any]) -> str:
@@ -56,8 +95,26 @@ def counted(row: Mapping[str, Any]) -> str:
     return str(row.get("counted") or row["name"])
 
 
+def reported_by(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the rule that reports a row of ``stats``, and the severity of its finding; both empty if none does.
+
+    If the trace was stored without these columns, they follow from the severity: losses and errors are reported as
+    such, and what else was unusual is a notice of LS404, as its meaning is not known.
+    """
+    if row.get("rule") is not None:
+        return str(row["rule"]), str(row.get("finding_severity") or "")
+    if row["severity"] in ("data_loss", "error"):
+        return "LS002", _FINDING_SEVERITIES[row["severity"]]
+    return ("LS404", "notice") if row["severity"] == "notice" else ("", "")
+
+
 #: Stats that any family may count.
 CORE_STATS: tuple[StatSpec, ...] = (
-    StatSpec("unverified_encoding", "notice", "records with an encoding that is documented but unverified"),
+    StatSpec(
+        "unverified_encoding",
+        "notice",
+        "records with an encoding that is documented but unverified",
+        silent="says how well the format is known, nothing about this capture",
+    ),
     StatSpec("truncated", "data_loss", "truncated inputs: the file ends inside a unit"),
 )

@@ -56,9 +56,14 @@ CHANGES = TableSpec(
     key="slice_id",
 )
 STATS = (
-    StatSpec("blinker_frequency", "notice", "headers without a usable frequency: times are in ticks"),
+    StatSpec("blinker_frequency", "notice", "headers without a usable frequency: times are in ticks", finding="LS305"),
     StatSpec("blinker_lost", "data_loss", "missing sequence numbers: the controller dropped records"),
-    StatSpec("blinker_unpaired", "notice", "`off` without `on`, or `on` of a lamp that is on: the partner is missing"),
+    StatSpec(
+        "blinker_unpaired",
+        "notice",
+        "`off` without `on`, or `on` of a lamp that is on: the partner is missing",
+        finding="LS401",
+    ),
 )
 
 

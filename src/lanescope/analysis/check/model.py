@@ -170,6 +170,17 @@ class CheckContext(LaneTime):
         """Time that the slices of each track cover, int64 [tracks]."""
         return total_length(self.slice_union, len(self.tree))
 
+    @property
+    def events(self) -> int:
+        """Number of slices and instants."""
+        return len(self.trace.slices) + len(self.trace.instants)
+
+    @property
+    def device_lanes(self) -> int:
+        """Number of lanes but those of the host."""
+        tracks = self.trace.tracks
+        return int(np.count_nonzero((tracks.values("kind") == "lane") & (tracks.values("role") != "host_thread")))
+
     @cached_property
     def disciplines(self) -> dict[str, Mask]:
         """For each nesting, bool [tracks]: the lanes with this nesting."""

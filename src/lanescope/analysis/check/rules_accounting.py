@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
+from lanescope.analysis.check.stat_findings import reports, stat_violation
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
-from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED, counted
+from lanescope.trace.stats import reported_by
 
 
 def _sums(subject: CheckContext) -> Iterator[Violation]:
@@ -22,11 +23,7 @@ def _sums(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _loss(subject: CheckContext) -> Iterator[Violation]:
-    told = [
-        row
-        for row in subject.trace.stats.rows()
-        if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE, DEGRADED))
-    ]
+    told = [row for row in subject.trace.stats.rows() if reported_by(row)[0] == "LS002"]
     lost = [row for row in subject.trace.accounting.rows() if row["lost"] > 0]
     counted = _counted_twice(lost, told)
     for row in lost:
@@ -40,7 +37,7 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
                 input_id=row["input_id"],
             )
     for row in told:
-        yield stat_violation(subject, row, "error" if row["severity"] == "error" else None)
+        yield stat_violation(subject, row)
 
 
 def _counted_twice(lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> set[int]:
@@ -64,65 +61,6 @@ def _counted_twice(lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> se
     return found
 
 
-def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | None) -> Violation:
-    """Return the violation for a row of ``stats``; a stat without a time is located at its gap."""
-    track, ts = row["track_id"], row["first_ts"]
-    if ts is None:
-        track, ts = _gap(subject, row) or (track, ts)
-    return Violation(
-        detail=counted(row),
-        table="stats",
-        rows=np.array([row["id"]], np.int64),
-        count=row["count"],
-        severity=severity,
-        track_id=track,
-        ts=ts,
-        input_id=row["input_id"],
-        offset=row["first_offset"],
-        stat=str(row["name"]),
-    )
-
-
-def _named(subject: CheckContext, *endings: str) -> Iterator[Violation]:
-    for row in subject.trace.stats.rows():
-        if row["name"].endswith(endings):
-            yield stat_violation(subject, row, None)
-
-
-def _nothing(subject: CheckContext) -> Iterator[Violation]:
-    yield from _named(subject, NO_RECORDS)
-
-
-def _perhaps(subject: CheckContext) -> Iterator[Violation]:
-    yield from _named(subject, MAY_BE_LOST)
-
-
-def _stale(subject: CheckContext) -> Iterator[Violation]:
-    yield from _named(subject, *STALE)
-
-
-def _gap(subject: CheckContext, stat: dict[str, Any]) -> tuple[int, int] | None:
-    """Return lane and start of the first gap at the byte offset of a stat; None without such a gap."""
-    gaps = subject.trace.gaps
-    if stat["first_offset"] is None or stat["input_id"] is None or not len(gaps):
-        return None
-    is_there = gaps.valid("first_offset") & (gaps.values("first_offset") == stat["first_offset"])
-    is_there &= gaps.valid("input_id") & (gaps.values("input_id") == stat["input_id"])
-    found = np.flatnonzero(is_there)
-    if stat["track_id"] is not None:
-        tracks = gaps.values("track_id")[found].tolist()
-        found = found[[_is_below(subject, track, stat["track_id"]) for track in tracks]]
-    if not len(found):
-        return None
-    first = found[np.lexsort((gaps.values("track_id")[found], gaps.values("ts")[found]))[0]]
-    return int(gaps.values("track_id")[first]), int(gaps.values("ts")[first])
-
-
-def _is_below(subject: CheckContext, track: int, group: int) -> bool:
-    """Return whether a track is the group or a descendant of it."""
-    return 0 <= track < len(subject.tree) and group in subject.tree.ancestors(track)
-
-
 RULES = (
     Rule(
         "LS001",
@@ -144,6 +82,16 @@ RULES = (
         _loss,
     ),
     Rule(
+        "LS003",
+        "unused input",
+        "notice",
+        "Part of the input, or a file next to it, was recognized and not used. Records, labels or relations are "
+        "missing on the timeline. The severity follows the stat, one step higher if more than 5% of the events are "
+        "concerned.",
+        "Read the description of the stat for what is missing. Pass the file or option that it names.",
+        reports("LS003"),
+    ),
+    Rule(
         "LS004",
         "capture without records",
         "warning",
@@ -151,7 +99,7 @@ RULES = (
         "device was idle.",
         "Check that the instrumentation was compiled in and enabled, and that the buffer was copied after the device "
         "had finished.",
-        _nothing,
+        reports("LS004"),
     ),
     Rule(
         "LS005",
@@ -160,7 +108,7 @@ RULES = (
         "A buffer is completely full, and the format does not count dropped records. All recorded data is consistent: "
         "the buffer may have been exactly large enough.",
         "Record again with a larger buffer if totals matter. A buffer with free space has lost nothing.",
-        _perhaps,
+        reports("LS005"),
     ),
     Rule(
         "LS006",
@@ -169,6 +117,6 @@ RULES = (
         "The buffer was not cleared and contains records of an earlier run after those of this run. They are "
         "identified by their timestamps and excluded, unless an option keeps them.",
         "Clear the buffer before each run. The remaining records are not affected.",
-        _stale,
+        reports("LS006"),
     ),
 )

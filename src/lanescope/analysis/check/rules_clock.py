@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
+from lanescope.analysis.check.stat_findings import reports
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, group_starts, highest_before, order
 from lanescope.families.rules import Rule, Violation
@@ -162,5 +163,16 @@ RULES = (
         "The clock of these rows contradicts its anchors or adjacent rows, or the anchors contradict each other.",
         "Do not compare timestamps across lanes of this clock. Record again with anchors before and after the run.",
         _suspect,
+    ),
+    Rule(
+        "LS305",
+        "timestamps based on an assumption",
+        "notice",
+        "The capture does not determine these timestamps: a clock has no anchor, an estimated rate or a contradiction "
+        "that was resolved by a convention. The severity follows the stat, one step higher if more than 5% of the "
+        "events are concerned. Or slices with estimated or inferred times make up most of the busy time of a device.",
+        "Do not compare these timestamps with those of other lanes. Read the description of the stat for the option or "
+        "the recording that replaces the assumption by a measurement.",
+        reports("LS305"),
     ),
 )

@@ -7,26 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
-from lanescope.analysis.check.rules_accounting import stat_violation
+from lanescope.analysis.check.stat_findings import reports
 from lanescope.families.rules import Rule, Violation
-from lanescope.trace.stats import CONFIG, DEGRADED, DUPLICATE, UNMATCHED
-
-#: Severity of a finding about identity, by the severity of its stat.
-_WEIGHTS = {"info": "notice", "notice": "warning", "data_loss": "warning", "error": "error"}
-
-
-def _stats(subject: CheckContext, ending: str) -> Iterator[Violation]:
-    for row in subject.trace.stats.rows():
-        if row["name"].endswith(ending):
-            yield stat_violation(subject, row, _WEIGHTS[row["severity"]])
-
-
-def _unmatched(subject: CheckContext) -> Iterator[Violation]:
-    yield from _stats(subject, UNMATCHED)
 
 
 def _duplicates(subject: CheckContext) -> Iterator[Violation]:
-    yield from _stats(subject, DUPLICATE)
+    yield from reports("LS402")(subject)
     tracks = subject.trace.tracks
     inputs = np.where(tracks.valid("input_id"), tracks.values("input_id"), -1).tolist()
     seen: dict[tuple[object, ...], int] = {}
@@ -44,14 +30,6 @@ def _duplicates(subject: CheckContext) -> Iterator[Violation]:
             )
 
 
-def _degraded(subject: CheckContext) -> Iterator[Violation]:
-    yield from _stats(subject, DEGRADED)
-
-
-def _unsettled(subject: CheckContext) -> Iterator[Violation]:
-    yield from _stats(subject, CONFIG)
-
-
 RULES = (
     Rule(
         "LS401",
@@ -61,7 +39,7 @@ RULES = (
         "are in no slice, or in a slice with an incomplete identity. The severity follows the stat.",
         "Look for lost records near the location. Check that all files of the capture are present and from the same "
         "run.",
-        _unmatched,
+        reports("LS401"),
     ),
     Rule(
         "LS402",
@@ -79,17 +57,17 @@ RULES = (
         "The recorder could not record these objects completely: records of one kind are missing or less precise. The "
         "recorded program is not affected. The severity follows the stat.",
         "Read the description of the stat for what is missing. Treat idle time on these lanes as unknown.",
-        _degraded,
+        reports("LS403"),
     ),
     Rule(
         "LS404",
-        "ambiguous or incomplete configuration",
+        "inferred identity or meaning",
         "warning",
-        "The configuration that labels the lanes matches the capture in several ways, contradicts itself about one "
-        "unit, or contains unsupported statements. Lanes then have no labels, labels from one of several matches, or "
-        "incomplete labels. The severity follows the stat.",
-        "Run `lanescope info` for the reason. Pass the configuration of the recorded design and sequence: `--config` "
-        "or `--mlir` for AIE dumps, and `--column-shift` if several columns match.",
-        _unsettled,
+        "The meaning of these records, or their task, kernel or tile, is not recorded, or the configuration is "
+        "ambiguous or incomplete. The decoder chose an interpretation. The severity follows the stat, one step higher "
+        "if more than 5% of the events are concerned.",
+        "Run `lanescope info` for the reason. Pass the file or option that settles it, for AIE "
+        "dumps `--config` or `--mlir`, and `--column-shift` if several columns match.",
+        reports("LS404"),
     ),
 )

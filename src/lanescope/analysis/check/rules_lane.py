@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
+from lanescope.analysis.check.stat_findings import reports
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
@@ -224,5 +225,16 @@ RULES = (
         "its timestamp or its identity may be less certain.",
         "Do not treat the gap as idle time. Use a larger trace buffer if you need this interval.",
         _after_gap,
+    ),
+    Rule(
+        "LS105",
+        "lanes without an end, or continued after it",
+        "warning",
+        "The records of a lane, a call or an invocation stop without the end that others have, or continue after their "
+        "end. The program may have trapped, hung or exited, the last records may be lost, or the buffer contains "
+        "records of several runs. The severity follows the stat.",
+        "Treat the time after the last record as unknown. Check that the kernel finished before the buffer was copied, "
+        "and clear the buffer before each run.",
+        reports("LS105"),
     ),
 )

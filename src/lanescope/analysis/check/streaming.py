@@ -216,7 +216,8 @@ class StreamingChecker:
         if self._is_judged:
             self._plausibility.judge(kept["slices"], kept["instants"])
         trace = Trace(self._time, tables)
-        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, slices.covered, slices.whole)
+        events = slices.sweep.rows + instants.sweep.rows
+        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, slices.covered, slices.whole, events)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -453,6 +454,7 @@ class _Kept(_Judged):
         seen: the first and the last times of rows that were not kept, int64 [n].
         time_covered: time that the slices of each track cover, int64 [tracks].
         whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
+        events: number of all slices and instants.
     """
 
     def __init__(
@@ -464,9 +466,11 @@ class _Kept(_Judged):
         seen: Ints,
         time_covered: Ints,
         whole: Mask,
+        events: int,
     ) -> None:
         super().__init__(trace, tree, plausibility)
         self._positions = positions
+        self._events = events
         self._seen = seen
         self._whole = whole
         self._time_covered = time_covered
@@ -478,6 +482,11 @@ class _Kept(_Judged):
     def times(self) -> list[Ints]:
         """Return the times of the rows that are there and of those that were."""
         return [*super().times(), self._seen]
+
+    @property
+    def events(self) -> int:
+        """Number of slices and instants of the whole trace."""
+        return self._events
 
     @cached_property
     def covered(self) -> Ints:

@@ -193,11 +193,17 @@ SCAN_STATS = (
         "packets of a source without a Start in the file: the trace mode is unknown",
     ),
     StatSpec("aie_too_many_sources", "data_loss", "packets from more sources than a device has"),
-    StatSpec("aie_zero_run", "info", "runs of 8 or more zero words between packets: separate parts of the buffer"),
+    StatSpec(
+        "aie_zero_run",
+        "info",
+        "runs of 8 or more zero words between packets: separate parts of the buffer",
+        silent="parts of a buffer may lie apart, and each begins with a Start",
+    ),
     StatSpec(
         "aie_resumed_after_zeros",
         "notice",
         "sources that continue without a Start after a run of zero words: packets may be missing",
+        finding="LS105 warning",
     ),
     _TRUNCATED,
 )
@@ -223,25 +229,39 @@ SEGMENT_STATS = (
         "aie_restart_timer", "error", "restarts whose timer contradicts the preceding time: later times are too small"
     ),
     StatSpec(
-        "aie_restart_ambiguous", "notice", "restarts whose timer is also consistent with a Start that did not reset it"
+        "aie_restart_ambiguous",
+        "notice",
+        "restarts whose timer is also consistent with a Start that did not reset it",
+        finding="LS305 warning",
     ),
     StatSpec("aie_reserved_mode", "data_loss", "words of the reserved trace mode: the format is unknown"),
-    StatSpec("aie_stop_mask", "notice", "Stop frames with a mask of unknown meaning"),
+    StatSpec("aie_stop_mask", "notice", "Stop frames with a mask of unknown meaning", finding="LS404 notice"),
     StatSpec("aie_missing_start", "data_loss", "segments without a Start in the file: only a restart"),
     StatSpec("aie_time_overflow", "error", "words after an overflow of the cycle count: ignored"),
-    StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set"),
-    StatSpec("aie_repeat_target", "notice", "Repeat frames after an address or a loop: their meaning is unknown"),
+    StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set", finding="LS404 notice", share_of="events"),
+    StatSpec(
+        "aie_repeat_target",
+        "notice",
+        "Repeat frames after an address or a loop: their meaning is unknown",
+        finding="LS404 notice",
+        share_of="events",
+    ),
 )
 #: What is concluded from recordings: kernel invocations, alignment of tiles.
 DERIVED_STATS = (
     StatSpec(
-        "aie_unpaired_event", "notice", "INSTR_EVENT_0 and INSTR_EVENT_1 that neither start nor end an invocation"
+        "aie_unpaired_event",
+        "notice",
+        "INSTR_EVENT_0 and INSTR_EVENT_1 that neither start nor end an invocation",
+        finding="LS404 notice",
+        share_of="events",
     ),
-    StatSpec("aie_truncated_invocation", "notice", "invocations without a recorded end"),
+    StatSpec("aie_truncated_invocation", "notice", "invocations without a recorded end", finding="LS105 notice"),
     StatSpec(
         "aie_start_skew",
         "info",
         "cycles between the timers of tiles that started on one broadcast: bound of the time difference between tiles",
+        finding="LS305 notice",
     ),
     StatSpec(
         "aie_broadcast_mismatch",
@@ -261,25 +281,31 @@ STATS = tuple(
             "aie_overlapping_segment",
             "notice",
             "segments that start while another segment is active: a new run, or stale packets",
+            finding="LS105 warning",
         ),
         StatSpec("aie_segment_limit", "data_loss", "Start frames above the limit of distinguished segments"),
-        StatSpec("aie_unknown_tile", "notice", "segments of a tile that is not in the configuration"),
+        StatSpec(
+            "aie_unknown_tile", "notice", "segments of a tile that is not in the configuration", finding="LS404 notice"
+        ),
         StatSpec(
             "aie_ambiguous_config",
             "notice",
             "column shifts that fit the configuration equally well: labels may be of other tiles; use --column-shift",
+            finding="LS404 warning",
         ),
         StatSpec(
             "aie_contradictory_config",
             "notice",
             "segments of a unit with contradictory configurations: no labels; use --config or --mlir with "
             "the configuration of one design",
+            finding="LS404 warning",
         ),
         StatSpec(
             "aie_unread_config",
             "notice",
             "unsupported trace statements of the configuration, such as combo and edge events: labels are "
             "incomplete; `lanescope aie-config` lists them",
+            finding="LS404 warning",
         ),
         *DERIVED_STATS,
     )

@@ -362,9 +362,23 @@ TABLES = (TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, BARE_TASKS, EDGES, CORES, TH
 STATS = (
     StatSpec("ascend_invalid_row", "data_loss", "list elements with an invalid shape: their bytes are lost"),
     StatSpec("ascend_bad_section", "data_loss", "known keys whose value is not a list: their bytes are lost"),
-    StatSpec("ascend_unknown_section", "notice", "unknown top-level keys: their bytes are lost"),
-    StatSpec("ascend_mixed_rows", "notice", "rows without a receive timestamp among rows with one"),
-    StatSpec("ascend_unknown_kind", "notice", "scheduler phases of an unknown kind: kept"),
+    StatSpec(
+        "ascend_unknown_section", "notice", "unknown top-level keys: their bytes are lost", finding="LS003 notice"
+    ),
+    StatSpec(
+        "ascend_mixed_rows",
+        "notice",
+        "rows without a receive timestamp among rows with one",
+        finding="LS404 warning",
+        share_of="events",
+    ),
+    StatSpec(
+        "ascend_unknown_kind",
+        "notice",
+        "scheduler phases of an unknown kind: kept",
+        finding="LS404 notice",
+        share_of="events",
+    ),
     StatSpec(
         "ascend_missing_start", "data_loss", "records without a start, reserved and never written: not on the timeline"
     ),
@@ -382,25 +396,46 @@ STATS = (
         "ascend_aicore_unmatched",
         "data_loss",
         "executions without a dispatch record: dispatch and finish are unknown",
+        finding="LS401",
     ),
     StatSpec(
-        "ascend_aicpu_unmatched", "data_loss", "dispatches without an execution record: the record of the core is lost"
+        "ascend_aicpu_unmatched",
+        "data_loss",
+        "dispatches without an execution record: the record of the core is lost",
+        finding="LS401",
     ),
     StatSpec(
         "ascend_missing_dispatch",
         "data_loss",
         "dispatches missing in both streams: at least as many, from the counters of the cores",
     ),
-    StatSpec("ascend_row_duplicate", "notice", "repeated rows: counted once"),
-    StatSpec("ascend_key_duplicate", "error", "different rows with the same core and counter: not joined"),
-    StatSpec("ascend_gate_wait", "info", "waits for producers that were subtracted from the setup: estimated"),
-    StatSpec("ascend_edge_unmatched", "info", "dependencies of tasks that are not on the timeline: not drawn"),
+    StatSpec("ascend_row_duplicate", "notice", "repeated rows: counted once", finding="LS402"),
+    StatSpec(
+        "ascend_key_duplicate", "error", "different rows with the same core and counter: not joined", finding="LS402"
+    ),
+    StatSpec(
+        "ascend_gate_wait",
+        "info",
+        "waits for producers that were subtracted from the setup: estimated",
+        silent="the slices have the quality estimated, and LS305 reports a device where such are most of the time",
+    ),
+    StatSpec(
+        "ascend_edge_unmatched",
+        "info",
+        "dependencies of tasks that are not on the timeline: not drawn",
+        finding="LS401",
+    ),
     StatSpec(
         "ascend_graph_cycle",
         "error",
         "tasks in a dependency cycle: the task graph may belong to another run",
     ),
-    StatSpec("ascend_flows_merged", "notice", "edges with too many pairs of blocks: drawn as one flow"),
+    StatSpec(
+        "ascend_flows_merged",
+        "notice",
+        "edges with too many pairs of blocks: drawn as one flow",
+        finding="LS003 notice",
+    ),
     StatSpec(
         "ascend_timestamp_order",
         "error",
@@ -412,34 +447,69 @@ STATS = (
         "dispatches to a core with two active tasks: counters and timestamps are inconsistent",
     ),
     StatSpec(
-        "ascend_dispatch_unmatched", "notice", "dispatches outside all phases of their thread: phases are missing"
+        "ascend_dispatch_unmatched",
+        "notice",
+        "dispatches outside all phases of their thread: phases are missing",
+        finding="LS401",
     ),
     StatSpec(
-        "ascend_finish_unmatched", "notice", "observed ends outside all phases of their thread: phases are missing"
+        "ascend_finish_unmatched",
+        "notice",
+        "observed ends outside all phases of their thread: phases are missing",
+        finding="LS401",
     ),
-    StatSpec("ascend_submit_duplicate", "notice", "repeated submissions of a task: the first one is used"),
+    StatSpec(
+        "ascend_submit_duplicate", "notice", "repeated submissions of a task: the first one is used", finding="LS402"
+    ),
     StatSpec(
         "ascend_overhead_unavailable",
         "notice",
         "captures without a task graph: no scheduling overhead counters",
+        silent="a table is absent, and no number is wrong",
     ),
     StatSpec(
         "ascend_clock_step",
         "notice",
         "rows with a clock step of their core: received before dispatch, or ended after the observed end",
+        finding="LS305 warning",
+        share_of="events",
     ),
-    StatSpec("ascend_task_ambiguous", "notice", "markers with half of a task ID that matches several tasks or none"),
-    StatSpec("ascend_ambiguous_name_map", "notice", "several name maps next to the capture: none is used; use --names"),
+    StatSpec(
+        "ascend_task_ambiguous",
+        "notice",
+        "markers with half of a task ID that matches several tasks or none",
+        finding="LS404 warning",
+        share_of="events",
+    ),
+    StatSpec(
+        "ascend_ambiguous_name_map",
+        "notice",
+        "several name maps next to the capture: none is used; use --names",
+        finding="LS003 notice",
+    ),
     StatSpec("ascend_unreadable_sidecar", "error", "unreadable sidecar files: counted as lost"),
     StatSpec(
         "ascend_host_clock_unaligned",
         "notice",
         "host and device clocks without alignment: only the order of the two parts is known",
+        finding="LS305 notice",
     ),
     StatSpec("ascend_bad_buffer", "data_loss", "bytes of a raw dump that are not a valid buffer: lost"),
-    StatSpec("ascend_format_version_assumed", "notice", "raw dumps without a format version: v3c is assumed"),
-    StatSpec("ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored"),
-    StatSpec("ascend_unknown_runtime", "notice", "captures without a runtime name: the layout of task IDs is assumed"),
+    StatSpec(
+        "ascend_format_version_assumed",
+        "notice",
+        "raw dumps without a format version: v3c is assumed",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored", finding="LS401"
+    ),
+    StatSpec(
+        "ascend_unknown_runtime",
+        "notice",
+        "captures without a runtime name: the layout of task IDs is assumed",
+        finding="LS404 notice",
+    ),
     StatSpec(
         "ascend_edges_omitted",
         "data_loss",

@@ -189,7 +189,12 @@ TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
 
 
 STATS = (
-    StatSpec("cuda_stride_inferred", "info", "strides larger than the number of lanes: found by search"),
+    StatSpec(
+        "cuda_stride_inferred",
+        "info",
+        "strides larger than the number of lanes: found by search",
+        finding="LS404 notice",
+    ),
     StatSpec(
         "cuda_stride_unknown",
         "error",
@@ -208,34 +213,47 @@ STATS = (
         "cuda_lane_may_be_lost",
         "notice",
         "full lanes without missing records: dropped records are not counted; use a larger buffer",
+        finding="LS005 notice",
     ),
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
         "records dropped after full lanes: at least as many, one end for each unfinished region",
     ),
-    StatSpec("cuda_unfinished_region", "notice", "regions without an end"),
-    StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants"),
-    StatSpec("cuda_partial_overlap", "info", "regions that partially overlap another region of their lane"),
+    StatSpec("cuda_unfinished_region", "notice", "regions without an end", silent="LS103 reports the regions"),
+    StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants", finding="LS401"),
     StatSpec(
-        "cuda_unfinalized_lane", "notice", "lanes without finalize while other lanes have one: trapped, hung or exited"
+        "cuda_partial_overlap",
+        "info",
+        "regions that partially overlap another region of their lane",
+        silent="LS101 reports the regions",
+    ),
+    StatSpec(
+        "cuda_unfinalized_lane",
+        "notice",
+        "lanes without finalize while other lanes have one: trapped, hung or exited",
+        finding="LS105 warning",
+        share_of="lanes",
     ),
     StatSpec(
         "cuda_no_records",
         "notice",
         "lanes of a buffer without any record: check that probes are compiled in and that the buffer "
         "was copied after the kernel finished",
+        finding="LS004",
     ),
-    StatSpec("cuda_empty_lane", "info", "lanes of the grid without records"),
+    StatSpec("cuda_empty_lane", "info", "lanes of the grid without records", finding="LS105 notice"),
     StatSpec(
         "cuda_after_finalize",
         "notice",
         "records after a finalize of their lane: a kernel that continued, or stale data of a longer launch",
+        finding="LS105 warning",
     ),
     StatSpec(
         "cuda_stale",
         "notice",
         "records of an earlier launch in a buffer that was not cleared: excluded unless `stale` is keep",
+        finding="LS006",
     ),
     StatSpec(
         "cuda_ignored_after_finalize",
@@ -249,7 +267,12 @@ STATS = (
         "lanes with clock reversals or unmatched ends in over 1% of their pairs: probably several writer threads",
     ),
     StatSpec("cuda_negative_duration", "error", "regions with an end timestamp before the start timestamp"),
-    StatSpec("cuda_wrap", "info", "wraps of the 32-bit timestamp of a lane: unwrapped"),
+    StatSpec(
+        "cuda_wrap",
+        "info",
+        "wraps of the 32-bit timestamp of a lane: unwrapped",
+        silent="undone, and proven by the order of the records",
+    ),
     StatSpec(
         "cuda_wrap_ambiguous",
         "error",
@@ -263,9 +286,22 @@ STATS = (
         "error",
         "launches whose duration differs by over 2 s from the time span of the timestamps",
     ),
-    StatSpec("cuda_below_resolution", "info", "regions shorter than twice the clock resolution"),
-    StatSpec("cuda_unknown_event", "notice", "event numbers without a name in the specified names"),
-    StatSpec("cuda_unreadable_names", "notice", "unreadable sidecar files of event names: ignored"),
+    StatSpec(
+        "cuda_below_resolution",
+        "info",
+        "regions shorter than twice the clock resolution",
+        silent="LS303 reports the regions",
+    ),
+    StatSpec(
+        "cuda_unknown_event",
+        "notice",
+        "event numbers without a name in the specified names",
+        finding="LS404 notice",
+        share_of="events",
+    ),
+    StatSpec(
+        "cuda_unreadable_names", "notice", "unreadable sidecar files of event names: ignored", finding="LS003 notice"
+    ),
     StatSpec(
         "cuda_trailing_bytes", "data_loss", "trailing bytes: after the array, or of an incomplete word at the end"
     ),
@@ -277,36 +313,65 @@ STATS = (
         "their number is unknown",
     ),
     StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are missing at its end"),
-    StatSpec("cuda_stale_words", "notice", "words of an earlier launch after the records of a lane: excluded"),
+    StatSpec(
+        "cuda_stale_words",
+        "notice",
+        "words of an earlier launch after the records of a lane: excluded",
+        finding="LS006",
+    ),
     StatSpec(
         "cuda_uncounted",
         "data_loss",
         "words after the counted records of their lane, and not older than the lane: the count may be damaged",
     ),
-    StatSpec("cuda_torn_counter", "info", "counter values that a ring has partially overwritten"),
+    StatSpec(
+        "cuda_torn_counter",
+        "info",
+        "counter values that a ring has partially overwritten",
+        silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
+    ),
     StatSpec("cuda_bad_lane_header", "error", "lanes with an invalid state: decoded as lanes without finalize"),
     StatSpec("cuda_bad_block", "data_loss", "block areas without their marker, or with contradictory sizes"),
     StatSpec(
         "cuda_ambiguous_async_end",
         "notice",
         "asynchronous regions with a token that was in use twice: ends may be swapped",
+        finding="LS404 warning",
+        share_of="events",
     ),
-    StatSpec("cuda_flow_unmatched", "notice", "effects without a preceding cause"),
-    StatSpec("cuda_flow_unused", "info", "causes without an effect"),
+    StatSpec("cuda_flow_unmatched", "notice", "effects without a preceding cause", finding="LS401"),
+    StatSpec("cuda_flow_unused", "info", "causes without an effect", silent="a cause need not have an effect"),
     StatSpec(
         "cuda_instants_unreliable",
         "notice",
         "instants of a probe that overwrites each instant by the next record: only the last one of a lane is recorded",
+        finding="LS404 notice",
+        share_of="events",
     ),
-    StatSpec("cuda_multiple_sms", "notice", "lanes with records of several SMs: their SM is unknown"),
-    StatSpec("cuda_sm_unknown", "info", "lanes whose SM is overwritten by a block number above 4095"),
+    StatSpec(
+        "cuda_multiple_sms",
+        "notice",
+        "lanes with records of several SMs: their SM is unknown",
+        finding="LS404 warning",
+        share_of="lanes",
+    ),
+    StatSpec(
+        "cuda_sm_unknown",
+        "info",
+        "lanes whose SM is overwritten by a block number above 4095",
+        silent="the format has no room for it, and nothing rests on it",
+    ),
     StatSpec(
         "cuda_wrap_assumed",
         "notice",
         "unwrapped timestamps with the assumption of at most one wrap between records: use --launch-ns",
+        finding="LS305 notice",
+        share_of="events",
     ),
     StatSpec("cuda_clock_mismatch", "error", "lanes whose counter and timer contradict those of their SM"),
-    StatSpec("cuda_rate_estimated", "notice", "clock rates estimated from bounds: use --clock-mhz"),
+    StatSpec(
+        "cuda_rate_estimated", "notice", "clock rates estimated from bounds: use --clock-mhz", finding="LS305 notice"
+    ),
     StatSpec(
         "cuda_unaligned_sms",
         "error",

@@ -132,8 +132,11 @@ def _lane_stats(making: TraceAssembly) -> None:
     making.stats.add("cuda_multiple_writers", int(np.count_nonzero(alone & many)))
     finalized = summary["finalizes"] > 0
     if finalized.any():
-        left = (summary["records"] > 0) & ~finalized & (summary["full"] == 0)
-        making.stats.add("cuda_unfinalized_lane", int(np.count_nonzero(left)))
+        left = np.flatnonzero((summary["records"] > 0) & ~finalized & (summary["full"] == 0))
+        if len(left):
+            last = making.lane_ns(left[:1], summary["last"][left[:1]]) - making.t0
+            alone_of = int(making.tree.lane[left[0]]) if len(left) == 1 else None
+            making.stats.add("cuda_unfinalized_lane", len(left), ts=int(last[0]), track=alone_of)
     if making.grid.lost is not None:
         making.stats.add("cuda_dropped", int(making.grid.lost.sum()))
 
