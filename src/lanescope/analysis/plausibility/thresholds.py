@@ -195,7 +195,7 @@ class ForeignNameThresholds:
     """LS508: records on a lane of another kind.
 
     Attributes:
-        min_lanes: lanes of a shape without which it is no home of a name.
+        min_lanes: lanes that a shape needs so that a name can be at home there.
         home_share: share of its lanes that have a name that is at home there.
         rare_share: share of the lanes of another shape (or one lane) up to which a name is strange there.
         own_share: share of the slices of that shape whose names are at home there.
