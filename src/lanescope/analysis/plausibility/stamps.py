@@ -13,6 +13,9 @@ from lanescope.trace.column import Mask
 #: Timestamps of slices, and of instants, kept at most; up to there the sample is everything.
 SAMPLE = 1 << 18
 
+#: Bins of the quick test, and how many neighbouring ones must hold half of the timestamps.
+_BINS, _NEAR = 64, 16
+
 
 class Points(NamedTuple):
     """Timestamps of rows of a table.
@@ -86,6 +89,22 @@ class Stamps:
     def sample(self) -> Points:
         """Return the sample: starts, ends of closed slices, instants."""
         return joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
+
+
+def is_spread(points: Points, first: int, last: int) -> bool:
+    """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case.
+
+    Args:
+        points: the timestamps, or a sample of them.
+        first: the first of all.
+        last: the last of all.
+    """
+    if last <= first:
+        return True
+    scale = _BINS / (float(last) - float(first) + 1.0)
+    bins = np.minimum(((points.time.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=points.weight, minlength=_BINS))])
+    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < 0.5 * sums[-1])
 
 
 def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
