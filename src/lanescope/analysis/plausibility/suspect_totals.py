@@ -22,11 +22,11 @@ class Suspects(NamedTuple):
     """Slices of one group with implausible timestamps.
 
     Attributes:
-        count: how many.
+        slices: how many.
         total: sum of their lengths, in the trace's unit.
     """
 
-    count: int
+    slices: int
     total: int
 
 
@@ -100,7 +100,7 @@ class SuspectTotals:
             lengths = np.where(slices.valid("dur"), slices.values("dur"), 0)[mine].tolist()
             for group, length in zip(self._groups(slices, tree, mine), lengths, strict=True):
                 before = found.get(group, Suspects(0, 0))
-                found[group] = Suspects(before.count + 1, before.total + length)
+                found[group] = Suspects(before.slices + 1, before.total + length)
         return found
 
     def _groups(self, slices: Table, tree: Tree, mine: Mask) -> list[str]:

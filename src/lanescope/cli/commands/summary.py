@@ -130,7 +130,7 @@ def _without(
     for row in rows:
         here = suspects.get(row.get(by, ""))
         if here is not None and here.total > 0.01 * row["total"]:
-            found.append((row[by], here.count, row["total"], row["total"] - here.total))
+            found.append((row[by], here.slices, row["total"], row["total"] - here.total))
     return found
 
 
