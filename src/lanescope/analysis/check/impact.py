@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,14 +136,14 @@ def _windows(profile: Profile, number: Ints, count: int, positions: Ints, lanes:
     for one in np.unique(number[outer]).tolist():
         first, last = np.searchsorted(number, [one, one + 1])
         evidence, on = positions[first:last], lanes[first:last]
-        start = _rest(starts, first_rows, evidence, profile.start, profile.count, on, min)
-        end = _rest(ends, last_rows, evidence, profile.end, profile.count, on, max)
+        start = _rest(starts, first_rows, evidence, profile.start, profile.count, on, np.min)
+        end = _rest(ends, last_rows, evidence, profile.end, profile.count, on, np.max)
         without[one] = 0 if start is None or end is None else max(end - start, 0)
     return whole, without
 
 
 def _rest(
-    times: Ints, rows: Ints, evidence: Ints, of_lane: Ints, count: Ints, lanes: Ints, choose: type[min] | type[max]
+    times: Ints, rows: Ints, evidence: Ints, of_lane: Ints, count: Ints, lanes: Ints, choose: Callable[[Ints], np.int64]
 ) -> int | None:
     """Return the outermost time of slices that are not evidence; None without one.
 

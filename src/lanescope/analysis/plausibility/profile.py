@@ -251,7 +251,8 @@ class Profiler:
     @property
     def unordered(self) -> Mask:
         """Lanes whose slices did not come in order of start, bool [tracks]."""
-        return self._sweep.lanes()[:, _LANE_COLUMNS.index("is_ordered")] == 0
+        found: Mask = self._sweep.lanes()[:, _LANE_COLUMNS.index("is_ordered")] == 0
+        return found
 
     def profile(self, positions: Ints | None = None, slices: Table | None = None) -> Profile:
         """Return the profile.
@@ -338,7 +339,8 @@ class Profiler:
         found = lanes.copy()
         after = [_LANE_COLUMNS.index(name) for name in ("starts", "distinct", "run", "run_at")]
         after += range(_GAPS_AT, lanes.shape[1])
-        found[np.ix_(np.flatnonzero(wanted), after)] = again[np.ix_(np.flatnonzero(wanted), after)]
+        renewed = np.ix_(np.flatnonzero(wanted), np.array(after))
+        found[renewed] = again[renewed]
         repeated = np.concatenate([repeated[~wanted[repeated[:, 1]]], sweep.repeated()])
         return found, repeated[np.argsort(repeated[:, 0], kind="stable")]
 
@@ -362,7 +364,8 @@ def _inexact_lanes(instants: Table) -> list[int]:
     is_exact = np.array([text == "exact" for text in texts], np.bool_)
     if is_exact.all():
         return []
-    return distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
+    tracks: list[int] = distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
+    return tracks
 
 
 def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
