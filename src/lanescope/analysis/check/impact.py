@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ _LARGEST, _COMPARED = 5, 16
 WORTH_TELLING = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(NamedTuple):
     """Sums over all slices, and over those that are not evidence of a finding.
 
     Attributes:

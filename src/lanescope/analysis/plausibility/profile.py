@@ -7,8 +7,8 @@ hand together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
 
@@ -46,7 +47,7 @@ _LANE_COLUMNS = (
 _GAPS_AT = 16
 
 
-@dataclass(slots=True, eq=False)
+@frozen_class
 class Pairs:
     """Sums by lane and name, and a sample of lengths of each; in order of first sight.
 
@@ -71,7 +72,7 @@ class Pairs:
     is_complete: bool
 
 
-@dataclass(slots=True, eq=False)
+@frozen_class
 class Longest:
     """The longest closed slices of each name and shape, at most 32, the longest first.
 
@@ -90,7 +91,6 @@ class Longest:
     track: Ints
 
 
-@dataclass(eq=False)
 class Profile:
     """What plausibility rules know of a trace. Arrays over lanes are indexed by track id, of length ``len(tree)``.
 
@@ -176,6 +176,9 @@ class Profile:
     outermost: Ints
     repeated: Ints
     stamps: Stamps
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
 
     @cached_property
     def extent(self) -> Ints:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.intervals import Ints
+from lanescope.families.declaration import frozen_class
 from lanescope.trace.column import Mask
 
 CODE = "LS504"
@@ -40,7 +40,7 @@ def silent_lanes(context: PlausibilityContext) -> Iterator[Suspicion]:
             yield from search.short(group)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class _Evenness:
     """Whether siblings have about as many slices each, so that a lane without any stands out.
 
