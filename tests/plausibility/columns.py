@@ -76,6 +76,11 @@ class Columns:
         return roles
 
     @property
+    def family(self) -> str:
+        """The device family that decoded the trace."""
+        return str(self.trace.inputs.values("family")[0])
+
+    @property
     def is_device(self) -> Mask:
         """Bool [slices]: those that a device has recorded."""
         host = np.array([role == "host_thread" for role in self.role])
@@ -115,10 +120,12 @@ class Columns:
             return 1.0
         return 1e9 * int(clocks.values("frequency_den")[clock]) / int(clocks.values("frequency_num")[clock])
 
-    def shapes(self) -> list[tuple[int, str]]:
-        """Return for each track its device and its path with numbers masked."""
+    def shapes(self) -> list[tuple[int, str, str, str]]:
+        """Return for each track its device, role, nesting, and path with numbers masked: siblings have the same."""
         tree = Tree(self.trace.tracks)
-        return [(tree.device(track), _NUMBER.sub("#", tree.path(track))) for track in range(len(tree))]
+        nesting = self.trace.tracks.values("nesting").tolist()
+        paths = [_NUMBER.sub("#", tree.path(track)) for track in range(len(tree))]
+        return list(zip(map(tree.device, range(len(tree))), self.role, nesting, paths, strict=True))
 
     # --- what a lie does ---------------------------------------------------------------------------------------
 
@@ -195,7 +202,7 @@ class Columns:
 
 def pairs(columns: Columns, lanes: Ints) -> Iterator[tuple[int, int]]:
     """Yield pairs of lanes of different kinds, those under one parent first: the last part of their shapes differs."""
-    kinds = [path.rpartition("/")[2] for _, path in columns.shapes()]
+    kinds = [path.rpartition("/")[2] for *_, path in columns.shapes()]
     parents = columns.trace.tracks.values("parent_id")
     found = [
         (int(one), int(two)) for at, one in enumerate(lanes) for two in lanes[at + 1 :] if kinds[one] != kinds[two]

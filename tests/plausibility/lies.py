@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lanescope.families import registry
 from plausibility.columns import Columns, pairs
 
 #: What makes a lie of one kind: None where the trace has no place for it.
@@ -159,8 +160,11 @@ def _wrong_rate(columns: Columns, rng: np.random.Generator) -> Columns | None:
     clocks, tracks = columns.trace.clocks, columns.trace.tracks
     if columns.trace.time.time_unit != "ns":
         return None
+    names = tuple(counter.name for counter in registry.family(columns.family).clocks)
     used = np.unique(tracks.values("clock_id")[columns.lane[columns.is_device]])
     used = used[clocks.valid("frequency_num")[used]]
+    # A text in microseconds declares no rate of a counter.
+    used = used[[str(name).startswith(names) for name in clocks.values("name")[used]]]
     if not len(used):
         return None
     clock = int(rng.choice(used))

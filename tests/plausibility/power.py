@@ -15,7 +15,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,11 @@ class Cell:
     def __str__(self) -> str:
         return f"{self.others} / {self.warned} / {self.seen} of {self.told}" if self.told else "-"
 
+    def counts(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        numbers = {name: getattr(self, name) for name in ("told", "others", "warned", "seen", "either")}
+        return {**numbers, "codes": dict(self.codes)}
+
     def add(self, found: Iterable[_Key]) -> None:
         """Count what was found in one capture."""
         findings = list(found)
@@ -88,6 +93,8 @@ def findings(trace: Trace, select: str = ALL) -> set[_Key]:
 def judge(family: str, seed: int, only: str = "") -> dict[str, Cell]:
     """Tell every lie once of a capture; return what was found, by the name of the lie."""
     columns = Columns.of(captures.simulated(family, seed))
+    if not (columns.closed & columns.is_device).any():
+        return {}  # instants alone: nothing that these lies change
     sound = findings(columns.to_trace())
     cells = {}
     for number, lie in enumerate(LIES):
@@ -219,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     cells[name].setdefault(family, Cell()).merge(cell)
             print(power_table(cells, families), end="\n\n")
             report["lies"] = {
-                name: {family: asdict(cell) for family, cell in row.items()} for name, row in cells.items()
+                name: {family: cell.counts() for family, cell in row.items()} for name, row in cells.items()
             }
         if given.only in (None, "sound"):
             report["sound"] = _collect(pool, _sound, families, given.sound)

@@ -36,7 +36,7 @@ def same(found, expected):
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
     assert found.quantum == expected.quantum
     for part in ("pairs", "longest"):
-        for name in getattr(found, part).__slots__:
+        for name in vars(getattr(found, part)):
             mine, other = (getattr(getattr(one, part), name) for one in (found, expected))
             if name == "name":
                 mine, other = ([one.names[code] for code in codes] for one, codes in ((found, mine), (expected, other)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,7 @@ _LARGEST, _COMPARED = 5, 16
 WORTH_TELLING = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(NamedTuple):
     """Sums over all slices, and over those that are not evidence of a finding.
 
     Attributes:
@@ -135,14 +135,14 @@ def _windows(profile: Profile, number: Ints, count: int, positions: Ints, lanes:
     for one in np.unique(number[outer]).tolist():
         first, last = np.searchsorted(number, [one, one + 1])
         evidence, on = positions[first:last], lanes[first:last]
-        start = _rest(starts, first_rows, evidence, profile.start, profile.count, on, min)
-        end = _rest(ends, last_rows, evidence, profile.end, profile.count, on, max)
+        start = _rest(starts, first_rows, evidence, profile.start, profile.count, on, np.min)
+        end = _rest(ends, last_rows, evidence, profile.end, profile.count, on, np.max)
         without[one] = 0 if start is None or end is None else max(end - start, 0)
     return whole, without
 
 
 def _rest(
-    times: Ints, rows: Ints, evidence: Ints, of_lane: Ints, count: Ints, lanes: Ints, choose: type[min] | type[max]
+    times: Ints, rows: Ints, evidence: Ints, of_lane: Ints, count: Ints, lanes: Ints, choose: Callable[[Ints], np.int64]
 ) -> int | None:
     """Return the outermost time of slices that are not evidence; None without one.
 

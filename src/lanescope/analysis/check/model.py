@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -109,7 +109,7 @@ class Finding:
             "count": self.count,
             "affected_fraction": self.affected_fraction,
             "affected_lane_fraction": self.affected_lane_fraction,
-            "impact": None if self.impact is None else asdict(self.impact),
+            "impact": None if self.impact is None else self.impact._asdict(),
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
             "help": self.help,
         }

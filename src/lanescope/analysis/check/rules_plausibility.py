@@ -30,12 +30,12 @@ RULES = (
         "LS502",
         "gap that no sibling has",
         "warning",
-        "One lane has a gap many times as long as any gap of the lanes like it, and everything after it is late by "
-        "about as much (or everything before it early). A clock that steps forward looks like this, and so does a "
-        "wait that only this lane saw. It is a notice if the gap is shorter than the lanes are, and on host threads. "
-        "Known gaps of the lane do not count.",
-        "Do not read the gap as idle time. Compare the other lanes of the same block or core at that time: if they "
-        "went on, the clock of this lane stepped, or records are missing.",
+        "One lane has a gap many times as long as any gap of the lanes like it. Everything after the gap is late "
+        "by about as much, or everything before it is early. A clock that steps forward looks like this, and so "
+        "does a wait of this lane alone. It is a notice if the gap is shorter than the lanes are, and on host "
+        "threads. Known gaps of the lane do not count.",
+        "Do not read the gap as idle time. Compare the other lanes of the same block or core at that time. If "
+        "they went on, the clock of this lane stepped, or records are missing.",
         _of("LS502"),
     ),
     Rule(
@@ -53,10 +53,10 @@ RULES = (
         "LS504",
         "lane without the records of its siblings",
         "warning",
-        "Lanes that are alike have about as many records each, and one has none, or lacks many at its end or at its "
-        "start. Or a group has no lane of a kind that all groups like it have. Records were probably lost without a "
-        "trace. It is a notice where the siblings differ more, or where it is the first or the last of them, which may "
-        "have had less to do.",
+        "Lanes that are alike have about as many records each. One of them has none, or lacks many at its end or "
+        "at its start. Or a group has no lane of a kind that all groups like it have. Records were probably lost "
+        "without a trace. It is a notice if the siblings differ more, and on the first and the last of them, "
+        "which may have had less to do.",
         "Do not read the missing time as idle time. Look for a lane that was not enabled, a buffer that was not "
         "copied, or one that was full.",
         _of("LS504"),
@@ -95,19 +95,19 @@ RULES = (
         "LS508",
         "records on a lane of another kind",
         "warning",
-        "Records have names that nearly all lanes of one kind have and hardly any lane of another, and are on a lane "
-        "of such another kind: lanes were exchanged, or records or names were attributed to the wrong lane.",
-        "Do not compare this lane with the lanes like it. Check the numbers of lanes and of events that the recorder "
-        "writes, and the list of names.",
+        "Records have names that nearly all lanes of another kind have, and hardly any lane of this kind. Lanes "
+        "were exchanged, or records or names were attributed to the wrong lane.",
+        "Do not compare this lane with the lanes like it. Check the numbers of lanes and of events that the "
+        "recorder writes, and the list of names.",
         _of("LS508"),
     ),
     Rule(
         "LS509",
         "one record decides",
         "notice",
-        "One record, or a few, are many times as long as the next longest of that name, and make up most of its time. "
-        "Sums and means of the name are about these records alone. It may be true: a first record that warms up, a "
-        "wait.",
+        "One record, or a few, are many times as long as the next longest of that name, and make up most of its "
+        "time. Or one record makes its lane end long after all lanes like it. Sums and means are about these "
+        "records alone. It may be true: a first record that warms up, a wait.",
         "Read the median of the name, or its time without these records. Look at their start and end.",
         _of("LS509"),
     ),

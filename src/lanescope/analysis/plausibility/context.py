@@ -14,15 +14,14 @@ timestamp would be compared. Findings on many lanes of a shape are folded into o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.intervals import Ints
+from lanescope.families.declaration import frozen_class
 from lanescope.trace.column import Mask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class PlausibilityContext:
     """A profile and what earlier rules found.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.suspicion import Suspicion
+from lanescope.families.declaration import replace
 from lanescope.families.rules import SEVERITIES
 
 #: More lanes of one shape than this are one finding.

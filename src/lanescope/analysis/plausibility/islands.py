@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.stamps import Points, Stamps, joined
+from lanescope.analysis.plausibility.stamps import Points, Stamps, is_spread, joined
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import IslandThresholds
 from lanescope.common.distinct import distinct
@@ -18,8 +18,6 @@ from lanescope.trace.column import Mask
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.profile import Profile
 
-#: Bins of the quick test, and how many neighbouring ones must hold half of the timestamps.
-_BINS, _NEAR = 64, 16
 _ROUNDS = 64
 #: Powers of two of ticks that a counter of usual width wraps at.
 _WRAPS = (31, 32, 40, 48)
@@ -49,22 +47,6 @@ class Islands(NamedTuple):
 
     window: tuple[int, int]
     far: Points
-
-
-def is_spread(points: Points, first: int, last: int) -> bool:
-    """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case.
-
-    Args:
-        points: the timestamps, or a sample of them.
-        first: the first of all.
-        last: the last of all.
-    """
-    if last <= first:
-        return True
-    scale = _BINS / (float(last) - float(first) + 1.0)
-    bins = np.minimum(((points.time.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
-    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=points.weight, minlength=_BINS))])
-    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < 0.5 * sums[-1])
 
 
 def sampled_islands(

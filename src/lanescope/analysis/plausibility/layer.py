@@ -8,7 +8,6 @@ timestamps outside the window in which most of them lie, where the profile has n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +39,7 @@ from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.intervals import Ints
+from lanescope.families.declaration import replace
 from lanescope.families.rules import Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
@@ -214,7 +214,7 @@ def _witnesses(profile: Profile) -> Witnesses:
 
 def _judging(profile: Profile, lanes: Mask) -> Profile:
     """Return the profile with other lanes to judge."""
-    return replace(profile, judged=lanes)
+    return Profile(**{**vars(profile), "judged": lanes})
 
 
 def _on(lanes: Mask, found: Iterable[Suspicion]) -> Iterator[Suspicion]:

@@ -7,8 +7,8 @@ hand together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
 
@@ -46,7 +47,7 @@ _LANE_COLUMNS = (
 _GAPS_AT = 16
 
 
-@dataclass(slots=True, eq=False)
+@frozen_class
 class Pairs:
     """Sums by lane and name, and a sample of lengths of each; in order of first sight.
 
@@ -71,7 +72,7 @@ class Pairs:
     is_complete: bool
 
 
-@dataclass(slots=True, eq=False)
+@frozen_class
 class Longest:
     """The longest closed slices of each name and shape, at most 32, the longest first.
 
@@ -90,7 +91,6 @@ class Longest:
     track: Ints
 
 
-@dataclass(eq=False)
 class Profile:
     """What plausibility rules know of a trace. Arrays over lanes are indexed by track id, of length ``len(tree)``.
 
@@ -177,6 +177,9 @@ class Profile:
     repeated: Ints
     stamps: Stamps
 
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
+
     @cached_property
     def extent(self) -> Ints:
         """Time from the first start to the last end of each lane, int64 [tracks]."""
@@ -251,7 +254,8 @@ class Profiler:
     @property
     def unordered(self) -> Mask:
         """Lanes whose slices did not come in order of start, bool [tracks]."""
-        return self._sweep.lanes()[:, _LANE_COLUMNS.index("is_ordered")] == 0
+        found: Mask = self._sweep.lanes()[:, _LANE_COLUMNS.index("is_ordered")] == 0
+        return found
 
     def profile(self, positions: Ints | None = None, slices: Table | None = None) -> Profile:
         """Return the profile.
@@ -338,7 +342,8 @@ class Profiler:
         found = lanes.copy()
         after = [_LANE_COLUMNS.index(name) for name in ("starts", "distinct", "run", "run_at")]
         after += range(_GAPS_AT, lanes.shape[1])
-        found[np.ix_(np.flatnonzero(wanted), after)] = again[np.ix_(np.flatnonzero(wanted), after)]
+        renewed = np.ix_(np.flatnonzero(wanted), np.array(after))
+        found[renewed] = again[renewed]
         repeated = np.concatenate([repeated[~wanted[repeated[:, 1]]], sweep.repeated()])
         return found, repeated[np.argsort(repeated[:, 0], kind="stable")]
 
@@ -362,7 +367,8 @@ def _inexact_lanes(instants: Table) -> list[int]:
     is_exact = np.array([text == "exact" for text in texts], np.bool_)
     if is_exact.all():
         return []
-    return distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
+    tracks: list[int] = distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
+    return tracks
 
 
 def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.intervals import Ints
+from lanescope.families.declaration import frozen_class
 from lanescope.trace.column import Mask
 
 CODE = "LS504"
@@ -40,7 +40,7 @@ def silent_lanes(context: PlausibilityContext) -> Iterator[Suspicion]:
             yield from search.short(group)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class _Evenness:
     """Whether siblings have about as many slices each, so that a lane without any stands out.
 
@@ -112,7 +112,8 @@ class _Search:
                 if self._few(len(parents) - count, len(parents)):
                     numbers = np.array([most[parent][kind] for parent in parents if kind in most[parent]], np.int64)
                     found = self._evenness(numbers)
-                    if found.is_enough and (not is_name or self._are_equal(numbers)):
+                    usual = _most_common(numbers)[1]
+                    if found.is_enough and (not is_name or usual >= limits.count_share * len(numbers)):
                         lacking = [parent for parent in parents if kind not in most[parent]]
                         yield from self._without(lacking, kind, found)
 
@@ -124,7 +125,7 @@ class _Search:
                     f"no {kind} with records: each of {len(found.used)} others like {self.profile.path(parent)} "
                     f"has one, with {int(found.used.min())} or more"
                 )
-                yield Suspicion(CODE, detail, "warning", track_id=parent, count=1)
+                yield Suspicion(CODE, detail, found.severity, track_id=parent, count=1)
 
     def silent(self, group: Ints) -> Iterator[Suspicion]:
         """Find lanes without a record among even siblings."""

@@ -13,6 +13,11 @@ from lanescope.trace.column import Mask
 #: Timestamps of slices, and of instants, kept at most; up to there the sample is everything.
 SAMPLE = 1 << 18
 
+#: Bins of the quick test, and how many neighbouring ones must hold half of the timestamps.
+_BINS, _NEAR = 64, 16
+#: Timestamps that the quick test takes at most.
+_ENOUGH = 1 << 14
+
 
 class Points(NamedTuple):
     """Timestamps of rows of a table.
@@ -35,7 +40,8 @@ class Points(NamedTuple):
 
     def take(self, rows: Ints | Mask) -> Points:
         """Return the points at ``rows``, indices or a mask."""
-        return Points(*(part[rows] for part in self))
+        time, track, row, weight, is_instant, is_end = self
+        return Points(time[rows], track[rows], row[rows], weight[rows], is_instant[rows], is_end[rows])
 
 
 class Stamps:
@@ -88,6 +94,25 @@ class Stamps:
         return joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
 
 
+def is_spread(points: Points, first: int, last: int) -> bool:
+    """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case.
+
+    Args:
+        points: the timestamps, or a sample of them.
+        first: the first of all.
+        last: the last of all.
+    """
+    if last <= first:
+        return True
+    # Every n-th is enough: of a gap that dwarfs the rest, one side holds more than half of the timestamps.
+    every = -(-len(points.time) // _ENOUGH)
+    times, weights = points.time[::every], points.weight[::every]
+    scale = _BINS / (float(last) - float(first) + 1.0)
+    bins = np.minimum(((times.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=weights, minlength=_BINS))])
+    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < (0.5 if every == 1 else 0.45) * sums[-1])
+
+
 def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
     """Return the timestamps outside a window of slices or instants that stand at ``positions`` in the whole trace."""
     low, high = window
@@ -109,6 +134,23 @@ def joined(*parts: Points) -> Points:
     return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+class _Rows(NamedTuple):
+    """Some rows of a table: where they stand in it, their lanes and times."""
+
+    row: Ints
+    track: Ints
+    begin: Ints
+    end: Ints
+    is_closed: Mask
+
+    def take(self, rows: Mask) -> _Rows:
+        return _Rows(self.row[rows], self.track[rows], self.begin[rows], self.end[rows], self.is_closed[rows])
+
+
+_NOTHING = np.empty(0, np.int64)
+_NO_ROWS = _Rows(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.empty(0, np.bool_))
+
+
 class _Thinned:
     """Every ``every``-th row of a table, at most ``most`` of them."""
 
@@ -116,7 +158,7 @@ class _Thinned:
         self.every = 1
         self._most = most
         self._seen = 0
-        self._parts: list[tuple[Ints, ...]] = []
+        self._parts: list[_Rows] = []
 
     def rows(self, count: int) -> Ints:
         """Make room for the next ``count`` rows; return which of them to add."""
@@ -125,25 +167,22 @@ class _Thinned:
             doubled *= 2
         if doubled > self.every:
             self.every = doubled
-            whole = self._joined()
-            keep = whole[0] % doubled == 0
-            self._parts = [tuple(part[keep] for part in whole)]
+            kept = self._joined()
+            self._parts = [kept.take(kept.row % doubled == 0)]
         return np.arange(-self._seen % self.every, count, self.every)
 
     def add(self, count: int, rows: Ints, track: Ints, begin: Ints, end: Ints, is_closed: Mask) -> None:
         """Add the ``rows`` that were asked for, of ``count``."""
-        self._parts.append((self._seen + rows, track, begin, end, is_closed))
+        self._parts.append(_Rows(self._seen + rows, track, begin, end, is_closed))
         self._seen += count
 
-    def _joined(self) -> tuple[Ints, ...]:
-        if not self._parts:
-            nothing = np.empty(0, np.int64)
-            return nothing, nothing, nothing, nothing, np.empty(0, np.bool_)
+    def _joined(self) -> _Rows:
         if len(self._parts) > 1:
-            self._parts = [tuple(np.concatenate(column) for column in zip(*self._parts, strict=True))]
-        return self._parts[0]
+            self._parts = [_Rows(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))]
+        return self._parts[0] if self._parts else _NO_ROWS
 
     def points(self, *, is_instant: bool) -> Points:
+        """Return the timestamps of the kept rows: starts, then ends of closed ones."""
         rows, track, begin, end, is_closed = self._joined()
         time = np.concatenate([begin, end[is_closed]])
         at = np.concatenate([np.arange(len(rows)), np.flatnonzero(is_closed)])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class LaneRange:
     """Slices of a lane by when they start; the default is all of them.
 
@@ -30,7 +29,7 @@ class LaneRange:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Suspicion:
     """One implausible thing.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from lanescope.families.declaration import frozen_class
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class IslandThresholds:
     """LS501: few records far from everything else.
 
@@ -28,7 +28,7 @@ class IslandThresholds:
     warning_spans: float = 100.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class StandingClockThresholds:
     """LS503: a clock that stands, or ticks too coarsely.
 
@@ -53,7 +53,7 @@ class StandingClockThresholds:
     sibling_share: float = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class DuplicateThresholds:
     """LS505: the same records twice.
 
@@ -72,7 +72,7 @@ class DuplicateThresholds:
     lane_steps: int = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class RateThresholds:
     """LS507: a rate that cannot be.
 
@@ -95,7 +95,7 @@ class RateThresholds:
     lane_deviations: float = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class LoneGapThresholds:
     """LS502: a gap that no sibling has.
 
@@ -121,7 +121,7 @@ class LoneGapThresholds:
     min_side: float = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class SilentLaneThresholds:
     """LS504: a lane is silent, or ends or starts where its siblings go on.
 
@@ -165,7 +165,7 @@ class SilentLaneThresholds:
     count_difference: float = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class ShiftThresholds:
     """LS506: a lane shifted as a whole.
 
@@ -190,12 +190,12 @@ class ShiftThresholds:
     next_wave: float = 0.9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class ForeignNameThresholds:
     """LS508: records on a lane of another kind.
 
     Attributes:
-        min_lanes: lanes of a shape without which it is no home of a name.
+        min_lanes: lanes that a shape needs so that a name can be at home there.
         home_share: share of its lanes that have a name that is at home there.
         rare_share: share of the lanes of another shape (or one lane) up to which a name is strange there.
         own_share: share of the slices of that shape whose names are at home there.
@@ -209,7 +209,7 @@ class ForeignNameThresholds:
     home_slices: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class DominantRecordThresholds:
     """LS509: one record decides.
 
@@ -220,6 +220,11 @@ class DominantRecordThresholds:
         name_share: share of the time of the name that they make up.
         trace_share: share of the time of all names that they make up.
         shared_lanes: share of the lanes with the name from which on they are no exception.
+        late_ratio: how many times as long as on its siblings a slice is that makes its lane end late.
+        late_slices: lanes with fewer slices are not compared.
+        late_siblings: siblings without which none does.
+        late_extent: how long it is, in median extents of the siblings.
+        late_shift: how much later the lane ends, or earlier it starts, than all siblings, as a share of it.
     """
 
     min_slices: int = 16
@@ -228,9 +233,14 @@ class DominantRecordThresholds:
     name_share: float = 0.5
     trace_share: float = 0.05
     shared_lanes: float = 0.5
+    late_ratio: float = 8.0
+    late_slices: int = 8
+    late_siblings: int = 3
+    late_extent: float = 1.5
+    late_shift: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class SharedStopThresholds:
     """LS510: recorders that stop on one signal.
 
@@ -249,7 +259,7 @@ class SharedStopThresholds:
     warning_lanes: int = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Thresholds:
     """All thresholds, by what they are about.
 
@@ -258,13 +268,13 @@ class Thresholds:
         24
     """
 
-    islands: IslandThresholds = field(default_factory=IslandThresholds)
-    standing_clock: StandingClockThresholds = field(default_factory=StandingClockThresholds)
-    duplicates: DuplicateThresholds = field(default_factory=DuplicateThresholds)
-    rates: RateThresholds = field(default_factory=RateThresholds)
-    lone_gaps: LoneGapThresholds = field(default_factory=LoneGapThresholds)
-    silent_lanes: SilentLaneThresholds = field(default_factory=SilentLaneThresholds)
-    shifts: ShiftThresholds = field(default_factory=ShiftThresholds)
-    foreign_names: ForeignNameThresholds = field(default_factory=ForeignNameThresholds)
-    dominant_records: DominantRecordThresholds = field(default_factory=DominantRecordThresholds)
-    shared_stops: SharedStopThresholds = field(default_factory=SharedStopThresholds)
+    islands: IslandThresholds = IslandThresholds()
+    standing_clock: StandingClockThresholds = StandingClockThresholds()
+    duplicates: DuplicateThresholds = DuplicateThresholds()
+    rates: RateThresholds = RateThresholds()
+    lone_gaps: LoneGapThresholds = LoneGapThresholds()
+    silent_lanes: SilentLaneThresholds = SilentLaneThresholds()
+    shifts: ShiftThresholds = ShiftThresholds()
+    foreign_names: ForeignNameThresholds = ForeignNameThresholds()
+    dominant_records: DominantRecordThresholds = DominantRecordThresholds()
+    shared_stops: SharedStopThresholds = SharedStopThresholds()

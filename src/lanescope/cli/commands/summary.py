@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
-from lanescope.cli.console import print_json
+from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
+from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.plausibility.suspect_totals import Suspects
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
@@ -62,11 +64,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the sums."""
     with opened(args.input, args) as source:
         if args.by in _GROUPS and not _families(args.by, source.info.families):
+            from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
             from lanescope.analysis.summary import Summary
 
-            sums = Summary(args.by)
-            last = passed(source, args.input, observers=[sums]).last
-            _print_summary(args, sums.result(), last.time.time_unit)
+            sums, suspects = Summary(args.by), SuspectTotals(args.by)
+            last = passed(source, args.input, observers=[sums, suspects]).last
+            _print_summary(args, sums.result(), last.time.time_unit, suspects.result())
             return close(last, args)
         from lanescope.pipeline.observers import Collect
 
@@ -83,15 +86,29 @@ def run(args: argparse.Namespace) -> int:
     return close(trace, args)
 
 
-def _print_summary(args: argparse.Namespace, table: Table, unit: str) -> None:
-    """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are."""
+def _print_summary(
+    args: argparse.Namespace, table: Table, unit: str, suspects: Mapping[str, Suspects] | None = None
+) -> None:
+    """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are.
+
+    Args:
+        args: the command line.
+        table: the sums.
+        unit: time unit of the trace.
+        suspects: slices with implausible timestamps, by group.
+    """
     rows = list(table.rows())[: args.limit or None]
+    worth_telling = _without(rows, args.by, suspects or {})
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
         if args.by in _GROUPS:
             key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
             rows = [{key[name]: value for name, value in row.items()} for row in rows]
-        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows)
+        found = [
+            {args.by: group, "suspect_slices": count, f"total_{unit}": total, f"total_without_{unit}": rest}
+            for group, count, total, rest in worth_telling
+        ]
+        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows, **({"suspects": found} if found else {}))
         return
     values = [[row[name] for name in columns] for row in rows]
     if "share" in columns and is_terminal(sys.stdout):
@@ -99,6 +116,22 @@ def _print_summary(args: argparse.Namespace, table: Table, unit: str) -> None:
         columns = [*columns, ""]
         values = [[*row, bar(row[share] or 0.0)] for row in values]
     show(columns, values, title=f"times in {unit}")
+    for group, count, total, rest in worth_telling:
+        what = f"{format_count(count, 'slice')} with implausible timestamps (LS501)"
+        change = f"total {format_duration(total, unit)} -> {format_duration(rest, unit)}"
+        echo(f"{escape(group)}: without {what} {change}; run 'lanescope check'")
+
+
+def _without(
+    rows: Sequence[Mapping[str, Any]], by: str, suspects: Mapping[str, Suspects]
+) -> list[tuple[str, int, int, int]]:
+    """Return (group, suspect slices, total, total without them) where these differ by more than 1 %."""
+    found = []
+    for row in rows:
+        here = suspects.get(row.get(by, ""))
+        if here is not None and here.total > 0.01 * row["total"]:
+            found.append((row[by], here.slices, row["total"], row["total"] - here.total))
+    return found
 
 
 def _families(by: str, names: Iterable[str]) -> list[Family]:

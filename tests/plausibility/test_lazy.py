@@ -1,0 +1,34 @@
+"""Only commands that judge or sum up load the plausibility rules."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CAPTURE = Path(__file__).resolve().parents[1] / "scenarios/data/cuda/cuda_clockstep_2s.npy"
+PROGRAM = """
+import contextlib, io, sys
+from lanescope.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main({words!r})
+print([name for name in sys.modules if name.startswith("lanescope.analysis.plausibility")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "is_loaded"),
+    [
+        (["--help"], False),
+        (["info", "run.npy"], False),
+        (["dump", "run.npy", "--limit", "1"], False),
+        (["convert", "run.npy", "-o", "out.pftrace", "--no-annotations"], False),
+        (["check", "run.npy"], True),
+    ],
+)
+def test_what_is_loaded(tmp_path, words, is_loaded):
+    shutil.copy(CAPTURE, tmp_path / "run.npy")
+    command = [sys.executable, "-c", PROGRAM.format(words=words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip() != "[]") == is_loaded, done.stdout
