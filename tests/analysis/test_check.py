@@ -646,12 +646,8 @@ def test_the_sample_is_capped_and_the_count_is_not():
 
 
 def test_rules_are_chosen_by_code_and_by_beginning():
-XX        "LS101",
-        "LS301",
-        "LS303",
-        "LS304",
-        "LS305",
-    }
+    chosen = {rule.code for rule in check.rules(["LS3", "LS101"], ["LS302"])}
+    assert chosen == {"LS101", "LS301", "LS303", "LS304", "LS305"}
     assert check.rules() == check.RULES
     for choice in ("LS9", "XX", "LS1011"):
         with pytest.raises(UsageError, match=choice):
