@@ -27,7 +27,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
 from lanescope.analysis.check.family_rules import FamilyRules
-from lanescope.analysis.check.model import CheckContext, Evidence, Finding
+from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Sums, added, guessed_time, resized
 from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
@@ -111,6 +111,7 @@ class StreamingChecker:
         self._swept = self._first  # those of the second pass from then on
         self._flows = _Rows(_FLOWS)
         self._flows_seen = 0
+        self._guessed = _NO_INTS
         self._counters: list[int] = []
         self._gaps: list[tuple[Ints, Ints]] = []
         self._tree: Tree | None = None
@@ -191,8 +192,8 @@ class StreamingChecker:
         tables["flows"] = _renumbered(tables["flows"], rows["slices"])
         times = np.array([*slices.window, *instants.window, *self._counters], np.int64)
         tree = Tree(self._shared["tracks"])
-        events = slices.sweep.rows + instants.sweep.rows
-        subject = _Kept(Trace(self._time, tables), tree, times, slices.covered, slices.whole, events)
+        sums = Sums(slices.covered, resized(self._guessed, len(tree)), slices.sweep.rows + instants.sweep.rows)
+        subject = _Kept(Trace(self._time, tables), tree, times, sums, slices.whole)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -211,6 +212,7 @@ class StreamingChecker:
             if len(table := batch.tables()[name]):
                 parts.append(table)
         self._add_gaps(batch.gaps)
+        self._guessed = added(self._guessed, guessed_time(batch.slices))
         for name, swept in self._swept.items():
             swept.add(batch.tables()[name])
         flows = batch.flows
@@ -403,17 +405,15 @@ class _Kept(CheckContext):
         trace: the kept rows.
         tree: its tracks.
         seen: the first and the last times of rows that were not kept, int64 [n].
-        time_covered: time that the slices of each track cover, int64 [tracks].
-        whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
-        events: number of all slices and instants.
+        sums: of all rows.
+        whole: bool [tracks], tracks of which all rows are there; the covered time may not hold for them.
     """
 
-    def __init__(self, trace: Trace, tree: Tree, seen: Ints, time_covered: Ints, whole: Mask, events: int) -> None:
+    def __init__(self, trace: Trace, tree: Tree, seen: Ints, sums: Sums, whole: Mask) -> None:
         super().__init__(trace, tree)
-        self._events = events
+        self._sums = sums
         self._seen = seen
         self._whole = whole
-        self._time_covered = time_covered
 
     def times(self) -> list[Ints]:
         """Return the times of the rows that are there and of those that were."""
@@ -422,14 +422,19 @@ class _Kept(CheckContext):
     @property
     def events(self) -> int:
         """Number of slices and instants of the whole trace."""
-        return self._events
+        return self._sums.events
+
+    @cached_property
+    def guessed(self) -> Ints:
+        """Sum of the durations of the slices of each track that are not of quality ``exact``, int64 [tracks]."""
+        return self._sums.guessed
 
     @cached_property
     def covered(self) -> Ints:
         """Time that the slices of each track cover, int64 [tracks]."""
         if not self._whole.any():
-            return self._time_covered
-        return np.where(self._whole, total_length(self.slice_union, len(self.tree)), self._time_covered)
+            return self._sums.covered
+        return np.where(self._whole, total_length(self.slice_union, len(self.tree)), self._sums.covered)
 
 
 def _is_disordered(batch: Trace) -> bool:
