@@ -148,8 +148,9 @@ def _assumed(subject: CheckContext) -> Iterator[Violation]:
         share = int(guessed[mine].sum()) / int(subject.covered[mine].sum())
         if share > GUESSED_SHARE:
             rows = mine[guessed[mine] > 0]
+            where = f"{len(mine)} {'lane' if len(mine) == 1 else 'lanes'}"
             yield Violation(
-                detail=f"estimated or inferred slices: {share:.1%} of the busy time of {len(mine)} lanes",
+                detail=f"estimated or inferred slices: {share:.1%} of the busy time of {where}",
                 table="tracks",
                 rows=rows,
                 track_id=device if device >= 0 else int(rows[0]),
