@@ -111,17 +111,15 @@ class Finding:
 def guessed_time(slices: Table) -> Ints:
     """Return the sum of the durations of slices that are not of quality ``exact``, by track id, int64 [n]."""
     quality = slices.column("quality")
-    is_guess = (
-        np.array([text != "exact" for text in quality.dictionary.texts], np.bool_) if quality.dictionary else None
-    )
-    if is_guess is None or not len(slices) or not is_guess.any():
+    texts = list(quality.dictionary.texts) if quality.dictionary else []
+    if not len(slices) or not set(texts) - {"exact"}:
         return np.empty(0, np.int64)
-    if quality.constant_value is not None:
-        if not is_guess[quality.constant_value]:
-            return np.empty(0, np.int64)
-        rows = np.arange(len(slices))
-    else:
-        rows = np.flatnonzero(is_guess[quality.values])
+    exact = texts.index("exact") if "exact" in texts else -1
+    if quality.constant_value == exact:
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(quality.values != exact)
+    if not len(rows):
+        return np.empty(0, np.int64)
     track, dur = slices.values("track_id")[rows], np.maximum(slices.values("dur")[rows], 0)
     is_known = track >= 0
     found = np.zeros(int(track.max(initial=-1)) + 1, np.int64)

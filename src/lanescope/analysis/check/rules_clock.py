@@ -130,9 +130,9 @@ def _assumed(subject: CheckContext) -> Iterator[Violation]:
     """Stats about times; devices of inputs without such stats most of whose busy time is not of exact slices."""
     told = list(reports("LS305")(subject))
     yield from told
-    inputs = {hit.input_id for hit in told}
-    if None in inputs:
+    if any(hit.input_id is None for hit in told):
         return
+    inputs = [hit.input_id for hit in told if hit.input_id is not None]
     guessed = np.minimum(subject.guessed, subject.covered)
     roles = subject.trace.tracks.values("role")
     lanes = np.flatnonzero((subject.covered > 0) & (roles != "host_thread"))
@@ -140,7 +140,7 @@ def _assumed(subject: CheckContext) -> Iterator[Violation]:
         return
     tops = np.array([subject.tree.ancestors(lane)[0] for lane in lanes.tolist()])
     tracks = subject.trace.tracks
-    is_told = tracks.valid("input_id")[tops] & np.isin(tracks.values("input_id")[tops], list(inputs))
+    is_told = tracks.valid("input_id")[tops] & np.isin(tracks.values("input_id")[tops], inputs)
     lanes, tops = lanes[~is_told], tops[~is_told]
     devices = np.where(roles[tops] == "device", tops, -1)
     for device in distinct(devices).tolist():
