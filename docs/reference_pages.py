@@ -10,6 +10,7 @@ from sphinx.application import Sphinx
 
 from lanescope import cli
 from lanescope.analysis import check, derived
+from lanescope.analysis.check.marks import FLAGS, QUALITIES, Carrier
 from lanescope.cli import arguments
 from lanescope.families import registry
 from lanescope.families.family import Derived
@@ -77,8 +78,11 @@ def tables() -> str:
         *map(_spec, CORE_TABLES),
         "## Flags\n\nBits of `flags`.\n\n"
         + _table(
-            ("bit", "flag", "meaning"), [(int(f), f"`{str(f.name).lower()}`", doc) for f, doc in FLAG_DOCS.items()]
+            ("bit", "flag", "finding", "meaning"),
+            [(int(f), f"`{str(f.name).lower()}`", _carrier(FLAGS[f]), doc) for f, doc in FLAG_DOCS.items()],
         ),
+        "## Quality\n\nValues of `quality`: the weakest of start, end and identity of a row.\n\n"
+        + _table(("quality", "finding"), [(f"`{word}`", _carrier(carrier)) for word, carrier in QUALITIES.items()]),
     ]
     parts += [
         "# Tables made on request",
@@ -103,12 +107,30 @@ def _made(declared: Derived) -> tuple[TableSpec, ...]:
 
 
 def _stats(specs: tuple[StatSpec, ...]) -> str:
-    return _table(("stat", "severity", "meaning"), [(f"`{s.name}`", s.severity, s.doc) for s in specs])
+    return _table(
+        ("stat", "severity", "finding", "meaning"),
+        [(f"`{s.name}`", s.severity, _finding(s), s.doc) for s in specs],
+    )
+
+
+def _finding(spec: StatSpec) -> str:
+    """Return the rule that reports a stat and the severity of its finding, or why none does."""
+    return f"[{spec.rule}](rules.md) {spec.finding_severity}" if spec.rule else f"none: {spec.silent}"
+
+
+def _carrier(carrier: Carrier) -> str:
+    return f"[{carrier.rule}](rules.md)" if carrier.rule else f"none: {carrier.reason}"
 
 
 def stats() -> str:
     """What decoders note."""
-    parts = ["# Stats", "Facts noted while decoding, in the table `stats`.", _stats(CORE_STATS)]
+    parts = [
+        "# Stats",
+        "Decode diagnostics, in the table `stats`. Each is a finding of a rule of `lanescope check`, or there is a "
+        "reason why it is none. LS003, LS105, LS305 and LS404 findings about more than 5% of the events are one step "
+        "more severe.",
+        _stats(CORE_STATS),
+    ]
     for family in registry.builtin():
         parts += [f"## {family.name}", _stats(family.stats)]
     return "\n\n".join(parts) + "\n"

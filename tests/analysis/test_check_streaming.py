@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import TRACES, some
-from lanescope import InputError, LanescopeError, testing
+from lanescope import InputError, LanescopeError, StatSpec, testing
 from lanescope.analysis import check
 from lanescope.analysis.check import streaming as by_batch
 from lanescope.families import registry
@@ -320,3 +320,27 @@ def test_a_first_batch_in_disorder_is_followed_by_others():
     found, looked = watched(parts)
     same(found, check.run(Trace.concat(parts)))
     assert looked
+
+
+def test_shares_are_those_of_all_batches():
+    spec = StatSpec("toy_odd", "notice", "odd facts", finding="LS305 notice", share_of="events")
+    builder = TraceBuilder(TimeBase(), stats=[spec])
+    run = builder.input(capture="run", path="run.bin", size=0, sha256="", family="toy", format="toy")
+    builder.add_bytes(decoded=0, input_id=run)
+    batches = []
+    devices = [builder.track(f"npu {number}", kind="group", role="device") for number in range(2)]
+    for number, quality in enumerate(("exact", "exact", "inferred", ["estimated", "inferred"])):
+        lane = builder.track(f"core {number}", kind="lane", role="core", parent=devices[number // 3])
+        builder.append(
+            "slices", track_id=lane, ts=[number * 100, number * 100 + 30], dur=20, name="mma", quality=quality
+        )
+        builder.append("instants", track_id=lane, ts=number * 100, name="mark")
+        batches.append(builder.batch())
+    builder.add_stat("toy_odd", 6, input_id=run)
+    batches.append(builder.finish())
+    found, _ = watched(batches)
+    same(found, check.run(Trace.concat(batches)))
+    assert [(one.severity, one.location.track, one.detail) for one in found] == [
+        ("warning", "", "odd facts: 6 of 12 events (50.0%)"),
+        ("notice", "npu 1", "estimated or inferred slices: 100.0% of the busy time of 1 lane"),
+    ]

@@ -112,6 +112,10 @@ FAULTS = {
         {"stats": (StatSpec("odd", "notice", "odd", finding="LS401"),)},
         "odd does not begin with toy_",
     ),
+    "a rule of a stat": (
+        {"stats": (StatSpec("toy_odd", "notice", "odd", finding="TOY900"),)},
+        "toy_odd is of rule TOY900, which reports no stats",
+    ),
     "a name of a table": ({"derived": (Derived("overlap", "overlap", ("lane",)),)}, "overlap does not begin with toy_"),
     "a table without a maker": ({"derived": (Derived("toy_overlap"),)}, "made by an analysis or `make`"),
     "a code of a rule": (

@@ -15,6 +15,7 @@ from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.trace import Trace
+from lanescope.trace.stats import STAT_RULES
 
 if TYPE_CHECKING:
     from lanescope.families.family import Family, Simulation
@@ -29,7 +30,8 @@ def check_family(family: Family, *, seeds: Sequence[int] = (1, 2), options: Mapp
     """Assert what ``lanescope`` relies on in a family.
 
     * What it declares is of the right kind, and everything that it refers to is there.
-    * Names of its tables and stats, and codes of its rules, begin with its name; no name is given twice.
+    * Names of its tables and stats, and codes of its rules, begin with its name; no name is given twice. The rule of
+      a stat is one for all traces that reports stats, or one of the family.
     * Noise and zeros are not its own: detection scores them below 50.
     * A simulation of one seed is the same each time, is recognised, and decodes into a consistent trace whose
       accounting adds up to the file.
@@ -82,6 +84,9 @@ def _check_names(family: Family) -> None:
     letters = re.sub("[^A-Z]", "", family.name.upper())
     for rule in family.rules:
         assert rule.code[:-3] == letters, f"rule {rule.code} does not begin with {letters}"
+    codes = {*STAT_RULES, *(rule.code for rule in family.rules)}
+    for spec in family.stats:
+        assert spec.silent or spec.rule in codes, f"{spec.name} is of rule {spec.rule}, which reports no stats"
     named = {
         "table": tables,
         "stat": stats,

@@ -30,7 +30,9 @@ def launch(script: Script, op: int, kernel: int, **fields) -> Script:
 
 def found(script: Script, tmp_path) -> list[tuple[str, int]]:
     trace = script.open(tmp_path)
-    assert not [finding for finding in check.run(trace) if finding.code != "LS303"]
+    # The texts name no device, and some neither kernels nor timestamps.
+    lawful = {"levelzero_unknown_device", "levelzero_unnamed_kernel", "levelzero_untimed"}
+    assert not [one for one in check.run(trace) if one.code != "LS303" and one.stat not in lawful]
     return [(row["name"], row["execution_index"]) for row in operations(trace)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.families.rules import Violation
-from lanescope.trace import Trace
+from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
 
 #: Number of evidence rows in a report; counts include all rows.
@@ -115,6 +115,50 @@ class Finding:
         }
 
 
+def guessed_time(slices: Table) -> Ints:
+    """Return the sum of the durations of slices that are not of quality ``exact``, by track id, int64 [n]."""
+    quality = slices.column("quality")
+    texts = list(quality.dictionary.texts) if quality.dictionary else []
+    if not len(slices) or not set(texts) - {"exact"}:
+        return np.empty(0, np.int64)
+    exact = texts.index("exact") if "exact" in texts else -1
+    if quality.constant_value == exact:
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(quality.values != exact)
+    if not len(rows):
+        return np.empty(0, np.int64)
+    track, dur = slices.values("track_id")[rows], np.maximum(slices.values("dur")[rows], 0)
+    is_known = track >= 0
+    found = np.zeros(int(track.max(initial=-1)) + 1, np.int64)
+    np.add.at(found, track[is_known], dur[is_known])
+    return found
+
+
+def resized(sums: Ints, tracks: int) -> Ints:
+    """Return sums by track, cut or filled with zeros to a number of tracks."""
+    return np.append(sums[:tracks], np.zeros(max(0, tracks - len(sums)), np.int64))
+
+
+def added(sums: Ints, more: Ints) -> Ints:
+    """Return two sums by track, added; either may have fewer tracks."""
+    tracks = max(len(sums), len(more))
+    return resized(sums, tracks) + resized(more, tracks) if len(more) else sums
+
+
+class Sums(NamedTuple):
+    """Sums of all rows of a trace.
+
+    Attributes:
+        covered: int64 [tracks], time that the slices of each track cover.
+        guessed: int64 [tracks], durations of those that are not of quality ``exact``.
+        events: number of slices and instants.
+    """
+
+    covered: Ints
+    guessed: Ints
+    events: int
+
+
 class CheckContext(LaneTime):
     """A trace and the intermediate results that several rules share.
 
@@ -169,6 +213,11 @@ class CheckContext(LaneTime):
     def covered(self) -> Ints:
         """Time that the slices of each track cover, int64 [tracks]."""
         return total_length(self.slice_union, len(self.tree))
+
+    @cached_property
+    def guessed(self) -> Ints:
+        """Sum of the durations of the slices of each track that are not of quality ``exact``, int64 [tracks]."""
+        return resized(guessed_time(self.trace.slices), len(self.tree))
 
     @property
     def events(self) -> int:

@@ -14,6 +14,8 @@ from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, 
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag
 
+#: Above this share of a device's busy time, slices that are not exact are a finding.
+GUESSED_SHARE = 0.5
 #: From this share of a lane's busy time on, slices below the resolution make its totals doubtful.
 DOUBTFUL_SHARE = 0.1
 
@@ -124,6 +126,37 @@ def _suspect(subject: CheckContext) -> Iterator[Violation]:
             yield Violation(detail=detail, table="anchors", rows=mine, ts=int(anchors.values("ts")[mine].min()))
 
 
+def _assumed(subject: CheckContext) -> Iterator[Violation]:
+    """Stats about times; devices of inputs without such stats most of whose busy time is not of exact slices."""
+    told = list(reports("LS305")(subject))
+    yield from told
+    if any(hit.input_id is None for hit in told):
+        return
+    inputs = [hit.input_id for hit in told if hit.input_id is not None]
+    guessed = np.minimum(subject.guessed, subject.covered)
+    roles = subject.trace.tracks.values("role")
+    lanes = np.flatnonzero((subject.covered > 0) & (roles != "host_thread"))
+    if not guessed[lanes].any():
+        return
+    tops = np.array([subject.tree.ancestors(lane)[0] for lane in lanes.tolist()])
+    tracks = subject.trace.tracks
+    is_told = tracks.valid("input_id")[tops] & np.isin(tracks.values("input_id")[tops], inputs)
+    lanes, tops = lanes[~is_told], tops[~is_told]
+    devices = np.where(roles[tops] == "device", tops, -1)
+    for device in distinct(devices).tolist():
+        mine = lanes[devices == device]
+        share = int(guessed[mine].sum()) / int(subject.covered[mine].sum())
+        if share > GUESSED_SHARE:
+            rows = mine[guessed[mine] > 0]
+            where = f"{len(mine)} {'lane' if len(mine) == 1 else 'lanes'}"
+            yield Violation(
+                detail=f"estimated or inferred slices: {share:.1%} of the busy time of {where}",
+                table="tracks",
+                rows=rows,
+                track_id=device if device >= 0 else int(rows[0]),
+            )
+
+
 RULES = (
     Rule(
         "LS301",
@@ -170,9 +203,9 @@ RULES = (
         "notice",
         "The capture does not determine these timestamps: a clock has no anchor, an estimated rate or a contradiction "
         "that was resolved by a convention. The severity follows the stat, one step higher if more than 5% of the "
-        "events are concerned. Or slices with estimated or inferred times make up most of the busy time of a device.",
+        "events are concerned. Or slices of quality `estimated` or `inferred` are most of the busy time of a device.",
         "Do not compare these timestamps with those of other lanes. Read the description of the stat for the option or "
         "the recording that replaces the assumption by a measurement.",
-        reports("LS305"),
+        _assumed,
     ),
 )

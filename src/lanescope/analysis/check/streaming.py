@@ -29,7 +29,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
 from lanescope.analysis.check.family_rules import FamilyRules
-from lanescope.analysis.check.model import CheckContext, Evidence, Finding
+from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Sums, added, guessed_time, resized
 from lanescope.analysis.check.rules_lane import recorded
 from lanescope.analysis.check.rules_plausibility import CODES
 from lanescope.analysis.lane_time import end_or_last_known
@@ -121,6 +121,7 @@ class StreamingChecker:
         self._swept = self._first  # those of the second pass from then on
         self._flows = _Rows(_FLOWS)
         self._flows_seen = 0
+        self._guessed = _NO_INTS
         self._counters: list[int] = []
         self._gaps: list[tuple[Ints, Ints]] = []
         self._tree: Tree | None = None
@@ -215,9 +216,9 @@ class StreamingChecker:
         tree = Tree(self._shared["tracks"])
         if self._is_judged:
             self._plausibility.judge(kept["slices"], kept["instants"])
+        sums = Sums(slices.covered, resized(self._guessed, len(tree)), slices.sweep.rows + instants.sweep.rows)
         trace = Trace(self._time, tables)
-        events = slices.sweep.rows + instants.sweep.rows
-        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, slices.covered, slices.whole, events)
+        subject = _Kept(trace, tree, self._plausibility, rows["slices"], times, sums, slices.whole)
         self.slices, self.covered = kept["slices"], subject.covered
         return [_placed(finding, rows) for finding in evaluate(subject, self._common)]
 
@@ -236,6 +237,7 @@ class StreamingChecker:
             if len(table := batch.tables()[name]):
                 parts.append(table)
         self._add_gaps(batch.gaps)
+        self._guessed = added(self._guessed, guessed_time(batch.slices))
         for name, swept in self._swept.items():
             swept.add(batch.tables()[name])
         flows = batch.flows
@@ -452,9 +454,8 @@ class _Kept(_Judged):
         plausibility: what the plausibility rules found.
         positions: where the kept slices stand in the whole trace, int64 [slices].
         seen: the first and the last times of rows that were not kept, int64 [n].
-        time_covered: time that the slices of each track cover, int64 [tracks].
-        whole: bool [tracks], tracks of which all rows are there; their sums may not hold.
-        events: number of all slices and instants.
+        sums: of all rows.
+        whole: bool [tracks], tracks of which all rows are there; the covered time may not hold for them.
     """
 
     def __init__(
@@ -464,16 +465,14 @@ class _Kept(_Judged):
         plausibility: Plausibility,
         positions: Ints,
         seen: Ints,
-        time_covered: Ints,
+        sums: Sums,
         whole: Mask,
-        events: int,
     ) -> None:
         super().__init__(trace, tree, plausibility)
         self._positions = positions
-        self._events = events
+        self._sums = sums
         self._seen = seen
         self._whole = whole
-        self._time_covered = time_covered
 
     def slice_positions(self, rows: Ints) -> Ints:
         """Return where slices stand in the whole trace, int64 [n]."""
@@ -486,14 +485,19 @@ class _Kept(_Judged):
     @property
     def events(self) -> int:
         """Number of slices and instants of the whole trace."""
-        return self._events
+        return self._sums.events
+
+    @cached_property
+    def guessed(self) -> Ints:
+        """Sum of the durations of the slices of each track that are not of quality ``exact``, int64 [tracks]."""
+        return self._sums.guessed
 
     @cached_property
     def covered(self) -> Ints:
         """Time that the slices of each track cover, int64 [tracks]."""
         if not self._whole.any():
-            return self._time_covered
-        return np.where(self._whole, total_length(self.slice_union, len(self.tree)), self._time_covered)
+            return self._sums.covered
+        return np.where(self._whole, total_length(self.slice_union, len(self.tree)), self._sums.covered)
 
 
 def _is_disordered(batch: Trace) -> bool:
