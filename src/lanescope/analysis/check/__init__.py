@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
+from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
@@ -82,7 +85,8 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
     families = {str(name) for name in trace.inputs.values("family").tolist()}
     there = {rule.code for rule in (*RULES, *rules_of(families))}
     chosen = rules(select, ignore, families=families)
-    return evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
+    found = evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
+    return with_conditions(found, np.arange(len(trace.slices)), trace.slices)
 
 
 def to_table(findings: Sequence[Finding]) -> Table:

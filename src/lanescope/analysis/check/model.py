@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.analysis.check.evidence_sql import query
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.common.intervals import Ints, bounds, total_length
 from lanescope.families.rules import Violation
@@ -47,10 +48,12 @@ class Evidence:
     Attributes:
         table: name of their table.
         ids: int64 [n], all of them, the earliest first.
+        where: a condition in SQL that holds for these rows only; empty: their ids have to do.
     """
 
     table: str
     ids: Ints
+    where: str = ""
 
     @property
     def sample(self) -> list[int]:
@@ -90,8 +93,17 @@ class Finding:
     help: str
     stat: str = ""
 
+    @property
+    def sql(self) -> str:
+        """The query that returns the evidence rows, for ``lanescope sql``; the first of them if they are too many."""
+        return query(self.evidence)[0]
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
+        """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all.
+
+        ``sql`` returns the first ``sql_rows`` of the evidence rows, nearly always all of them.
+        """
+        sql, sql_rows = query(self.evidence)
         return {
             "code": self.code,
             "severity": self.severity,
@@ -103,6 +115,8 @@ class Finding:
             "affected_fraction": self.affected_fraction,
             "affected_lane_fraction": self.affected_lane_fraction,
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
+            "sql": sql,
+            "sql_rows": sql_rows,
             "help": self.help,
         }
 
