@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
+from lanescope.analysis.check.evidence_rows import EvidenceRow, EvidenceRows
 from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
@@ -126,6 +127,8 @@ __all__ = [
     "SEVERITIES",
     "CheckContext",
     "Evidence",
+    "EvidenceRow",
+    "EvidenceRows",
     "Finding",
     "Location",
     "Rule",
