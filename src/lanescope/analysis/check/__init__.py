@@ -22,6 +22,7 @@ from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
+from lanescope.families.plugin_rules import plugin_rules
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -84,7 +85,7 @@ def run(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ())
         UsageError: a choice fits no rule.
     """
     families = {str(name) for name in trace.inputs.values("family").tolist()}
-    there = {rule.code for rule in (*RULES, *rules_of(families))}
+    there = {rule.code for rule in (*RULES, *plugin_rules().rules, *rules_of(families))}
     chosen = rules(select, ignore, families=families)
     found = evaluate(CheckContext(trace), [rule for rule in chosen if rule.code in there])
     return with_conditions(found, np.arange(len(trace.slices)), trace.slices)

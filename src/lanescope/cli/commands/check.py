@@ -9,12 +9,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.cli.arguments import add_input
-from lanescope.cli.console import echo, print_json
+from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.settings import FAIL_ON, NAME, PROJECT, Settings, load, thresholds
 from lanescope.errors import UsageError
+from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
+from lanescope.families.registry import Broken
 from lanescope.view.formatting import escape, format_count
 from lanescope.view.table_output import is_terminal
 
@@ -77,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--show requires a table or --json", hint="remove --sarif or --github")
     from lanescope.analysis import check
 
+    for name, reason in _broken_rules():
+        warn(f"rules {name!r} of another package are not applied: {reason}; {UPDATE}")
     settings = _settings(args)
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
     declared = getattr(check, "Thresholds", None)
@@ -136,6 +140,13 @@ def _settings(args: argparse.Namespace) -> Settings:
     )
 
 
+def _broken_rules() -> tuple[Broken, ...]:
+    """Return the rules of other packages that cannot be used."""
+    from lanescope.families.plugin_rules import plugin_rules
+
+    return plugin_rules().broken
+
+
 def _codes(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split(",")))
 
@@ -171,6 +182,7 @@ def _document(report: _Report) -> dict[str, Any]:
         "findings": [finding.to_dict() for finding in report.findings],
         "totals": {"all": asdict(everything), "without_affected": asdict(sound)},
         "rules": [rule.code for rule in report.rules],
+        "broken_rules": [broken._asdict() for broken in _broken_rules()],
         "settings": {**asdict(report.settings), "file": report.settings.file or None},
     }
     if report.evidence is not None:

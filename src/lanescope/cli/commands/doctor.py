@@ -13,6 +13,7 @@ from lanescope.cli.console import print_json
 from lanescope.families import registry
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
+from lanescope.families.plugin_rules import plugin_rules
 from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
@@ -54,6 +55,11 @@ def run(args: argparse.Namespace) -> int:
     rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
     broken = registry.plugins().broken
     rows += [(f"family {name}", "", "broken", f"{reason}; {UPDATE}") for name, reason in broken]
+    others = plugin_rules()
+    rows += [
+        (f"rule {rule.code}", "", "ok", f"{rule.title} (package {name})") for rule, name in others.packages.values()
+    ]
+    rows += [(f"rules {name}", "", "broken", f"{reason}; {UPDATE}") for name, reason in others.broken]
     columns = ("what", "version", "state", "remark")
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])
