@@ -204,6 +204,24 @@ class Simulator:
 
 
 @frozen_class
+class Limit:
+    """Something that a capture cannot prove, because of how it was recorded: ``lanescope doctor CAPTURE``.
+
+    Attributes:
+        name: lower case, with dashes, unique in the family.
+        cannot: what cannot be proven, one sentence.
+        instead: what to record differently, in the imperative.
+        where: what of a trace it concerns, in a few words each; empty: nothing. The trace has all tables but those of
+            events (slices, instants, counters, flows) and their details.
+    """
+
+    name: str
+    cannot: str
+    instead: str
+    where: Reference[Callable[[Trace], Iterable[str]]]
+
+
+@frozen_class
 class Family:
     """One device family: an object of this class is registered as ``lanescope.devices`` entry point.
 
@@ -220,6 +238,7 @@ class Family:
         derived: tables that are made of its traces on request, for SQL.
         stats: declarations of its stats.
         rules: what ``check`` examines its traces for beyond what it does for all.
+        limits: what its captures may be unable to prove, beyond what holds for all.
         summaries: groupings of its own.
         exports: formats of its own.
         commands: commands of its own.
@@ -235,6 +254,7 @@ class Family:
     derived: Reference[tuple[Derived, ...]] = Reference(())
     stats: Reference[tuple[StatSpec, ...]] = Reference(())
     rules: Reference[tuple[Rule, ...]] = Reference(())
+    limits: Reference[tuple[Limit, ...]] = Reference(())
     summaries: tuple[Summary, ...] = ()
     exports: tuple[Export, ...] = ()
     commands: tuple[Command, ...] = ()

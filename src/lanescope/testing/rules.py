@@ -63,19 +63,18 @@ def _violations(rule: Rule, trace: Trace) -> list[Violation]:
 def _rows(rule: Rule, trace: Trace, first: dict[str, int]) -> set[tuple[str, int]]:
     """Return the rows that a rule objects to, by table, as they stand in the whole trace."""
     found = list(rule.check(check.CheckContext(trace)))
-    return {(one.table, int(row) + first.get(one.table, 0)) for one in found for row in one.rows}
+    rows = ((one.table, row) for one in found if one.table in _EVENTS for row in one.rows.tolist())
+    return {(table, row + first.get(table, 0)) for table, row in rows}
 
 
 def _halves(trace: Trace) -> list[tuple[Trace, dict[str, int]]]:
-    """Return the trace in two parts, each with the position of its first rows; flows stay with the first."""
+    """Return the trace in two parts, each with the position of its first rows; other tables are empty."""
     tables = trace.tables()
     middle = {name: len(tables[name]) // 2 for name in _EVENTS}
     parts = []
     for first, last in (({}, middle), (middle, {name: len(tables[name]) for name in _EVENTS})):
-        part = {
-            name: table.take(np.arange(first.get(name, 0), last[name])) if name in _EVENTS else table
-            for name, table in tables.items()
-            if name in (*SHARED, *_EVENTS)
-        }
-        parts.append((Trace(trace.time, {**{n: t.take(np.arange(0)) for n, t in tables.items()}, **part}), first))
+        events = {name: tables[name].take(np.arange(first.get(name, 0), last[name])) for name in _EVENTS}
+        shared = {name: tables[name] for name in SHARED}
+        details = {name: table.take(np.arange(0)) for name, table in trace.details.items()}
+        parts.append((Trace(trace.time, {**shared, **events}, details), first))
     return parts

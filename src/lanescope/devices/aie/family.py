@@ -62,6 +62,7 @@ FAMILY = Family(
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "path.path_tables:DERIVED",
     stats=_HERE + "schema:STATS",
+    limits=_HERE + "analysis.limits:LIMITS",
     exports=(
         Export(
             "mlir-aie",

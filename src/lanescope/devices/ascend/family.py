@@ -89,6 +89,7 @@ FAMILY = Family(
     ),
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
+    limits=_HERE + "analysis.limits:LIMITS",
     summaries=(
         _summary("phase", "phases of one kind, of all scheduler threads"),
         _summary("thread-phase", "phases of one kind of one scheduler thread"),

@@ -145,6 +145,7 @@ FAMILY = Family(
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.views:VIEWS",
     stats=_HERE + "schema:STATS",
+    limits=_HERE + "analysis.limits:LIMITS",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
