@@ -128,8 +128,8 @@ def test_what_cannot_be_used_is_listed_with_the_reason(installed):
         "TWICE101": "more than one rule has this code, of the packages one, two",
         "gone": "package one: ModuleNotFoundError: No module named 'no_such_module'",
         "number": "package one: TypeError: 3 is not a lanescope.families.Rule",
-        "ours": "package two: ValueError: rule LS999: codes that begin with LS are lanescope's own",
-        "familys": "package two: ValueError: rule CUDA101: codes that begin with CUDA are lanescope's own",
+        "ours": "package two: ValueError: rule LS999: the prefix LS is reserved for lanescope",
+        "familys": "package two: ValueError: rule CUDA101: the prefix CUDA is reserved for lanescope",
     }
 
 

@@ -104,7 +104,7 @@ def _verified(loaded: object) -> Iterator[Rule]:
         if not callable(rule.check) or not all(map(_is_text, (rule.title, rule.description, rule.help, rule.url))):
             raise TypeError(f"rule {rule.code} must have texts, and a function that checks")
         if re.sub("[0-9]", "", rule.code) in _RESERVED:
-            raise ValueError(f"rule {rule.code}: codes that begin with {rule.code[:-3]} are lanescope's own")
+            raise ValueError(f"rule {rule.code}: the prefix {rule.code[:-3]} is reserved for lanescope")
     yield from rules
 
 

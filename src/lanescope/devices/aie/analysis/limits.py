@@ -81,7 +81,7 @@ LIMITS = (
     ),
     Limit(
         "event-names",
-        "Which hardware event each slot stands for: the dump does not state it.",
+        "Which hardware event each slot traces: the dump does not state it.",
         "Keep the configuration or the MLIR of the design next to the dump.",
         _without_config,
     ),
