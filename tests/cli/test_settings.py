@@ -1,7 +1,6 @@
 """Settings of check in a file: where it is found, what it may state, and that the command line has the last word."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from error_text import is_one_error
 from lanescope.cli.settings import Settings, load, thresholds
 from lanescope.errors import UsageError
+from lanescope.families.declaration import frozen_class
 
 
 @pytest.fixture
@@ -120,16 +120,18 @@ def test_the_command_line_wins_and_json_states_what_was_applied(call, lossy_file
     assert call("check", lossy_file, "--ignore", "").status == 1
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Gaps:
+    RANGES = {"count": (2, 9)}  # noqa: RUF012
     ratio: float = 8.0
-    count: int = field(default=3, metadata={"range": (2, 9)})
+    count: int = 3
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Limits:
-    share: float = field(default=0.5, metadata={"range": (0, 1)})
-    gaps: Gaps = field(default_factory=Gaps)
+    RANGES = {"share": (0, 1)}  # noqa: RUF012
+    share: float = 0.5
+    gaps: Gaps = Gaps()
 
 
 def test_any_declared_threshold_can_be_set():

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from lanescope.errors import UsageError, os_reason
 
@@ -27,8 +26,7 @@ _KEYS = ("select", "ignore", "fail-on", "thresholds", "docs-url")
 _RANGE = (0.0, math.inf)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What a file states.
 
     Attributes:
@@ -44,7 +42,7 @@ class Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: str = "warning"
-    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    thresholds: Mapping[str, Any] = {}
     docs_url: str = ""
 
 
@@ -110,7 +108,7 @@ def _checked(file: str, table: Mapping[str, Any]) -> Settings:
     for key in table:
         if key not in _KEYS:
             raise UsageError(f"{file}: {unknown('key', key, _KEYS)}")
-    fail_on = table.get("fail-on", Settings.fail_on)
+    fail_on = table.get("fail-on", Settings().fail_on)
     if fail_on not in FAIL_ON:
         raise UsageError(f"{file}: invalid fail-on {fail_on!r} (choose from {', '.join(FAIL_ON)})")
     thresholds = table.get("thresholds", {})
@@ -141,8 +139,9 @@ def thresholds(declared: type[T], settings: Settings) -> T:
     """Return the declared thresholds with the values of the file.
 
     Args:
-        declared: a dataclass whose fields are thresholds, ``int`` or ``float`` or dataclasses of them. A field may
-            declare ``metadata={"range": (low, high)}``; else it takes all finite numbers from 0 on.
+        declared: a class made of its annotated names, which are thresholds of type ``int`` or ``float``, or classes of
+            thresholds. Its mapping ``RANGES`` may give a name its lowest and highest value; the others take all finite
+            numbers from 0 on.
         settings: of the file.
 
     Raises:
@@ -152,20 +151,19 @@ def thresholds(declared: type[T], settings: Settings) -> T:
 
 
 def _thresholds(declared: type[T], table: Mapping[str, Any], file: str, path: Sequence[str]) -> T:
-    hints = get_type_hints(declared)
-    known = {each.name: each for each in fields(declared)}  # type: ignore[arg-type]
+    known = get_type_hints(declared)
+    ranges: Mapping[str, tuple[float, float]] = getattr(declared, "RANGES", {})
     values: dict[str, Any] = {}
     for name, value in table.items():
         where = ".".join((*path, name))
         if name not in known:
             raise UsageError(f"{file}: {unknown('threshold', name, known, '.'.join((*path, '')))}")
-        if is_dataclass(hints[name]):
-            if not isinstance(value, dict):
-                raise UsageError(f"{file}: invalid {where}: expected a table")
-            group: Any = hints[name]
-            values[name] = _thresholds(group, value, file, (*path, name))
+        if known[name] in (int, float):
+            values[name] = _number(value, known[name], ranges.get(name, _RANGE), f"{file}: {where}")
+        elif isinstance(value, dict):
+            values[name] = _thresholds(known[name], value, file, (*path, name))
         else:
-            values[name] = _number(value, hints[name], known[name].metadata.get("range", _RANGE), f"{file}: {where}")
+            raise UsageError(f"{file}: invalid {where}: expected a table")
     return declared(**values)
 
 

@@ -183,7 +183,7 @@ def _document(report: _Report) -> dict[str, Any]:
         "totals": {"all": asdict(everything), "without_affected": asdict(sound)},
         "rules": [rule.code for rule in report.rules],
         "broken_rules": [broken._asdict() for broken in _broken_rules()],
-        "settings": {**asdict(report.settings), "file": report.settings.file or None},
+        "settings": {**report.settings._asdict(), "file": report.settings.file or None},
     }
     if report.evidence is not None:
         content["evidence"] = [row._asdict() for row in report.evidence]
