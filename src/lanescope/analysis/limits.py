@@ -10,7 +10,7 @@ import numpy as np
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.declaration import described
-from lanescope.families.family import Limit
+from lanescope.families.limit import Limit
 from lanescope.trace import Trace
 
 

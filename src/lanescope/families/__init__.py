@@ -17,11 +17,11 @@ if TYPE_CHECKING:
         Export,
         Family,
         Format,
-        Limit,
         Simulation,
         Simulator,
         Summary,
     )
+    from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule, RuleContext, Violation
     from lanescope.families.whole_file import DecodeContext
@@ -37,7 +37,7 @@ _HOME = {
     "Export": "family",
     "Family": "family",
     "Format": "family",
-    "Limit": "family",
+    "Limit": "limit",
     "Option": "options",
     "Rule": "rules",
     "RuleContext": "rules",

@@ -15,6 +15,7 @@ from lanescope.families.declaration import Reference, frozen_class, load
 
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
+    from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
     from lanescope.families.whole_file import DecodeContext
@@ -201,24 +202,6 @@ class Simulator:
     run: Reference[Callable[[Mapping[str, Any], int], Simulation]]
     options: tuple[Option, ...] = ()
     demo: Mapping[str, Any] = {}
-
-
-@frozen_class
-class Limit:
-    """Something that a capture cannot prove, because of how it was recorded: ``lanescope doctor CAPTURE``.
-
-    Attributes:
-        name: lower case, with dashes, unique in the family.
-        cannot: what cannot be proven, one sentence.
-        instead: what to record differently, in the imperative.
-        where: what of a trace it concerns, in a few words each; empty: nothing. The trace has all tables but those of
-            events (slices, instants, counters, flows) and their details.
-    """
-
-    name: str
-    cannot: str
-    instead: str
-    where: Reference[Callable[[Trace], Iterable[str]]]
 
 
 @frozen_class

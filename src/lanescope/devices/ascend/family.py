@@ -87,9 +87,9 @@ FAMILY = Family(
         Option("arrows", _one_of("edge", "block"), "one flow per edge, or per pair of blocks", metavar="edge|block"),
         Option("overhead", bool, "add eight counters: idle cores, ready tasks, and both at once"),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
-    limits=_HERE + "analysis.limits:LIMITS",
     summaries=(
         _summary("phase", "phases of one kind, of all scheduler threads"),
         _summary("thread-phase", "phases of one kind of one scheduler thread"),

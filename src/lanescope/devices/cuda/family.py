@@ -142,10 +142,10 @@ FAMILY = Family(
             settles="device",
         ),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.views:VIEWS",
     stats=_HERE + "schema:STATS",
-    limits=_HERE + "analysis.limits:LIMITS",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

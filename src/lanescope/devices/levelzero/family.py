@@ -66,9 +66,9 @@ FAMILY = Family(
             metavar="MS",
         ),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:DETAILS",
     stats=_HERE + "schema:STATS",
-    limits=_HERE + "analysis.limits:LIMITS",
     summaries=(
         Summary("tally", "calls and operations by name, like iprof", _HERE + "analysis.tally:tally"),
         Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),

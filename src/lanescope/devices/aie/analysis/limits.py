@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.families.family import Limit
+from lanescope.families.limit import Limit
 from lanescope.trace import Table, Trace
 
 #: Units that stop on one broadcast stop within so many cycles of each other.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lanescope.families.family import Limit
+from lanescope.families.limit import Limit
 from lanescope.trace import Trace
 
 #: The level from which on dispatches are recorded next to executions.

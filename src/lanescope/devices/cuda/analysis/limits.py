@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lanescope.devices.cuda.formats.layout import FLASHINFER_V1, FLASHINFER_V2, TIRX_V1, WARPSCOPE
-from lanescope.families.family import Limit
+from lanescope.families.limit import Limit
 from lanescope.trace import Trace
 
 #: Layouts without a count of the records that found no room.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lanescope.families.family import Limit
+from lanescope.families.limit import Limit
 from lanescope.trace import Trace
 
 
