@@ -61,6 +61,24 @@ def test_the_nearest_file_counts_and_lanescope_toml_before_a_project(folder, mon
     assert load().ignore == ("LS3",)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool]\nlanescope.ignore = ["LS2"]',
+        '[tool]\nlanescope = {ignore = ["LS2"]}',
+        'tool = {lanescope = {ignore = ["LS2"]}}',
+        '[ tool . "lanescope" ]\nignore = ["LS2"]',
+        "[\"tool\".'lanescope']\nignore = ['LS2']",
+        'tool.lanescope.ignore = ["LS2"]',
+        '["tool"]\n"lanescope".ignore = ["LS2"]',
+        "'tool' = {lanescope.ignore = ['LS2']}",
+    ],
+)
+def test_the_table_of_a_project_is_found_however_it_is_written(folder, text):
+    (folder / "pyproject.toml").write_text(text)
+    assert load().ignore == ("LS2",)
+
+
 def test_a_project_that_is_none_of_ours_is_not_parsed(folder):
     (folder / "pyproject.toml").write_text("this is = not [TOML")
     assert load() == Settings()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from lanescope.errors import UsageError, os_reason
@@ -22,6 +22,8 @@ PROJECT = "pyproject.toml"
 #: Severities that ``fail-on`` takes, the least first, and none of them.
 FAIL_ON = ("notice", "warning", "error", "never")
 _KEYS = ("select", "ignore", "fail-on", "thresholds", "docs-url")
+#: What a project writes that has a table of ours, however it is written; parsing a project for nothing is slow.
+_MAY_BE_OURS = re.compile(rb"tool[\s\"']*(?:\.[\s\"']*lanescope|\]|=)")
 #: Thresholds without a declared range are not negative.
 _RANGE = (0.0, math.inf)
 
@@ -53,47 +55,51 @@ def load(named: str | None = None) -> Settings:
         UsageError: the file cannot be read, or states something that it cannot.
     """
     if named is not None:
-        return _settings(Path(named), is_named=True) or Settings(file=named)
-    for folder in _folders(Path.cwd()):
+        return _settings(named, is_named=True) or Settings(file=named)
+    for folder in _folders():
         for name in (NAME, PROJECT):
-            found = _settings(folder / name)
+            found = _settings(folder + name)
             if found is not None:
                 return found
     return Settings()
 
 
-def _folders(start: Path) -> Iterator[Path]:
-    """Yield the folders from the working directory up to the root of the repository."""
-    chain = [start, *start.parents]
-    roots = [at for at, folder in enumerate(chain) if (folder / ".git").exists()]
-    yield from chain[: roots[0] + 1] if roots else chain[:1]
+def _folders() -> Sequence[str]:
+    """Return the folders from the working directory up to the root of the repository, as prefixes of file names."""
+    folders = [""]
+    for _ in range(os.getcwd().count(os.sep)):  # noqa: PTH109 (text: this runs at every start)
+        if os.path.exists(f"{folders[-1]}.git"):  # noqa: PTH110
+            return folders
+        folders.append(f"{folders[-1]}../")
+    return folders[:1]
 
 
-def _settings(path: Path, *, is_named: bool = False) -> Settings | None:
+def _settings(file: str, *, is_named: bool = False) -> Settings | None:
     """Return the settings of a file; None if it does not exist, or is a project without any."""
     try:
-        data = path.read_bytes()
+        with open(file, "rb") as opened:  # noqa: PTH123
+            data = opened.read()
     except OSError as error:
         if is_named or not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise UsageError(f"cannot read settings {str(path)!r}: {os_reason(error)}") from None
+            raise UsageError(f"cannot read settings {file!r}: {os_reason(error)}") from None
         return None
-    is_project = path.name == PROJECT
-    if is_project and b"lanescope" not in data and not is_named:
+    is_project = os.path.basename(file) == PROJECT  # noqa: PTH119
+    if is_project and not is_named and not (b"lanescope" in data and _MAY_BE_OURS.search(data)):
         return None
-    table = _parsed(path, data)
+    table = _parsed(file, data)
     if is_project:
         tools = table.get("tool", {})
         if not isinstance(tools, dict) or "lanescope" not in tools:
             if is_named:
-                raise UsageError(f"{path}: table [tool.lanescope] not found")
+                raise UsageError(f"{file}: table [tool.lanescope] not found")
             return None
         table = tools["lanescope"]
         if not isinstance(table, dict):
-            raise UsageError(f"{path}: invalid [tool.lanescope]: expected a table")
-    return _checked(os.path.relpath(path) if not is_named else str(path), table)
+            raise UsageError(f"{file}: invalid [tool.lanescope]: expected a table")
+    return _checked(file, table)
 
 
-def _parsed(path: Path, data: bytes) -> dict[str, Any]:
+def _parsed(file: str, data: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
@@ -101,7 +107,7 @@ def _parsed(path: Path, data: bytes) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         text = str(error)
         reason = text[:1].lower() + text[1:]
-        raise UsageError(f"{path}: invalid TOML: {reason}") from None
+        raise UsageError(f"{file}: invalid TOML: {reason}") from None
 
 
 def _checked(file: str, table: Mapping[str, Any]) -> Settings:
