@@ -10,6 +10,7 @@ from sphinx.application import Sphinx
 
 from lanescope import cli
 from lanescope.analysis import check, derived
+from lanescope.analysis import limits as analysis_limits
 from lanescope.analysis.check.marks import FLAGS, QUALITIES, Carrier
 from lanescope.cli import arguments
 from lanescope.families import registry
@@ -33,6 +34,7 @@ def generate(folder: Path) -> None:
         "stats": stats(),
         "formats": formats(),
         "rules": rules(),
+        "limits": limits(),
         "commands": commands(),
         "options": options(),
     }
@@ -156,6 +158,20 @@ def rules() -> str:
     for rule in check.RULES:
         title = f"({rule.code})=\n## {rule.code}: {rule.title}"
         parts += [title, f"*{rule.severity}*. {rule.description}", f"**What to do.** {rule.help}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def limits() -> str:
+    """What `lanescope doctor CAPTURE` may say that a capture cannot prove."""
+    parts = [
+        "# Limits of captures",
+        "What a capture may be unable to prove. `lanescope doctor CAPTURE` lists those of one capture; "
+        "{doc}`/explain/checkable` explains them.",
+    ]
+    declared = {"All captures": analysis_limits.COMMON} | {each.name: each.limits for each in registry.builtin()}
+    for title, each in declared.items():
+        rows = [(f"`{limit.name}`", limit.cannot, limit.instead) for limit in each]
+        parts.append(f"## {title}\n\n" + _table(("limit", "cannot be proven", "record instead"), rows))
     return "\n\n".join(parts) + "\n"
 
 

@@ -75,7 +75,7 @@ def test_the_help_of_a_family_shows_its_summaries_and_exports(call):
 
 
 def test_the_help_of_a_family_that_there_is_not_is_one_line(call):
-    for verb, *arguments in (("info", "nope"), ("info",), ("doctor", "aie")):
+    for verb, *arguments in (("info", "nope"), ("info",), ("completion", "aie")):
         done = call(verb, "--help-family", *arguments)
         assert (done.status, done.out) == (2, "")
         assert is_one_error(done.err)

@@ -160,6 +160,8 @@ def _promises(broken: list[str], info: dict[str, Any]) -> None:
 def _check(scenario: Scenario, path: str, call: Any, found: Answers) -> None:
     answer, broken = _json(scenario, "check", path, call)
     found.broken += broken
+    for finding in {finding["code"]: finding for finding in answer["findings"]}.values():
+        _prove(scenario, path, call, finding, found.broken)
     for finding in answer["findings"]:
         if finding["code"] in scenario.expect.get("ignore", []):
             continue
@@ -181,6 +183,19 @@ def _check(scenario: Scenario, path: str, call: Any, found: Answers) -> None:
     failing = any(finding["severity"] in FAILING for finding in answer["findings"])
     if answer["exit"] != failing:
         found.broken.append(f"check ends with {answer['exit']}; does a finding warn: {failing}")
+
+
+def _prove(scenario: Scenario, path: str, call: Any, finding: dict[str, Any], broken: list[str]) -> None:
+    """Run the query of a finding: it returns the evidence rows."""
+    answer, untidy = _json(scenario, "sql", path, call, finding["sql"])
+    broken += untidy
+    column = [each["name"] for each in answer["columns"]].index("id")
+    ids = {row[column] for row in answer["rows"]}
+    evidence = finding["evidence"]
+    if len(answer["rows"]) != len(ids) or len(ids) != finding["sql_rows"] or finding["sql_rows"] > evidence["rows"]:
+        broken.append(f"{finding['code']}: {finding['sql']} returns {len(answer['rows'])} rows, not {evidence['rows']}")
+    if finding["sql_rows"] == evidence["rows"] and not set(evidence["sample"]) <= ids:
+        broken.append(f"{finding['code']}: {finding['sql']} returns other rows than {evidence['sample']}")
 
 
 # --- writing and reading back ---------------------------------------------------------------------------------------

@@ -133,11 +133,18 @@ def family_help(verb: str, module: ModuleType, family: Family) -> str:
 
 
 def add_input(
-    parser: argparse.ArgumentParser, families: Sequence[Family], *, many: bool = False, is_strict: bool = True
+    parser: argparse.ArgumentParser,
+    families: Sequence[Family],
+    *,
+    many: bool = False,
+    is_strict: bool = True,
+    is_optional: bool = False,
 ) -> None:
     """Add the arguments by which a verb takes captures."""
     if many:
         parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures (- for standard input)")
+    elif is_optional:
+        parser.add_argument("input", metavar="INPUT", nargs="?", help="capture (- for standard input)")
     else:
         parser.add_argument("input", metavar="INPUT", help="capture (- for standard input)")
     _add_family(parser)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Simulator,
         Summary,
     )
+    from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule, RuleContext, Violation
     from lanescope.families.whole_file import DecodeContext
@@ -36,6 +37,7 @@ _HOME = {
     "Export": "family",
     "Family": "family",
     "Format": "family",
+    "Limit": "limit",
     "Option": "options",
     "Rule": "rules",
     "RuleContext": "rules",
@@ -56,6 +58,7 @@ __all__ = [
     "Export",
     "Family",
     "Format",
+    "Limit",
     "Option",
     "Rule",
     "RuleContext",

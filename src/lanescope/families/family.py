@@ -15,6 +15,7 @@ from lanescope.families.declaration import Reference, frozen_class, load
 
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
+    from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
     from lanescope.families.whole_file import DecodeContext
@@ -234,6 +235,7 @@ class Family:
         stats: declarations of its stats.
         rules: what ``check`` examines its traces for beyond what it does for all.
         clocks: the counters of its devices.
+        limits: what its captures may be unable to prove, beyond what holds for all.
         summaries: groupings of its own.
         exports: formats of its own.
         commands: commands of its own.
@@ -250,6 +252,7 @@ class Family:
     stats: Reference[tuple[StatSpec, ...]] = Reference(())
     rules: Reference[tuple[Rule, ...]] = Reference(())
     clocks: tuple[ClockSpec, ...] = ()
+    limits: Reference[tuple[Limit, ...]] = Reference(())
     summaries: tuple[Summary, ...] = ()
     exports: tuple[Export, ...] = ()
     commands: tuple[Command, ...] = ()

@@ -54,6 +54,7 @@ class Rule:
         scope: of a rule of a family: ``rows``: each row is judged by itself, so that large captures need not be held in
             memory; the context is one batch then, and what it has of the same detail on the same lane is one finding.
             ``whole``: the context is the whole trace.
+        url: address of a page about the rule; empty: none of its own.
     """
 
     code: str
@@ -63,6 +64,7 @@ class Rule:
     help: str
     check: Callable[[Any], Iterable[Violation]]
     scope: str = "whole"
+    url: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what no reader of a report would know."""

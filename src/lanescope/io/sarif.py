@@ -26,6 +26,8 @@ class Rule(Protocol):
     def description(self) -> str: ...  # noqa: D102
     @property
     def help(self) -> str: ...  # noqa: D102
+    @property
+    def url(self) -> str: ...  # noqa: D102
 
 
 class Finding(Protocol):
@@ -34,7 +36,14 @@ class Finding(Protocol):
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
-def document(findings: Iterable[Finding], rules: Iterable[Rule], artifact: str = "", *, version: str) -> dict[str, Any]:
+def document(
+    findings: Iterable[Finding],
+    rules: Iterable[Rule],
+    artifact: str = "",
+    *,
+    version: str,
+    docs_url: str = "",
+) -> dict[str, Any]:
     """Return a SARIF log of one run.
 
     Args:
@@ -42,18 +51,10 @@ def document(findings: Iterable[Finding], rules: Iterable[Rule], artifact: str =
         rules: the rules that were applied.
         artifact: path of the capture, for findings that name no input.
         version: of lanescope, which made them.
+        docs_url: address of the built documentation, which has a page for each rule that names none itself; empty: no
+            links to those.
     """
-    described = [
-        {
-            "id": rule.code,
-            "name": "".join(word.capitalize() for word in rule.title.split()),
-            "shortDescription": {"text": rule.title},
-            "fullDescription": {"text": rule.description},
-            "help": {"text": rule.help},
-            "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        }
-        for rule in rules
-    ]
+    described = [_described(rule, docs_url) for rule in rules]
     index = {str(rule["id"]): number for number, rule in enumerate(described)}
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -71,6 +72,25 @@ def document(findings: Iterable[Finding], rules: Iterable[Rule], artifact: str =
             }
         ],
     }
+
+
+def _described(rule: Rule, docs_url: str) -> dict[str, Any]:
+    """Return what a viewer shows of a rule; the help has the link once more, as some viewers show nothing else."""
+    url = rule.url
+    if not url and docs_url and rule.code.startswith("LS"):
+        url = f"{docs_url.rstrip('/')}/reference/rules/{quote(rule.code)}.html"
+    help = f"**What it means.** {rule.description}\n\n**What to do.** {rule.help}"
+    described: dict[str, Any] = {
+        "id": rule.code,
+        "name": "".join(word.capitalize() for word in rule.title.split()),
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.description},
+        "help": {"text": rule.help, "markdown": f"{help}\n\n[{rule.code}]({url})" if url else help},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+    if url:
+        described["helpUri"] = url
+    return described
 
 
 def _result(finding: dict[str, Any], index: dict[str, int], artifact: str) -> dict[str, Any]:
@@ -97,6 +117,7 @@ def _result(finding: dict[str, Any], index: dict[str, int], artifact: str) -> di
             "affected_fraction": finding["affected_fraction"],
             "affected_lane_fraction": finding["affected_lane_fraction"],
             "evidence": finding["evidence"],
+            "sql": finding["sql"],
             "help": finding["help"],
         },
     }

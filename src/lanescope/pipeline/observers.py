@@ -8,6 +8,9 @@ from lanescope.trace import Table, Trace
 from lanescope.trace.streams import SinglePass
 from lanescope.trace.trace import SHARED
 
+#: Tables that grow with the capture.
+EVENTS = ("slices", "instants", "counters", "flows")
+
 
 class Counted(NamedTuple):
     """Result of ``Counts``.
@@ -63,6 +66,29 @@ class Collect(SinglePass):
     def result(self) -> Trace:
         """Return the batches joined."""
         return Trace.concat(self._batches)
+
+
+class Overview(SinglePass):
+    """Keeps all tables but those of events and their details, which are small whatever the capture is."""
+
+    def __init__(self) -> None:
+        self._batches: list[Trace] = []
+
+    def add(self, batch: Trace) -> None:
+        """Keep what is small of the next batch."""
+        core = {name: table for name, table in batch.tables().items() if name not in (*batch.details, *EVENTS)}
+        details = {name: table for name, table in batch.details.items() if not _is_of_events(table)}
+        self._batches.append(Trace(batch.time, core, details))
+
+    def result(self) -> Trace:
+        """Return the batches joined."""
+        return Trace.concat(self._batches)
+
+
+def _is_of_events(details: Table) -> bool:
+    """Return whether a detail table has rows of events."""
+    key = details.spec.key
+    return bool(key) and details.spec.column(key).references in EVENTS
 
 
 class Annotations:

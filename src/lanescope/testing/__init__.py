@@ -4,6 +4,7 @@
   ``valid_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(nesting)``: one lane's times.
 * ``large_trace(...)``: a million slices in a moment, for benchmarks.
 * ``check_family(FAMILY)``: what every device family promises; ``CommandRecorder``: a context for tests of its commands.
+* ``check_rule(RULE, violating=, sound=)``: what ``lanescope check`` relies on in a rule of another package.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
 
 The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.testing.families import CommandRecorder, check_family
 from lanescope.testing.large_traces import large_trace
+from lanescope.testing.rules import check_rule
 
 if TYPE_CHECKING:
     from lanescope.testing.strategies import batches, intervals, traces, valid_traces
@@ -36,6 +38,7 @@ __all__ = [
     "assert_same",
     "batches",
     "check_family",
+    "check_rule",
     "intervals",
     "large_trace",
     "traces",

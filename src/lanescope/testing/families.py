@@ -70,6 +70,8 @@ def _check_references(family: Family) -> None:
     called: list[Any] = [summary.make for summary in family.summaries] + [command.run for command in family.commands]
     called += [each for export in family.exports for each in (export.blocks, export.left_out)]
     called += [rule.check for rule in family.rules]
+    called += [limit.where for limit in family.limits]
+    assert all(limit.cannot and limit.instead for limit in family.limits)
     assert all(map(callable, called))
     assert all(argument.help for command in family.commands for argument in command.arguments)
 
@@ -97,6 +99,7 @@ def _check_names(family: Family) -> None:
         "summary": [summary.name for summary in family.summaries],
         "export": [export.name for export in family.exports],
         "command": [command.name for command in family.commands],
+        "limit": [limit.name for limit in family.limits],
     }
     for what, names in named.items():
         assert len(set(names)) == len(names), f"a {what} is declared twice: {sorted(names)}"

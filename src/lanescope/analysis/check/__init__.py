@@ -14,11 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
+from lanescope.analysis.check.evidence_rows import EvidenceRow, EvidenceRows
+from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
 from lanescope.analysis.plausibility.thresholds import Thresholds
+from lanescope.families.plugin_rules import plugin_rules
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -88,9 +93,10 @@ def run(
         UsageError: a choice fits no rule.
     """
     families = {str(name) for name in trace.inputs.values("family").tolist()}
-    there = {rule.code for rule in (*RULES, *rules_of(families))}
+    there = {rule.code for rule in (*RULES, *plugin_rules().rules, *rules_of(families))}
     chosen = rules(select, ignore, families=families)
-    return evaluate(CheckContext(trace, thresholds=thresholds), [rule for rule in chosen if rule.code in there])
+    found = evaluate(CheckContext(trace, thresholds=thresholds), [rule for rule in chosen if rule.code in there])
+    return with_conditions(found, np.arange(len(trace.slices)), trace.slices)
 
 
 def to_table(findings: Sequence[Finding]) -> Table:
@@ -130,6 +136,8 @@ __all__ = [
     "SEVERITIES",
     "CheckContext",
     "Evidence",
+    "EvidenceRow",
+    "EvidenceRows",
     "Finding",
     "Location",
     "Rule",

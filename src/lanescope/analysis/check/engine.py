@@ -13,7 +13,7 @@ from lanescope.analysis.check.impact import Impact, beyond_next_start, impacts
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
 from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
-from lanescope.families import registry
+from lanescope.families import plugin_rules, registry
 from lanescope.families.declaration import UPDATE, described
 from lanescope.families.rules import SEVERITIES, Rule, Violation
 
@@ -50,7 +50,7 @@ def rules(select: Iterable[str] = (), ignore: Iterable[str] = (), *, families: I
         UsageError: a choice fits no rule of any family.
     """
     wanted, unwanted = tuple(select), tuple(ignore)
-    there = (*RULES, *rules_of(families))
+    there = (*RULES, *plugin_rules.plugin_rules().rules, *rules_of(families))
     strange = [choice for choice in (*wanted, *unwanted) if not any(rule.code.startswith(choice) for rule in there)]
     if strange:
         everywhere = rules_of(family.name for family in (*registry.builtin(), *registry.plugin_families()))
@@ -78,9 +78,14 @@ def rank(findings: Iterable[Finding]) -> list[Finding]:
 def apply(rule: Rule, subject: CheckContext) -> list[Violation]:
     """Return what a rule reports.
 
+    A rule of another package that fails is itself a violation.
+
     Raises:
         MissingDependencyError: a rule of a family fails.
     """
+    package = plugin_rules.plugin_rules().packages.get(rule.code)
+    if package is not None and package[0] is rule:
+        return plugin_rules.applied(rule, package[1], subject)
     try:
         return list(rule.check(subject))
     except Exception as error:

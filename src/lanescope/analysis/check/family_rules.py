@@ -1,4 +1,4 @@
-"""Rules declared by the families of a trace, applied batch by batch.
+"""Rules declared by the families of a trace, and by other packages, applied batch by batch.
 
 A rule that judges the whole trace makes all batches be kept. One that judges rows sees batch after batch; of those only
 the rows that it names are kept.
@@ -17,6 +17,7 @@ from lanescope.analysis.check.engine import apply, assess, evaluate, rank, rules
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding
 from lanescope.analysis.plausibility.layer import Plausibility
 from lanescope.common.intervals import Ints
+from lanescope.families.plugin_rules import plugin_rules
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.trace import SHARED
@@ -41,7 +42,7 @@ class FamilyRules:
         """Look at the next batch; the first one names the families."""
         if not self.families:
             self.families = [str(name) for name in batch.inputs.values("family").tolist()]
-            self._rules = rules_of(dict.fromkeys(self.families))
+            self._rules = (*plugin_rules().rules, *rules_of(dict.fromkeys(self.families)))
         if any(rule.scope == "whole" for rule in self._rules):
             self._batches.append(batch)
         elif self._rules:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lanescope.analysis.check.evidence_sql import query
 from lanescope.analysis.check.impact import Impact
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.plausibility.layer import Plausibility
@@ -52,10 +53,12 @@ class Evidence:
     Attributes:
         table: name of their table.
         ids: int64 [n], all of them, the earliest first.
+        where: a condition in SQL that holds for these rows only; empty: their ids have to do.
     """
 
     table: str
     ids: Ints
+    where: str = ""
 
     @property
     def sample(self) -> list[int]:
@@ -97,8 +100,17 @@ class Finding:
     impact: Impact | None = None
     stat: str = ""
 
+    @property
+    def sql(self) -> str:
+        """The query that returns the evidence rows, for ``lanescope sql``; the first of them if they are too many."""
+        return query(self.evidence)[0]
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
+        """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all.
+
+        ``sql`` returns the first ``sql_rows`` of the evidence rows, nearly always all of them.
+        """
+        sql, sql_rows = query(self.evidence)
         return {
             "code": self.code,
             "severity": self.severity,
@@ -111,6 +123,8 @@ class Finding:
             "affected_lane_fraction": self.affected_lane_fraction,
             "impact": None if self.impact is None else self.impact._asdict(),
             "evidence": {"table": self.evidence.table, "rows": len(self.evidence.ids), "sample": self.evidence.sample},
+            "sql": sql,
+            "sql_rows": sql_rows,
             "help": self.help,
         }
 

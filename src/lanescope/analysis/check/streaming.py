@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
+from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.family_rules import FamilyRules
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Sums, added, guessed_time, resized
 from lanescope.analysis.check.rules_lane import recorded
@@ -194,7 +195,7 @@ class StreamingChecker:
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
         found += self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
-        return rank(found)
+        return rank(with_conditions(found, *self.slices))
 
     def _common_findings(self) -> list[Finding]:
         if self._held:

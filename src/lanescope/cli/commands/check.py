@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import lanescope
 from lanescope.cli.arguments import add_input
-from lanescope.cli.console import echo, print_json
+from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.settings import FAIL_ON, NAME, PROJECT, Settings, load, thresholds
+from lanescope.errors import UsageError
+from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
-from lanescope.view.formatting import escape, format_count, format_duration
-from lanescope.view.table_output import is_terminal, show
+from lanescope.families.registry import Broken
+from lanescope.view.formatting import escape, format_count
+from lanescope.view.table_output import is_terminal
 
 if TYPE_CHECKING:
-    from lanescope.analysis.check import Finding, Rule
-    from lanescope.analysis.check.impact import Impact
+    from lanescope.analysis.check import EvidenceRow, EvidenceRows, Finding, Rule, Totals
 
-EXAMPLES = ("lanescope check capture.bin", "lanescope check --explain LS101")
+EXAMPLES = ("lanescope check capture.bin --show LS101", "lanescope check --explain LS101")
 
-_LEVELS = ("notice", "warning", "error")
-#: Findings of one rule listed on a terminal.
-_PLACES = 8
+#: Evidence rows of one finding listed on a terminal.
+_ROWS = 20
+
+
+class _Report(NamedTuple):
+    """What a run found.
+
+    Attributes:
+        findings: the findings.
+        rules: the rules that were applied.
+        settings: what was applied, from the file and the command line.
+        totals: sums over all slices, and over those that are no evidence; None unless asked for.
+        evidence: the rows that ``--show`` asks for; None without it.
+        unit: unit of times.
+    """
+
+    findings: list[Finding]
+    rules: Sequence[Rule]
+    settings: Settings
+    totals: tuple[Totals, Totals] | None
+    evidence: list[EvidenceRow] | None
+    unit: str
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -35,109 +55,138 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
         return
     add_input(parser, families)
-    parser.add_argument("--select", metavar="CODES", default="", help="rules or prefixes to apply, e.g. LS101,LS2")
-    parser.add_argument("--ignore", metavar="CODES", default="", help="rules or prefixes to skip")
+    parser.add_argument("--select", metavar="CODES", help="rules or prefixes to apply, e.g. LS101,LS2")
+    parser.add_argument("--ignore", metavar="CODES", help="rules or prefixes to skip")
+    parser.add_argument("--fail-on", choices=FAIL_ON, help="lowest severity that sets exit status 1 (default: warning)")
     parser.add_argument(
-        "--fail-on",
-        choices=(*_LEVELS, "never"),
-        default="warning",
-        help="lowest severity that sets exit status 1 (default: warning)",
+        "--settings",
+        metavar="FILE",
+        help=f"file with settings (default: nearest {NAME} or {PROJECT} of the repository)",
     )
     parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
-    parser.add_argument("--all", action="store_true", help="list every location, also on a terminal")
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
-    parser.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, for code scanners")
+    parser.add_argument("--show", metavar="CODES", help="print the evidence rows of the findings of these rules")
+    parser.add_argument("--all", action="store_true", help="list every location and row, also on a terminal")
+    format = parser.add_mutually_exclusive_group()
+    format.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
+    format.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, for code scanners")
+    format.add_argument("--github", action="store_true", help="annotations of GitHub Actions, one line per finding")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
+    if args.explain:
+        _explain(args.explain)
+        return 0
+    if args.show is not None and (args.sarif or args.github):
+        raise UsageError("--show requires a table or --json", hint="remove --sarif or --github")
     from lanescope.analysis import check
 
-    if args.explain:
-        for rule in check.rules([args.explain]):
-            print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
-        return 0
-    select, ignore = (list(filter(None, codes.split(","))) for codes in (args.select, args.ignore))
-    checker = check.StreamingChecker(select, ignore)
+    for name, reason in _broken_rules():
+        warn(f"rules {name!r} of another package are not applied: {reason}; {UPDATE}")
+    settings = _settings(args)
+    shown = check.rules(_codes(args.show)) if args.show is not None else ()
+    checker = check.StreamingChecker(settings.select, settings.ignore, thresholds(check.Thresholds, settings))
     totals = check.StreamingTotals(checker) if args.json else None
     with opened(args.input, args) as source:
-        report = passed(source, args.input, observers=[checker] if totals is None else [checker, totals])
-    findings = checker.result()
-    if totals is not None:
-        everything, sound = totals.result(findings)
-        print_json(
-            "lanescope.check/1",
-            findings=[finding.to_dict() for finding in findings],
-            totals={"all": asdict(everything), "without_affected": asdict(sound)},
-            rules=[rule.code for rule in checker.rules],
-        )
-    else:
-        _print(args, findings, checker.rules, report.last.time.time_unit)
+        last = passed(source, args.input, observers=[checker] if totals is None else [checker, totals]).last
+        findings = checker.result()
+        rows = None
+        if args.show is not None:
+            rows = _evidence(args, [finding for finding in findings if finding.code in {rule.code for rule in shown}])
+            passed(source, args.input, observers=[rows])
+    report = _Report(
+        findings,
+        checker.rules,
+        settings,
+        None if totals is None else totals.result(findings),
+        None if rows is None else list(rows.result()),
+        last.time.time_unit,
+    )
+    _print(args, report)
     if not findings:
-        echo(f"All checks passed ({format_count(len(checker.rules), 'rule')}).")
-    is_failure = any(
-        args.fail_on != "never" and _LEVELS.index(finding.severity) >= _LEVELS.index(args.fail_on)
-        for finding in findings
+        echo(f"All checks passed ({format_count(len(report.rules), 'rule')}).")
+    fails = FAIL_ON[FAIL_ON.index(settings.fail_on) : -1]
+    return close(last, args, int(any(finding.severity in fails for finding in findings)))
+
+
+def _explain(code: str) -> None:
+    from lanescope.analysis import check
+
+    for rule in check.rules([code]):
+        print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    """Return the settings of the file, where the command line does not state others.
+
+    Raises:
+        UsageError: a code fits no rule; the error names the file if it is from there.
+    """
+    from lanescope.analysis import check
+
+    found = load(args.settings)
+    try:
+        check.rules(found.select, found.ignore)
+    except UsageError as error:
+        raise UsageError(f"{found.file}: {error.message}", hint=error.hint) from None
+    if found.file and not args.json:
+        echo(f"settings: {escape(found.file)}")
+    return Settings(
+        found.file,
+        found.select if args.select is None else _codes(args.select),
+        found.ignore if args.ignore is None else _codes(args.ignore),
+        args.fail_on or found.fail_on,
+        found.thresholds,
+        found.docs_url,
     )
-    return close(report.last, args, 1 if is_failure else 0)
 
 
-def _impact_line(finding: Finding, impact: Impact, unit: str) -> str:
-    """Return what the totals are with and without the evidence of a finding, in one line."""
-    total, without, window, left = (
-        format_duration(length, unit)
-        for length in (impact.total, impact.total_without, impact.window, impact.window_without)
-    )
-    line = f"{finding.code} {escape(finding.location.track)}: without these slices total {total} -> {without}"
-    if impact.total_clipped is not None:
-        line += f" (shortened to the next start: {format_duration(impact.total_clipped, unit)})"
-    line += f", window {window} -> {left}"
-    return line + ("; the largest names or lanes change order" if impact.changes_order else "")
+def _broken_rules() -> tuple[Broken, ...]:
+    """Return the rules of other packages that cannot be used."""
+    from lanescope.families.plugin_rules import plugin_rules
+
+    return plugin_rules().broken
 
 
-def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequence[Rule], unit: str) -> None:
-    """Print the findings as SARIF, or as a table for people and pipes."""
-    if args.sarif:
-        import json
-
-        from lanescope.io import sarif
-
-        print(json.dumps(sarif.document(findings, rules, args.input, version=lanescope.__version__), indent=2))
-    elif findings:
-        shown = limit_per_rule(findings) if is_terminal(sys.stdout) and not args.all else findings
-        columns = ("severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail")
-        show(
-            columns,
-            (
-                [
-                    finding.severity,
-                    finding.code,
-                    finding.location.track or finding.location.input,
-                    finding.location.ts,
-                    finding.count,
-                    finding.affected_fraction,
-                    finding.title,
-                    finding.detail,
-                ]
-                for finding in shown
-            ),
-        )
-        for finding in shown:
-            if finding.impact is not None and finding.impact.is_large:
-                echo(_impact_line(finding, finding.impact, unit))
-        hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
-        for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
-            if hidden[code]:
-                echo(f"{code}: ... {hidden[code]} more locations (use --all or --json)")
-            echo(f"{code} help: {escape(help)}")
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
-def limit_per_rule(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the first few findings of each rule, in order: a clock error affects every lane."""
-    seen: Counter[str] = Counter()
-    shown = []
-    for finding in findings:
-        seen[finding.code] += 1
-        if seen[finding.code] <= _PLACES:
-            shown.append(finding)
-    return shown
+def _evidence(args: argparse.Namespace, findings: Sequence[Finding]) -> EvidenceRows:
+    """Return an observer of the rows to show: the first of each finding on a terminal, else all."""
+    from lanescope.analysis import check
+
+    is_bounded = not args.all and not args.json and is_terminal(sys.stdout)
+    return check.EvidenceRows(findings, _ROWS if is_bounded else None)
+
+
+def _print(args: argparse.Namespace, report: _Report) -> None:
+    """Print the findings as the command line asks for them."""
+    from lanescope.cli import findings_output
+
+    if args.json:
+        print_json("lanescope.check/1", **_document(report))
+    elif args.sarif:
+        findings_output.print_sarif(report.findings, report.rules, args.input, report.settings.docs_url)
+    elif args.github:
+        findings_output.print_annotations(report.findings, args.input, is_all=args.all)
+    elif report.evidence is not None:
+        findings_output.print_evidence(report.evidence, report.findings, _codes(args.show))
+    elif report.findings:
+        is_all = args.all or not is_terminal(sys.stdout)
+        findings_output.print_findings(report.findings, report.unit, is_all=is_all)
+
+
+def _document(report: _Report) -> dict[str, Any]:
+    assert report.totals is not None, "they are counted for --json"
+    everything, sound = report.totals
+    content: dict[str, Any] = {
+        "findings": [finding.to_dict() for finding in report.findings],
+        "totals": {"all": asdict(everything), "without_affected": asdict(sound)},
+        "rules": [rule.code for rule in report.rules],
+        "broken_rules": [broken._asdict() for broken in _broken_rules()],
+        "settings": {**report.settings._asdict(), "file": report.settings.file or None},
+    }
+    if report.evidence is not None:
+        content["evidence"] = [row._asdict() for row in report.evidence]
+    return content

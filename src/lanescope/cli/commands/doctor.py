@@ -1,4 +1,4 @@
-"""Check the installation: required and optional packages, device families."""
+"""Check the installation: required and optional packages, device families. With a capture: what it cannot prove."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import lanescope
-from lanescope.cli.console import print_json
+from lanescope.cli.arguments import add_input
+from lanescope.cli.console import echo, print_json
+from lanescope.cli.reading import opened, passed
 from lanescope.families import registry
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
+from lanescope.families.plugin_rules import plugin_rules
+from lanescope.view.formatting import escape
 from lanescope.view.table_output import show
 
-EXAMPLES = ("lanescope doctor", "lanescope doctor --json")
+EXAMPLES = ("lanescope doctor", "lanescope doctor capture.bin")
 
 _NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich", "shtab")
 _OPTIONAL = {
@@ -29,11 +33,14 @@ _TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
+    add_input(parser, families, is_strict=False, is_optional=True)
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.doctor/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the state; return 1 if a required package is missing or a plugin is broken."""
+    if args.input is not None:
+        return _print_limits(args)
     rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
     try:
         from lanescope._native import core
@@ -54,12 +61,38 @@ def run(args: argparse.Namespace) -> int:
     rows += [(f"family {family.name}", "", "ok", family.title) for family in families]
     broken = registry.plugins().broken
     rows += [(f"family {name}", "", "broken", f"{reason}; {UPDATE}") for name, reason in broken]
+    others = plugin_rules()
+    rows += [
+        (f"rule {rule.code}", "", "ok", f"{rule.title} (package {name})") for rule, name in others.packages.values()
+    ]
+    rows += [(f"rules {name}", "", "broken", f"{reason}; {UPDATE}") for name, reason in others.broken]
     columns = ("what", "version", "state", "remark")
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])
     else:
         show(columns, rows)
     return 1 if any(state in ("missing", "broken") for _, _, state, _ in rows) else 0
+
+
+def _print_limits(args: argparse.Namespace) -> int:
+    """Print what a capture cannot prove, and what to record differently."""
+    from lanescope.analysis.limits import unproven
+    from lanescope.pipeline.observers import Overview
+
+    overview = Overview()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[overview])
+    found = unproven(overview.result())
+    if args.json:
+        print_json("lanescope.doctor/1", limits=[each._asdict() for each in found])
+        return 0
+    for each in found:
+        print(f"{each.family} {each.name}: {escape(each.where)}")
+        print(f"  cannot prove: {each.cannot}")
+        print(f"  instead: {each.instead}")
+    if not found:
+        echo("No known limits.")
+    return 0
 
 
 def _version(package: str) -> str:

@@ -59,6 +59,7 @@ FAMILY = Family(
             settles="frequency",
         ),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "path.path_tables:DERIVED",
     stats=_HERE + "schema:STATS",

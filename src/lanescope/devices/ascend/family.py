@@ -87,6 +87,7 @@ FAMILY = Family(
         Option("arrows", _one_of("edge", "block"), "one flow per edge, or per pair of blocks", metavar="edge|block"),
         Option("overhead", bool, "add eight counters: idle cores, ready tasks, and both at once"),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
     # 50 MHz up to generation A3, 1 GHz from A5 on.

@@ -142,6 +142,7 @@ FAMILY = Family(
             settles="device",
         ),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.views:VIEWS",
     stats=_HERE + "schema:STATS",

@@ -66,6 +66,7 @@ FAMILY = Family(
             metavar="MS",
         ),
     ),
+    limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:DETAILS",
     stats=_HERE + "schema:STATS",
     # From 12.5 or 19.2 MHz timers to those that count clocks of the GPU.

@@ -1,0 +1,105 @@
+"""The evidence rows of findings, fetched from the batches of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lanescope.analysis.check.model import Finding
+from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Ints
+from lanescope.trace import Table, Trace
+from lanescope.trace.streams import SinglePass
+from lanescope.trace.trace import SHARED
+
+#: Columns that hold the lane, the start and the name of a row; the first that its table has.
+_LANE = ("track_id", "src_track_id")
+_TS = ("ts", "src_ts", "first_ts")
+_NAME = ("name", "kind", "cause", "unit", "path")
+
+
+class EvidenceRow(NamedTuple):
+    """One evidence row of a finding, whatever its table.
+
+    Attributes:
+        code: code of the rule.
+        table: table of the row.
+        id: its id.
+        lane: path of its lane; of a flow, of its cause; empty without a lane.
+        ts: its start, in the trace's unit; None without one.
+        dur: its duration, in the same unit; None if it has none, or it is unknown.
+        name: name of the work; of rows without a name their kind, cause or unit.
+    """
+
+    code: str
+    table: str
+    id: int
+    lane: str
+    ts: int | None
+    dur: int | None
+    name: str
+
+
+class EvidenceRows(SinglePass):
+    """An observer that keeps the evidence rows of findings about the batches that it sees.
+
+    Args:
+        findings: the findings.
+        limit: rows to keep per finding, the first ones; None: all.
+    """
+
+    def __init__(self, findings: Iterable[Finding], limit: int | None = None) -> None:
+        self._findings = [(finding, finding.evidence.ids[:limit]) for finding in findings]
+        wanted: dict[str, list[Ints]] = {}
+        for finding, ids in self._findings:
+            wanted.setdefault(finding.evidence.table, []).append(ids)
+        self._wanted = {name: distinct(np.concatenate(parts)) for name, parts in wanted.items()}
+        self._kept: dict[str, list[Table]] = {name: [] for name in wanted}
+        self._seen = dict.fromkeys(wanted, 0)
+        self._tracks: Table | None = None
+
+    def add(self, batch: Trace) -> None:
+        """Keep the wanted rows of the next batch."""
+        self._tracks = batch.tracks
+        tables = batch.tables()
+        for name, ids in self._wanted.items():
+            if name not in tables:
+                continue
+            table = tables[name]
+            if name in SHARED:  # the last batch has all of them
+                self._kept[name] = [table.take(ids[ids < len(table)])]
+                continue
+            first = self._seen[name]
+            begin, end = np.searchsorted(ids, [first, first + len(table)]).tolist()
+            if end > begin:
+                self._kept[name].append(table.take(ids[begin:end] - first))
+            self._seen[name] += len(table)
+
+    def result(self) -> Iterator[EvidenceRow]:
+        """Yield the rows, finding by finding."""
+        assert self._tracks is not None, "a stream has at least one batch"
+        tree = Tree(self._tracks)
+        rows = {name: list(Table.concat(parts).rows()) if parts else [] for name, parts in self._kept.items()}
+        for finding, ids in self._findings:
+            name = finding.evidence.table
+            at = np.searchsorted(self._wanted[name], ids)
+            for row, number in zip(ids.tolist(), at.tolist(), strict=True):
+                yield _described(finding.code, name, row, rows[name][number], tree)
+
+
+def _described(code: str, table: str, row: int, values: dict[str, Any], tree: Tree) -> EvidenceRow:
+    track = _first(values, _LANE)
+    ts, dur = _first(values, _TS), values.get("dur")
+    if "dst_ts" in values and ts is not None:
+        dur = values["dst_ts"] - ts
+    if table == "tracks":
+        track = row
+    lane = tree.path(track) if track is not None and 0 <= track < len(tree) else ""
+    return EvidenceRow(code, table, row, lane, ts, dur, str(_first(values, _NAME) or ""))
+
+
+def _first(values: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((values[name] for name in names if name in values), None)

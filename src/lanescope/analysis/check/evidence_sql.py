@@ -1,0 +1,149 @@
+"""The SQL query behind a finding: it returns the evidence rows, and runs as it stands in ``lanescope sql``.
+
+Evidence may be a million rows, and a list of so many ids is not a query that anybody reads or runs. Ids are written as
+ranges, with a step where they are regular. Where even that is long, a condition on flags and lanes is looked for that
+holds for the evidence and for no other row. Failing that, the query returns the first rows and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Ints
+from lanescope.trace.schema import CORE_TABLES, Flag
+
+if TYPE_CHECKING:
+    from lanescope.analysis.check.model import Evidence, Finding
+    from lanescope.trace import Table
+    from lanescope.trace.column import Mask
+
+#: Ranges, and lanes, that a query names at most.
+TERMS = 100
+#: Regular ids form a range from this number on.
+_RUN = 3
+#: Ids that are scattered among the first ones are scattered.
+_TRIAL = 10_000
+#: Flags of which the checker keeps every slice that has one: what holds for kept slices holds for all.
+_KEPT_FLAGS = (
+    Flag.AFTER_GAP,
+    Flag.CLOCK_SUSPECT,
+    Flag.WRAP_AMBIGUOUS,
+    Flag.BELOW_RESOLUTION,
+    Flag.NEGATIVE_DURATION,
+    Flag.UNFINISHED,
+    Flag.TRUNCATED,
+    Flag.UNFINISHED | Flag.TRUNCATED,
+)
+_HAS_ID = frozenset(spec.name for spec in CORE_TABLES)
+
+
+def query(evidence: Evidence) -> tuple[str, int]:
+    """Return the query that returns the evidence rows, by id, and how many of them it returns.
+
+    Example:
+        >>> from lanescope.analysis.check.model import Evidence
+        >>> query(Evidence("slices", np.array([2, 4, 6, 8, 20])))
+        ('select * from slices where (id between 2 and 8 and id % 2 = 0) or id in (20) order by id', 5)
+    """
+    condition, count = evidence.where, len(evidence.ids)
+    comment = ""
+    if not condition:
+        runs = _first_runs(np.sort(evidence.ids))
+        if len(runs) > TERMS:
+            runs = runs[:TERMS]
+            comment = f"/* the first {sum(map(len, runs))} of {count} rows */ "
+            count = sum(map(len, runs))
+        condition = _ids(runs)
+    table = f'"{evidence.table}"' if not evidence.table.isidentifier() else evidence.table
+    if evidence.table not in _HAS_ID:
+        table = f"(select row_number() over () - 1 as id, * from {table})"
+    return f"{comment}select * from {table} where {condition} order by id", count
+
+
+def with_conditions(findings: Iterable[Finding], positions: Ints, slices: Table) -> list[Finding]:
+    """Return findings with a condition for evidence in ``slices`` that is too scattered for ranges.
+
+    Args:
+        findings: the findings.
+        positions: ids of the slices that are there, int64 [n], rising.
+        slices: those slices; all that have one of the flags above are among them.
+    """
+    return [_with_condition(finding, positions, slices) for finding in findings]
+
+
+def _with_condition(finding: Finding, positions: Ints, slices: Table) -> Finding:
+    evidence = finding.evidence
+    if evidence.table != "slices" or len(evidence.ids) <= TERMS:
+        return finding
+    ids = np.sort(evidence.ids)
+    if len(_first_runs(ids)) <= TERMS:
+        return finding
+    at = np.searchsorted(positions, ids)
+    if at[-1] >= len(positions) or not np.array_equal(positions[at], ids):
+        return finding
+    is_evidence = np.zeros(len(positions), np.bool_)
+    is_evidence[at] = True
+    for condition, holds in _candidates(slices, at):
+        if np.array_equal(holds, is_evidence):
+            return replace(finding, evidence=replace(evidence, where=condition))
+    return finding
+
+
+def _candidates(slices: Table, rows: Ints) -> Iterator[tuple[str, Mask]]:
+    """Yield conditions that hold for ``rows``, and where they hold, bool [n]; the simplest first."""
+    track, flags = slices.values("track_id"), slices.values("flags")
+    lanes = distinct(track[rows])
+    on_lanes = np.isin(track, lanes)
+    names = _ids(list(_runs(lanes)), "track_id") if len(lanes) <= TERMS else ""
+    for flag in _KEPT_FLAGS:
+        carries = (flags & np.uint32(flag)) != 0
+        if carries[rows].all():
+            text = f"flags & {int(flag)} <> 0"
+            yield text, carries
+            if names:
+                yield f"({names}) and {text}", carries & on_lanes
+
+
+def _first_runs(ids: Ints) -> list[range]:
+    """Return the ranges of rising ids, one more than ``TERMS`` of them at most."""
+    runs = list(islice(_runs(ids[:_TRIAL]), TERMS + 1))
+    return runs if len(runs) > TERMS or len(ids) <= _TRIAL else list(islice(_runs(ids), TERMS + 1))
+
+
+def _runs(ids: Ints) -> Iterator[range]:
+    """Yield rising ids as ranges of one step; ids that are not regular are ranges of one."""
+    if not len(ids):
+        return
+    steps = np.diff(ids)
+    edges = np.flatnonzero(np.diff(steps)) + 1
+    at = 0  # the first id that has not been yielded
+    for first, last in pairwise([0, *edges.tolist(), len(steps)]):
+        begin = max(first, at)
+        if last - begin + 1 >= _RUN:
+            for one in range(at, begin):
+                yield range(int(ids[one]), int(ids[one]) + 1)
+            step = int(steps[first])
+            yield range(int(ids[begin]), int(ids[last]) + 1, step)
+            at = last + 1
+    for one in ids[at:].tolist():
+        yield range(one, one + 1)
+
+
+def _ids(runs: list[range], name: str = "id") -> str:
+    """Return the condition that a column has one of the values of the ranges."""
+    terms = [_range(run, name) for run in runs if len(run) > 1]
+    single = [str(run[0]) for run in runs if len(run) == 1]
+    if single:
+        terms.append(f"{name} in ({', '.join(single)})")
+    return " or ".join(terms) if terms else "false"
+
+
+def _range(run: range, name: str) -> str:
+    between = f"{name} between {run[0]} and {run[-1]}"
+    return between if run.step == 1 else f"({between} and {name} % {run.step} = {run[0] % run.step})"

@@ -1,0 +1,108 @@
+"""The query of a finding returns its evidence rows and no others, whatever they are and however the trace is cut."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import TRACES, some
+from lanescope import TimeBase, TraceBuilder
+from lanescope.analysis import check
+from lanescope.analysis.check.evidence_sql import TERMS, query
+from lanescope.analysis.check.model import Evidence
+from lanescope.io import duckdb_sql
+from lanescope.testing import strategies
+from lanescope.trace import Flag
+
+
+def rows_of(trace, sql):
+    with duckdb_sql.connect(trace) as connection:
+        answer = connection.execute(sql)
+        column = [name for name, *_ in answer.description].index("id")
+        return [row[column] for row in answer.fetchall()]
+
+
+def proves(trace, finding):
+    """Assert that DuckDB finds the evidence of a finding by its query."""
+    told = finding.to_dict()
+    ids = np.sort(finding.evidence.ids).tolist()
+    assert told["sql"] == finding.sql
+    assert rows_of(trace, finding.sql) == ids[: told["sql_rows"]]
+    if told["sql_rows"] < len(ids):
+        assert finding.sql.startswith(f"/* the first {told['sql_rows']} of {len(ids)} rows */ ")
+    return told["sql_rows"] == len(ids)
+
+
+@settings(max_examples=some(60))
+@given(strategies.traces(**TRACES))
+def test_duckdb_finds_the_evidence_of_any_trace(trace):
+    for finding in check.run(trace):
+        assert proves(trace, finding)
+
+
+@settings(max_examples=some(300))
+@given(st.lists(st.integers(0, 3000), unique=True, max_size=400))
+def test_any_ids_come_back_or_the_first_of_them(ids):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=np.arange(3001) * 2, dur=1, name="mma")
+    sql, count = query(Evidence("slices", np.array(ids, np.int64)))
+    assert rows_of(builder.finish(), sql) == sorted(ids)[:count]
+    assert count == len(ids) or count >= TERMS
+    assert len(sql) < 60 * TERMS + 200
+
+
+def scattered(flag, size=4000):
+    """Return a trace of two lanes where rows at random carry a flag, and those rows."""
+    random = np.random.default_rng(1)
+    marked = random.random(size) < 0.5
+    builder = TraceBuilder(TimeBase())
+    lanes = np.array([builder.track(f"core {i}", kind="lane", role="core") for i in range(2)])
+    of = random.integers(0, 2, size)
+    builder.append(
+        "slices",
+        track_id=lanes[of],
+        ts=np.arange(size) * 2,
+        dur=1,
+        dur_valid=~(marked & (flag == Flag.UNFINISHED)),
+        last_known_ts=np.arange(size) * 2,
+        last_known_ts_valid=marked & (flag == Flag.UNFINISHED),
+        name="mma",
+        flags=np.where(marked, int(flag), 0).astype(np.uint32),
+    )
+    return builder.finish(), np.flatnonzero(marked), of
+
+
+@pytest.mark.parametrize(
+    ("flag", "code"),
+    [(Flag.UNFINISHED, "LS103"), (Flag.BELOW_RESOLUTION, "LS303"), (Flag.CLOCK_SUSPECT, "LS304")],
+)
+def test_scattered_rows_of_one_flag_are_a_condition_on_it(flag, code):
+    trace, marked, _ = scattered(flag)
+    found = check.run(trace, select=[code])
+    assert sum(len(finding.evidence.ids) for finding in found) == len(marked) > 10 * TERMS
+    for finding in found:
+        assert f"flags & {int(flag)} <> 0" in finding.sql
+        assert proves(trace, finding)
+
+
+def test_scattered_rows_without_a_condition_are_counted(monkeypatch):
+    trace, _, of = scattered(0)
+    rule = check.Rule(
+        "TOY101", "odd", "notice", "", "", lambda context: context.violations("slices", np.flatnonzero(of))
+    )
+    monkeypatch.setattr("lanescope.analysis.check.RULES", (rule,))
+    monkeypatch.setattr("lanescope.analysis.check.engine.RULES", (rule,))
+    (finding,) = check.run(trace)
+    assert not proves(trace, finding)
+    assert re.match(r"/\* the first [0-9]+ of 20[0-9]{2} rows \*/ select", finding.sql)
+
+
+def test_rows_of_a_detail_table_are_found_by_their_position():
+    trace, _, _ = scattered(0, 8)
+    with duckdb_sql.connect(trace) as connection:
+        connection.execute("create table toy_details as select id as slice_id from slices order by id")
+        sql, _ = query(Evidence("toy_details", np.array([1, 6])))
+        assert connection.execute(sql).fetchall() == [(1, 1), (6, 6)]
