@@ -21,6 +21,9 @@ from lanescope.trace import Column, TimeBase, TraceBuilder
 
 Mask = npt.NDArray[np.bool_]
 
+#: Empty lanes that have a track: up to this share of the grid, at least one, and no more than these.
+_EMPTY_SHARE, _MOST_EMPTY = 0.1, 100
+
 
 class TraceAssembly:
     """The trace of one buffer while rows are added to it; ``grow`` comes before any of them.
@@ -43,6 +46,7 @@ class TraceAssembly:
         is_unplaced: ticks are cycles, and nothing relates those of two SMs.
         begin, end: int64 [lanes], when each began and ended, as ``lane_ns`` has it.
         known: bool [lanes], lanes that anything is known of.
+        empty: int64, the other lanes of the grid if they are few: they have a track, as records may be missing there.
         placed: bool [lanes], lanes that have a time.
         t0: the time at which the trace begins, as ``lane_ns`` has it.
         relaunched: whether a lane has records of several launches.
@@ -105,10 +109,17 @@ class TraceAssembly:
         self.end = self.lane_ns(lanes, np.where(self.extent.ended, self.extent.end, summary["max"]))
         self.end = np.where(used, np.maximum(self.end, self.lane_ns(lanes, summary["max"])), self.end)
         self.known: Mask = used | (summary["missing"] > 0) | self.extent.begun
+        self.empty = self._few_empty()
         # A buffer that lanes left nothing in begins when the host read the timer.
         read = [ticks for ticks, *_ in buffer.describe().get("anchors", ())[:1]]
         self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else read[0] if read else 0
         self.relaunched = bool((summary["launches"] > 1).any())
+
+    def _few_empty(self) -> I64:
+        """Return the lanes that the grid of the header has and that have no word, int64; none if they are many."""
+        empty = np.flatnonzero(~self.known)
+        most = max(1, min(int(_EMPTY_SHARE * len(self.known)), _MOST_EMPTY))
+        return empty if len(empty) <= most and self.known.any() else empty[:0]
 
     def _align_sms(self) -> None:
         """Let the counters of all SMs begin at the same time, since nothing relates them."""
@@ -127,7 +138,9 @@ class TraceAssembly:
             clock_of: int64 [lanes], the clock of each lane.
         """
         self.input_id = input_id
-        self.tree = Tree(self.builder, self.grid, self.known, clock_of, self.names.groups, self.device, input_id)
+        drawn = self.known.copy()
+        drawn[self.empty] = True
+        self.tree = Tree(self.builder, self.grid, drawn, clock_of, self.names.groups, self.device, input_id)
 
     # --- of rows ------------------------------------------------------------------------------------------------
 
