@@ -237,8 +237,8 @@ class TraceAssembly:
         """Return where records stand in the file, int64 [n] bytes."""
         return self.before + self.buffer.slots_of(lane, index) * self.buffer.unit_bytes
 
-    def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str) -> None:
-        """Count the rows under ``mask``, with the place of the first."""
+    def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str, *, by_lane: bool = False) -> None:
+        """Count the rows under ``mask``, with the place of the first; ``by_lane``: of each lane."""
 
         def lane(row: int) -> I64:
             return np.searchsorted(np.cumsum(rows.counts), [row], side="right").astype(np.int64) + rows.base
@@ -249,4 +249,11 @@ class TraceAssembly:
         def ts(row: int) -> int:
             return int(self.lane_ns(lane(row), rows[tick][row : row + 1])[0]) - self.t0
 
-        self.stats.add_rows(name, mask, offset=offset, ts=ts)
+        if not by_lane:
+            self.stats.add_rows(name, mask, offset=offset, ts=ts)
+            return
+        found = np.flatnonzero(mask)
+        # Rows come lane after lane, so stats do as well, however the lanes are cut into parts.
+        lanes, first, counts = np.unique(rows.lane[found], return_index=True, return_counts=True)
+        for at, row, count in zip(lanes.tolist(), found[first].tolist(), counts.tolist(), strict=True):
+            self.stats.add(name, count, offset=offset(row), ts=ts(row), track=int(self.tree.lane[at]))
