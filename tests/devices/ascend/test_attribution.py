@@ -516,6 +516,40 @@ def test_kernels_and_types_of_cores_by_hand(capture, data):
     assert consistency.on_wrong_kind(told).tolist() == wrong
 
 
+@given(captures())
+@settings(max_examples=some(200))
+def test_submissions_before_executions_by_hand(capture):
+    content, deps = capture
+    content["metadata"]["clock_freq_hz"] = 1_000_000  # a microsecond is one cycle
+    for submit in content["aicpu_orchestrator_phases"][0]:
+        submit["start_cycles"] = submit["end_cycles"]
+    told = understand(content, deps)
+    first = {}
+    for submit in content["aicpu_orchestrator_phases"][0]:
+        first.setdefault(submit["task_id"], submit["start_cycles"])
+    found, suspect = [], attribution.clock_steps(told.runs).suspect
+    for row, is_suspect, task in zip(rows_of(told.runs), suspect.tolist(), told.runs.task_id.tolist(), strict=True):
+        seen = row["dispatch"] or (0 if is_suspect else row["receive"] or row["start"])
+        found.append(0 < seen < first.get(task, 0) - 1)
+    assert consistency.before_submit(told, suspect).tolist() == found
+
+
+def test_exchanged_tasks_are_found_by_their_submissions():
+    rows = [[0, 1, 1, 1000, 1900, 4], [0, 2, 2, 9000, 9900, 4]]
+    seen = [[0, 1, 900, 2000], [0, 2, 8900, 10000]]
+    submits = [
+        {"submit_idx": n, "task_id": n + 1, "start_cycles": 100 + 8000 * n, "end_cycles": 200 + 8000 * n}
+        for n in (0, 1)
+    ]
+    content = records(rows, seen, level=4, aicpu_orchestrator_phases=[submits])
+    assert "ascend_submit_order" not in stats(decode(content))
+    rows[0][1], rows[1][1] = rows[1][1], rows[0][1]
+    trace = decode(content)
+    assert stats(trace)["ascend_submit_order"] == 1
+    (found,) = [finding for finding in check.run(trace) if finding.stat == "ascend_submit_order"]
+    assert (found.code, found.severity, found.location.ts) == ("LS002", "error", (1000 - 100) * 20)
+
+
 ONE_PHASE = [{"kind": "dispatch", "start_cycles": 80, "end_cycles": 95, "loop_iter": 1, "tasks_processed": 1}]
 
 

@@ -418,6 +418,11 @@ STATS = (
         "task graph belongs to another run",
     ),
     StatSpec(
+        "ascend_submit_order",
+        "error",
+        "executions over 1 us older than the submission of their task: task IDs or timestamps are wrong",
+    ),
+    StatSpec(
         "ascend_cores_contradict",
         "error",
         "cores whose number, type or scheduler thread contradicts the rest of the file: types, names and threads of "

@@ -83,14 +83,18 @@ def note(canvas: TimelineBuilder) -> None:
 
 
 def _note_contradictions(canvas: TimelineBuilder, tally: StatTally) -> None:
-    """Count what metadata, task graph and records say differently about cores."""
+    """Count contradictions between the executions, the task graph, the submissions and the metadata."""
     told, cores, lane = canvas.told, canvas.lanes["core"], canvas.lane("core")
-    wrong = np.flatnonzero(consistency.on_wrong_kind(told))
-    if len(wrong):
-        start, begin = told.runs.start, told.streams[0].section.begin
-        wrong = wrong[np.argsort(start[wrong], kind="stable")]
-        ts = told.times.device(start)
-        tally.add_rows("ascend_kind_contradicts", wrong, offset=begin, ts=ts, track=lane[told.runs.core])
+    start = told.runs.start
+    for name, where in (
+        ("ascend_kind_contradicts", consistency.on_wrong_kind(told)),
+        ("ascend_submit_order", consistency.before_submit(told, canvas.steps.suspect)),
+    ):
+        wrong = np.flatnonzero(where)
+        if len(wrong):
+            wrong = wrong[np.argsort(start[wrong], kind="stable")]
+            rows, ts = told.streams[0].section, told.times.device(start)
+            tally.add_rows(name, wrong, offset=rows.begin, ts=ts, track=lane[told.runs.core])
     for core in consistency.contradicted_cores(told):
         tally.add("ascend_cores_contradict", track=cores.get(core))
 

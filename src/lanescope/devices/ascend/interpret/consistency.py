@@ -110,6 +110,28 @@ def on_wrong_kind(told: Interpreter) -> Mask:
     return found
 
 
+def before_submit(told: Interpreter, suspect: Mask) -> Mask:
+    """Return which executions are older than the submission of their task, bool [executions].
+
+    Submissions of a host are of another clock and do not count.
+
+    Args:
+        told: the capture.
+        suspect: bool [executions], rows of a clock that stepped.
+    """
+    runs, submits = told.runs, told.submits
+    if not len(submits) or not len(runs):
+        return np.zeros(len(runs), np.bool_)
+    begin = np.zeros(len(told.graph), np.int64)
+    # Of several submissions of a task the first one is used.
+    begin[told.index(submits)[::-1]] = submits["start_cycles"][::-1]
+    took = np.where(runs.receive > 0, runs.receive, runs.start)
+    seen = np.where(runs.dispatch > 0, runs.dispatch, took)
+    slack = max(_TOLERANCE_NS * told.frequency // 1_000_000_000, 1)
+    found: Mask = seen + slack < begin[runs.task]
+    return found & ((runs.dispatch > 0) | ~suspect)
+
+
 def contradicted_cores(told: Interpreter) -> list[int]:
     """Return the cores about which metadata and records disagree, rising.
 
