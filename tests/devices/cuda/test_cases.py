@@ -90,6 +90,27 @@ def test_few_empty_lanes_have_a_track(empty, blocks, drawn):
     assert found == (expected or [(None, len(empty))] * bool(empty))
 
 
+@pytest.mark.parametrize(
+    ("empty", "groups", "drawn"),
+    [
+        ([0, 1, 2], 3, 3),  # a whole block of four
+        ([10, 11], 3, 2),
+        ([2, 3], 3, 0),  # two blocks of four
+        ([1], 12, 1),  # a grid of one block
+        ([1, 2], 12, 0),
+        ([*range(101)], 101, 0),
+    ],
+)
+def test_empty_lanes_of_few_blocks_have_a_track(empty, groups, drawn):
+    count = 2 * groups if groups == 101 else 12
+    trace = decode(
+        buffer([[] if lane in empty else LANE for lane in range(count)], blocks=count // groups, groups=groups)
+    )
+    assert len(lanes(trace)) == count - len(empty)
+    assert np.count_nonzero(trace.tracks["kind"] == "lane") == count - len(empty) + drawn
+    assert stats(trace)["cuda_empty_lane"] == len(empty)
+
+
 def test_stray_ends_are_found_in_their_lanes():
     stray = [("B", 0, 1000), ("E", 0, 1100), ("E", 1, 1300), ("E", 1, 1400), ("F", 0, 1600)]
     for blocks, is_located in ((100, True), (101, False)):

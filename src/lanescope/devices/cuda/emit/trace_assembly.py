@@ -21,7 +21,8 @@ from lanescope.trace import Column, TimeBase, TraceBuilder
 
 Mask = npt.NDArray[np.bool_]
 
-#: Empty lanes that have a track: up to this share of the grid, at least one, and no more than these.
+#: Empty lanes have a track if they are in few blocks: one, or up to this share of them; and in a grid of one block if
+#: they are few themselves. No more than this number has one.
 _EMPTY_SHARE, _MOST_EMPTY = 0.1, 100
 
 
@@ -117,9 +118,10 @@ class TraceAssembly:
 
     def _few_empty(self) -> I64:
         """Return the lanes that the grid of the header has and that have no word, int64; none if they are many."""
-        empty = np.flatnonzero(~self.known)
-        most = max(1, min(int(_EMPTY_SHARE * len(self.known)), _MOST_EMPTY))
-        return empty if len(empty) <= most and self.known.any() else empty[:0]
+        empty, grid = np.flatnonzero(~self.known), self.grid
+        units, total = (grid.block, grid.num_blocks) if grid.num_blocks > 1 else (grid.group, len(grid))
+        is_few = len(np.unique(units[empty])) <= max(1, int(_EMPTY_SHARE * total)) and len(empty) <= _MOST_EMPTY
+        return empty if is_few and self.known.any() else empty[:0]
 
     def _align_sms(self) -> None:
         """Let the counters of all SMs begin at the same time, since nothing relates them."""
