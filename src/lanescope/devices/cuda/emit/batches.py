@@ -206,7 +206,7 @@ def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
         quality=making.best_quality,
         flags=rows["flags"],
     )
-    by_lane = np.count_nonzero(making.summary["unmatched"]) <= _MOST_LOCATED
+    by_lane = int(np.count_nonzero(making.summary["unmatched"])) <= _MOST_LOCATED
     making.stat_rows("cuda_end_unmatched", is_end, rows, "index", "tick", by_lane=by_lane)
     slots = Column.derived(count, lambda: slots_of(rows.lane, index))
     carried = making.carried(slots)
