@@ -229,6 +229,15 @@ def test_an_orchestrator_on_the_host_stamps_again_too(metadata):
     assert gate(trace) == (0, 80, 10, "receive", None)
 
 
+def test_allocations_allow_early_dispatch_though_the_graph_does_not_list_them():
+    # Task 9 is an allocation: it is only the producer of an edge. Task 1 is flagged, so task 2 may be staged.
+    deps = graph(KERNELS, [*PAIR, (9, 2)])
+    deps["tasks"][0]["early_dispatch"] = True
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (50, 30, 10, "start", True)
+    deps["tasks"].append({"task_id": "9", "kernel_ids": [0, -1, -1], "early_dispatch": False})
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (0, 80, 10, "receive", False)
+
+
 def test_a_producer_that_does_not_allow_it_proves_a_violation():
     deps = graph(KERNELS, PAIR)
     deps["tasks"][0]["early_dispatch"] = False

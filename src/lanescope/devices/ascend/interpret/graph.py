@@ -317,8 +317,9 @@ class Intervals:
 def may_be_staged(graph: Graph, marked: Mask) -> Mask:
     """Return which tasks the graph allows to be staged before their producers end, bool [tasks].
 
-    Every producer has to be flagged for it, or be an allocation; a task without a kernel is taken for one unless a
-    marker says that it is a barrier. Where the file knows no such flag, any task may be.
+    Every producer has to be flagged for it, or be an allocation, which the runtime flags itself: the file lists no
+    allocations, and a task without a kernel is taken for one unless a marker says that it is a barrier. Where the file
+    knows no such flag, any task may be.
 
     Args:
         graph: the task graph.
@@ -326,6 +327,6 @@ def may_be_staged(graph: Graph, marked: Mask) -> Mask:
     """
     allowed = np.ones(len(graph), np.bool_)
     if graph.says_early:
-        is_open = graph.is_early | (graph.has_no_kernel & ~marked)
+        is_open = graph.is_early | ~graph.is_listed | (graph.has_no_kernel & ~marked)
         allowed[graph.succ[~is_open[graph.pred]]] = False
     return allowed
