@@ -20,6 +20,9 @@ from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
+#: Halves of a task id: ring and number. Nodes of a graph are on one ring, and their lowest bits tell them apart.
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_NODE_RING, _NODE_BITS = np.uint64(1), np.uint64(10)
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
 CORE_TYPES = ("aic", "aiv", "")
@@ -203,6 +206,28 @@ def rings(graph: Graph) -> Mask:
     # A ring comes back from its last task to its first.
     if (graph.pred >= graph.succ).any():
         core.ascend_cycles(graph.pred, graph.succ, found)
+    return found
+
+
+def parents(graph: Graph, outer: Int64) -> Int64:
+    """Return the task that each node of a graph belongs to, int64 [tasks], -1 for tasks that are not nodes.
+
+    A host that builds graphs numbers the nodes of a task on ring 1: its own number, and ten bits for the node.
+
+    Args:
+        graph: the task graph of one run.
+        outer: int64, tasks that are graphs, any order and repetition.
+    """
+    found = np.full(len(graph), -1, np.int64)
+    nodes = np.flatnonzero(graph.ids >> _HALF == _NODE_RING)
+    if not len(outer) or not len(nodes):
+        return found
+    is_outer = np.zeros(len(graph), np.bool_)
+    is_outer[outer] = True
+    parent = (graph.ids[nodes] & _LOW) >> _NODE_BITS
+    at = np.minimum(np.searchsorted(graph.ids, parent), len(graph) - 1)
+    fits = (graph.ids[at] == parent) & is_outer[at]
+    found[nodes[fits]] = at[fits]
     return found
 
 
