@@ -495,6 +495,90 @@ def test_what_contradicts_itself_is_a_finding():
     }
 
 
+@given(captures(), st.data())
+@settings(max_examples=some(200))
+def test_kernels_and_types_of_cores_by_hand(capture, data):
+    content, deps = capture
+    slot = st.sampled_from([-1, 0, 3])
+    for task in deps["tasks"]:
+        task["kernel_ids"] = [data.draw(slot) for _ in range(3)]
+    deps["tasks"] = deps["tasks"][data.draw(st.integers(0, 2)) :]
+    content["metadata"]["core_types"] = [data.draw(st.sampled_from(["aic", "aiv"])) for _ in CORES][
+        : data.draw(st.integers(2, 3))
+    ]
+    told = understand(content, deps)
+    types = dict(enumerate(content["metadata"]["core_types"]))
+    kernels = {int(task["task_id"]): task["kernel_ids"] for task in deps["tasks"]}
+    wrong = []
+    for core, task in zip(told.runs.core.tolist(), told.runs.task_id.tolist(), strict=True):
+        slots = {"aic": slice(0, 1), "aiv": slice(1, 3)}.get(types.get(core))
+        wrong.append(slots is not None and task in kernels and max(kernels[task][slots]) < 0)
+    assert consistency.on_wrong_kind(told).tolist() == wrong
+
+
+@given(captures())
+@settings(max_examples=some(200))
+def test_submissions_before_executions_by_hand(capture):
+    content, deps = capture
+    content["metadata"]["clock_freq_hz"] = 1_000_000  # a microsecond is one cycle
+    for submit in content["aicpu_orchestrator_phases"][0]:
+        submit["start_cycles"] = submit["end_cycles"]
+    told = understand(content, deps)
+    first = {}
+    for submit in content["aicpu_orchestrator_phases"][0]:
+        first.setdefault(submit["task_id"], submit["start_cycles"])
+    found, suspect = [], attribution.clock_steps(told.runs).suspect
+    for row, is_suspect, task in zip(rows_of(told.runs), suspect.tolist(), told.runs.task_id.tolist(), strict=True):
+        seen = row["dispatch"] or (0 if is_suspect else row["receive"] or row["start"])
+        found.append(0 < seen < first.get(task, 0) - 1)
+    assert consistency.before_submit(told, suspect).tolist() == found
+
+
+def test_exchanged_tasks_are_found_by_their_submissions():
+    rows = [[0, 1, 1, 1000, 1900, 4], [0, 2, 2, 9000, 9900, 4]]
+    seen = [[0, 1, 900, 2000], [0, 2, 8900, 10000]]
+    submits = [
+        {"submit_idx": n, "task_id": n + 1, "start_cycles": 100 + 8000 * n, "end_cycles": 200 + 8000 * n}
+        for n in (0, 1)
+    ]
+    content = records(rows, seen, level=4, aicpu_orchestrator_phases=[submits])
+    assert "ascend_submit_order" not in stats(decode(content))
+    rows[0][1], rows[1][1] = rows[1][1], rows[0][1]
+    trace = decode(content)
+    assert stats(trace)["ascend_submit_order"] == 1
+    (found,) = [finding for finding in check.run(trace) if finding.stat == "ascend_submit_order"]
+    assert (found.code, found.severity, found.location.ts) == ("LS002", "error", (1000 - 100) * 20)
+
+
+ONE_PHASE = [{"kind": "dispatch", "start_cycles": 80, "end_cycles": 95, "loop_iter": 1, "tasks_processed": 1}]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "phases", "wrong"),
+    [
+        ({}, None, []),
+        ({"num_cores": 3}, None, [2]),
+        ({"num_cores": 1}, None, [1]),
+        ({"core_types": []}, None, [0, 1]),
+        ({"core_types": ["aic", "aiv", "aiv"]}, None, [2]),
+        ({"num_cores": 1, "core_types": ["aic"]}, None, [1]),  # core 1 has a record
+        ({"num_cores": 1 << 40}, None, []),
+        ({"num_cores": None, "core_types": "aic"}, None, []),
+        ({"core_to_thread": [0, 1]}, None, []),  # a capture without phases
+        ({"core_to_thread": [0, 1]}, [ONE_PHASE, []], []),
+        ({"core_to_thread": [0, 1]}, [ONE_PHASE], [1]),
+        ({"core_to_thread": [0, -1]}, [ONE_PHASE], []),
+        ({"core_to_thread": [0, 0, 0]}, [ONE_PHASE], [2]),
+    ],
+)
+def test_cores_that_contradict_the_file(metadata, phases, wrong):
+    rows, seen = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 100, 200, 4]], [[0, 1, 90, 210], [1, 1, 90, 210]]
+    more = {} if phases is None else {"aicpu_scheduler_phases": phases}
+    content = records(rows, seen, level=3 if phases else 2, metadata=metadata, **more)
+    assert consistency.contradicted_cores(Interpreter(read(content), Sidecars())) == wrong
+    assert stats(decode(content)).get("ascend_cores_contradict", 0) == len(wrong)
+
+
 def test_phases_nest_as_they_were_written():
     phases = [
         {"kind": "drain_prepare", "start_cycles": 110, "end_cycles": 130},

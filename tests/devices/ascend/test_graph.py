@@ -4,15 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
+from effort import some
 from lanescope import cli
 from lanescope._native import core
 from lanescope.analysis import check
 from lanescope.devices.ascend.formats.files import read_deps
-from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, ready, rings
+from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, parents, ready, rings
 from lanescope.devices.ascend.interpret.names import function_name, letters, task_name
 
 CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
@@ -227,6 +228,51 @@ def test_an_orchestrator_on_the_host_stamps_again_too(metadata):
     more = {"metadata": metadata} if metadata else {"host_orchestrator_phases": []}
     trace = decode(chip(STAGED, STAGED_CPU, **more), deps=graph(KERNELS, PAIR))
     assert gate(trace) == (0, 80, 10, "receive", None)
+
+
+def outer(task, node):
+    """Return the ID of a node of a graph on ring 1."""
+    return 1 << 32 | task << 10 | node
+
+
+@pytest.mark.parametrize("has_nodes", [True, False])
+def test_edges_of_a_graph_are_those_of_its_nodes(has_nodes):
+    """Task 2 is a graph of three nodes, the dummy one without a record: prepared before its producer, task 1, ended."""
+    nodes = [[1, outer(2, 0), 1, 300, 400, 4], [0, outer(2, 2), 2, 450, 500, 4]] if has_nodes else []
+    rows = [[0, 1, 1, 100, 200, 4], *nodes, [1, 3, 2, 700, 800, 4]]
+    seen = [[core, counter, start - 10, end + 10] for core, _, counter, start, end, _ in rows]
+    phase = {"kind": "graph_prepare", "start_cycles": 120, "end_cycles": 150, "loop_iter": 1, "tasks_processed": 3}
+    more = {"metadata": {"orchestrator_source": "host"}, "aicpu_scheduler_phases": [[phase | {"task_id": 2}]]}
+    deps = graph({1: (0, -1, -1), 2: (-1, -1, -1), 3: (-1, 0, -1)}, [(1, 2), (2, 3)])
+    trace = decode(chip(rows, seen, level=3, **more), deps=deps)
+    into, out = (1, 2, (200 - 90) * 20, (296 - 90) * 20), (2, 3, (500 - 90) * 20, (696 - 90) * 20)
+    assert edges(trace) == ([into, out] if has_nodes else [])
+    assert stats(trace).get("ascend_edge_unmatched", 0) == (0 if has_nodes else 2)
+    assert not [row for row in trace.slices.rows() if row["name"] in ("alloc", "dummy task")]
+    assert not check.run(trace, select=["LS201"])
+
+
+@given(st.sets(st.integers(0, 3)), st.sets(st.integers(0, 4 << 10)), st.sets(st.integers(0, 3)))
+@settings(max_examples=some(100))
+def test_nodes_of_graphs_by_hand(tasks_, nodes, outers):
+    ids = np.array(sorted(tasks_ | {1 << 32 | node for node in nodes}), np.uint64)
+    made = build(None, [ids])
+    listed = ids.tolist()
+    found = parents(made, np.array([listed.index(task) for task in outers & tasks_], np.int64))
+    expected = [
+        listed.index(parent) if task >> 32 == 1 and (parent := (task & 0xFFFFFFFF) >> 10) in outers & tasks_ else -1
+        for task in listed
+    ]
+    assert found.tolist() == expected
+
+
+def test_allocations_allow_early_dispatch_though_the_graph_does_not_list_them():
+    # Task 9 is an allocation: it is only the producer of an edge. Task 1 is flagged, so task 2 may be staged.
+    deps = graph(KERNELS, [*PAIR, (9, 2)])
+    deps["tasks"][0]["early_dispatch"] = True
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (50, 30, 10, "start", True)
+    deps["tasks"].append({"task_id": "9", "kernel_ids": [0, -1, -1], "early_dispatch": False})
+    assert gate(decode(chip(STAGED, STAGED_CPU), deps=deps)) == (0, 80, 10, "receive", False)
 
 
 def test_a_producer_that_does_not_allow_it_proves_a_violation():

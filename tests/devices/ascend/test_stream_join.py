@@ -5,10 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, gaps, interpret, lane, records, stats, tasks
+from effort import some
 from lanescope.common.key_join import match_unique
 from lanescope.common.missing_records import sequence_gaps
 from lanescope.devices.ascend.formats.keyed_rows import keyed
@@ -92,6 +93,36 @@ def test_a_row_that_stands_twice_counts_once():
     trace = decode(records([row(0, 5, 1, 100, 200), row(0, 5, 1, 100, 200)], [[0, 1, 90, 210], [0, 1, 90, 210]]))
     assert tasks(trace, "dispatch_ticks") == [("task(t5)", 90)]
     assert stats(trace) == {"ascend_row_duplicate": 2}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(1, 4), st.integers(0, 1), st.booleans()), max_size=9
+    )
+)
+@settings(max_examples=some(100))
+def test_phases_that_stand_twice_by_hand(drawn):
+    """Equal in every cell, of one thread, and of some length: the first counts."""
+    lists, expected, repeated = [[], []], [], 0
+    for thread, begin, end, number, has_pops in sorted(drawn, key=lambda one: one[0]):
+        phase = {
+            "kind": "dispatch",
+            "start_cycles": begin,
+            "end_cycles": end,
+            "loop_iter": 1,
+            "tasks_processed": number,
+        }
+        phase |= {"pop_hit": 1, "pop_miss": 0} if has_pops else {}
+        if end > begin and phase in lists[thread]:
+            repeated += 1
+        else:
+            expected.append((thread, begin, end, number, has_pops))
+        lists[thread].append(phase)
+    content = records([row(0, 5, 1, 100, 200)], level=3, aicpu_scheduler_phases=lists)
+    phases = interpret(content).phases
+    cells = [phases[name].tolist() for name in ("start_cycles", "end_cycles", "tasks_processed")]
+    assert list(zip(phases.group.tolist(), *cells, phases.has("pop_hit").tolist(), strict=True)) == expected
+    assert stats(decode(content)).get("ascend_row_duplicate", 0) == repeated
 
 
 def test_rows_that_contradict_one_another_stay_and_join_nothing():

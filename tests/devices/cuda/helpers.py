@@ -79,7 +79,11 @@ def decode_simulation(simulation, **options) -> Trace:
 
 
 def stats(trace) -> dict[str, int]:
-    return dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
+    """Return the counts of the stats by name; those of lanes are added up."""
+    counts: dict[str, int] = {}
+    for row in trace.stats.rows():
+        counts[row["name"]] = counts.get(row["name"], 0) + row["count"]
+    return counts
 
 
 def stat(trace, name):

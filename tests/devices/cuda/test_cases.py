@@ -66,6 +66,68 @@ def test_header_without_records():
     assert accounts(trace)["slot"]["padding"] == 9
 
 
+@pytest.mark.parametrize(
+    ("empty", "blocks", "drawn"),
+    [
+        ([3], 12, [3]),
+        ([0], 12, [0]),
+        ([11], 12, [11]),
+        ([1], 2, [1]),
+        ([2, 5], 20, [2, 5]),
+        ([1, 3], 4, []),
+        ([], 3, []),
+    ],
+)
+def test_few_empty_lanes_have_a_track(empty, blocks, drawn):
+    """Where many lanes are empty, their number is all there is."""
+    trace = decode(buffer([[] if block in empty else LANE for block in range(blocks)], blocks=blocks, slots=blocks * 6))
+    lanes_of = {row["id"]: row["parent_id"] for row in trace.tracks.rows() if row["kind"] == "lane"}
+    names = {track: trace.tracks["name"][parent] for track, parent in lanes_of.items()}
+    recorded = {row["track_id"] for row in trace.coverage.rows()}
+    assert [names[track] for track in sorted(set(lanes_of) - recorded)] == [f"block {block}" for block in drawn]
+    found = [(row["track_id"], row["count"]) for row in trace.stats.rows() if row["name"] == "cuda_empty_lane"]
+    expected = [(track, 1) for track in sorted(lanes_of) if names[track] in {f"block {block}" for block in drawn}]
+    assert found == (expected or [(None, len(empty))] * bool(empty))
+
+
+@pytest.mark.parametrize(
+    ("empty", "groups", "drawn"),
+    [
+        ([0, 1, 2], 3, 3),  # a whole block of four
+        ([10, 11], 3, 2),
+        ([2, 3], 3, 0),  # two blocks of four
+        ([1], 12, 1),  # a grid of one block
+        ([1, 2], 12, 0),
+        ([*range(101)], 101, 0),
+    ],
+)
+def test_empty_lanes_of_few_blocks_have_a_track(empty, groups, drawn):
+    count = 2 * groups if groups == 101 else 12
+    trace = decode(
+        buffer([[] if lane in empty else LANE for lane in range(count)], blocks=count // groups, groups=groups)
+    )
+    assert len(lanes(trace)) == count - len(empty)
+    assert np.count_nonzero(trace.tracks["kind"] == "lane") == count - len(empty) + drawn
+    assert stats(trace)["cuda_empty_lane"] == len(empty)
+
+
+def test_stray_ends_are_found_in_their_lanes():
+    stray = [("B", 0, 1000), ("E", 0, 1100), ("E", 1, 1300), ("E", 1, 1400), ("F", 0, 1600)]
+    for blocks, is_located in ((100, True), (101, False)):
+        trace = decode(buffer([LANE, *[stray] * blocks], blocks=blocks + 1))
+        found = [row for row in trace.stats.rows() if row["name"] == "cuda_end_unmatched"]
+        assert sum(row["count"] for row in found) == 2 * blocks
+        assert [(row["count"], row["first_ts"]) for row in found] == (
+            [(2, 300)] * blocks if is_located else [(2 * blocks, 300)]
+        )
+        tracks = [row["track_id"] for row in found]
+        assert tracks == (
+            sorted(row["id"] for row in trace.tracks.rows() if row["kind"] == "lane")[1:] if is_located else [None]
+        )
+        # Slot 0 is the header; the third record of block 1 follows two rows of all lanes.
+        assert found[0]["first_offset"] == 128 + 8 * (1 + 2 * (blocks + 1) + 1)
+
+
 # --- containers -----------------------------------------------------------------------------------------------
 
 

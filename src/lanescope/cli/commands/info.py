@@ -57,7 +57,7 @@ def _content(counted: Counted, last: Trace, source: CaptureSource) -> dict[str, 
     kinds = last.tracks.values("kind").tolist()
     return {
         "family": inputs[0]["family"] if inputs else "",
-        "format": match.format or (inputs[0]["format"] if inputs else ""),
+        "format": inputs[0]["format"] if inputs else match.format,
         "detection": {"score": match.score, "reason": match.reason},
         "inputs": inputs,
         "time": {

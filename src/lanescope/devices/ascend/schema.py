@@ -447,6 +447,23 @@ STATS = (
         "dispatches to a core with two active tasks: counters and timestamps are inconsistent",
     ),
     StatSpec(
+        "ascend_kind_contradicts",
+        "error",
+        "executions on a type of core for which the task graph has no kernel: core types or task IDs are wrong, or the "
+        "task graph belongs to another run",
+    ),
+    StatSpec(
+        "ascend_submit_order",
+        "error",
+        "executions over 1 us older than the submission of their task: task IDs or timestamps are wrong",
+    ),
+    StatSpec(
+        "ascend_cores_contradict",
+        "error",
+        "cores whose number, type or scheduler thread contradicts the rest of the file: types, names and threads of "
+        "cores may be wrong",
+    ),
+    StatSpec(
         "ascend_dispatch_unmatched",
         "notice",
         "dispatches outside all phases of their thread: phases are missing",

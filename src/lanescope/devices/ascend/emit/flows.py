@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, some
 from lanescope.devices.ascend.emit.schedulers import CorelessTasks
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND
+from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.attribution import Ends, rows_by_task
 from lanescope.trace import Column
 
@@ -160,7 +162,22 @@ def _anchors(
             stamp[found] = values[row[found]]
             anchors.put(stamp, row, part.drawn.track, part.drawn.ids, part.drawn.to_ts)
         is_bare &= ~found
+    _put_graphs(canvas, drawn, into, source, target)
     return source, target
+
+
+def _put_graphs(canvas: TimelineBuilder, drawn: RecordSlices, into: Int64, source: _Anchors, target: _Anchors) -> None:
+    """Set the tasks that are graphs: they start with the first of their nodes, and end with the last."""
+    told, runs, graph = canvas.told, canvas.told.runs, canvas.told.graph
+    prepared = told.marker_task[told.is_kind(GRAPH_KIND)]
+    if not (prepared >= 0).any() or graph.runs is not None:
+        return
+    parent = graphs.parents(graph, prepared[prepared >= 0])[runs.task]
+    nodes = np.flatnonzero(parent >= 0)
+    row_of = np.append(nodes, -1)
+    for anchors, stamps, slices, is_end in ((source, runs.end, drawn.ids, True), (target, runs.judged, into, False)):
+        stamp, row = graphs.extreme(parent[nodes], stamps[nodes], len(graph), largest=is_end)
+        anchors.put(stamp, row_of[row], drawn.track, slices, drawn.to_ts)
 
 
 class _Anchors:

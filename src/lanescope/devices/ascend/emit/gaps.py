@@ -64,6 +64,7 @@ def note(canvas: TimelineBuilder) -> None:
     ):
         of_run = lane[told.runs.core[where]]
         tally.add_rows(name, np.arange(len(of_run)), track=of_run)
+    _note_contradictions(canvas, tally)
     tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
     tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
     tally.add("ascend_host_clock_unaligned", int(isinstance(told.times.alignment, str)))
@@ -79,6 +80,23 @@ def note(canvas: TimelineBuilder) -> None:
     for part in sorted(told.parts.broken):
         # A sidecar file that could not be opened is not an input.
         builder.add_stat("ascend_unreadable_sidecar", input_id=canvas.input_of.get(part, canvas.main))
+
+
+def _note_contradictions(canvas: TimelineBuilder, tally: StatTally) -> None:
+    """Count contradictions between the executions, the task graph, the submissions and the metadata."""
+    told, cores, lane = canvas.told, canvas.lanes["core"], canvas.lane("core")
+    start = told.runs.start
+    for name, where in (
+        ("ascend_kind_contradicts", consistency.on_wrong_kind(told)),
+        ("ascend_submit_order", consistency.before_submit(told, canvas.steps.suspect)),
+    ):
+        wrong = np.flatnonzero(where)
+        if len(wrong):
+            wrong = wrong[np.argsort(start[wrong], kind="stable")]
+            rows, ts = told.streams[0].section, told.times.device(start)
+            tally.add_rows(name, wrong, offset=rows.begin, ts=ts, track=lane[told.runs.core])
+    for core in consistency.contradicted_cores(told):
+        tally.add("ascend_cores_contradict", track=cores.get(core))
 
 
 def account(canvas: TimelineBuilder) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, some
-from lanescope.devices.ascend.formats.layout import PHASE_KINDS, QUEUES, SUBMITS
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret.clock import Alignment
@@ -168,8 +168,11 @@ def draw_bare_tasks(
             rows = np.flatnonzero(told.is_kind(kind))
             if len(rows):
                 found.append(_passed(canvas, rows, lane, name))
-        # Other phases may name a task as well: they stand for it themselves.
-        rows = np.flatnonzero((told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES))
+        # Other phases may name a task as well: they stand for it themselves. A graph is prepared before its producers
+        # have ended, so that phase is neither its start nor its end.
+        named_rows = (told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES)
+        bare[told.marker_task[named_rows]] = False
+        rows = np.flatnonzero(named_rows & ~told.is_kind(GRAPH_KIND))
         if len(rows):
             begin, end = phases.begin[rows], phases.end[rows]
             named = RecordSlices(phases.track[rows], phases.first, begin, end, phases.to_ts, rows)

@@ -60,6 +60,32 @@ def keyed(section: Section, key: Int64 | None = None) -> KeyedRows:
     return KeyedRows(section, found, count, offset, ambiguous, int(section.begin[shared].min()) if ambiguous else None)
 
 
+def repeated(section: Section, begin: Int64, end: Int64) -> Int64:
+    """Return the rows that repeat an earlier row of their inner list in every cell, int64, rising.
+
+    Rows of no length do not count: within one step of the counter a thread can do the same thing twice.
+
+    Args:
+        section: rows that their producer writes as they end, as it does with phases; others are sorted first.
+        begin: first stamps, int64 [n].
+        end: last stamps, int64 [n].
+    """
+    none = np.empty(0, np.int64)
+    if len(section) < 2:
+        return none
+    lane, order = section.group, None
+    if bool(((end[1:] < end[:-1]) & (lane[1:] == lane[:-1])).any()):
+        order = np.lexsort((end, lane))
+        lane, end, begin = lane[order], end[order], begin[order]
+    # Rows that are equal end together, though others may stand between them.
+    same = (end[1:] == end[:-1]) & (lane[1:] == lane[:-1])
+    if not same.any():
+        return none
+    shared = np.flatnonzero((np.append(same, False) | np.append(False, same)) & (end > begin))
+    rows = shared if order is None else np.sort(order[shared])
+    return rows[duplicates([section.group[rows], *_columns(section, rows)])] if len(rows) else none
+
+
 def keys(aicore: Section, aicpu: Section) -> tuple[Int64, Int64]:
     """Return the keys of both streams: core and counter, and the run where rows of several runs are among them."""
     first, second = _keys(aicore), _keys(aicpu)
@@ -78,5 +104,5 @@ def _keys(section: Section) -> Int64:
 
 def _columns(section: Section, rows: Int64) -> list[npt.NDArray[np.uint64]]:
     """Return what rows hold, column by column, [rows] each: which cells are there, and their values."""
-    cells = [section[cell.name][rows].astype(np.uint64) for cell in section.layout.cells]
-    return [section.present[rows].astype(np.uint64), *cells]
+    cells = [section[cell.name][rows].astype(np.uint64).reshape(len(rows), -1) for cell in section.layout.cells]
+    return [section.present[rows].astype(np.uint64), *(column for cell in cells for column in cell.T)]

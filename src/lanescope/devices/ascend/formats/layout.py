@@ -333,6 +333,8 @@ DEPS = (DEPS_TASKS, DEPS_EDGES)
 #: All lists that the scanner reads.
 LISTS = (*RECORDS, *V1, *V4, *DEPS)
 
+#: The phase that makes the nodes of a task that is a graph; it names the task.
+GRAPH_KIND = "graph_prepare"
 #: Engines of a task: the order of queue depths; ``kernel_ids`` has AIC and two slots AIV.
 QUEUES = ("AIC", "AIV", "MIX")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.devices.ascend.formats.layout import PHASE_KINDS
+from lanescope.devices.ascend.formats.layout import MAX_CORE, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
+from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
 from lanescope.trace.column import Mask
@@ -14,6 +15,8 @@ from lanescope.trace.column import Mask
 _TOLERANCE_NS = 1000
 #: Kinds of phases in which a thread works.
 _WORK = tuple(kind for kind, known in PHASE_KINDS.items() if known.role == "outer" and kind != "idle")
+#: Versions of files with a list of phases for every scheduler thread.
+_ALL_THREADS = ("v2", "v3", "v3c")
 #: Dispatches that a core holds at once: one runs, one waits.
 _PLACES = 2
 
@@ -91,3 +94,68 @@ def duplicate_submits(told: Interpreter) -> int:
         if len(rows):
             repeated += len(rows) - int(np.count_nonzero(np.bincount(told.index(rows))))
     return repeated
+
+
+def on_wrong_kind(told: Interpreter) -> Mask:
+    """Return which executions ran on a type of core for which the task graph names no kernel, bool [executions].
+
+    Barriers, allocations and the tasks that contain a graph have no kernel and run on no core; the nodes of a graph do
+    not stand in the task graph.
+    """
+    runs = told.runs
+    without = (runs.function < 0) & (runs.core_type != graphs.UNKNOWN)
+    if told.deps is None or not without.any():
+        return np.zeros(len(runs), np.bool_)
+    found: Mask = without & told.graph.is_listed[runs.task]
+    return found
+
+
+def before_submit(told: Interpreter, suspect: Mask) -> Mask:
+    """Return which executions are older than the submission of their task, bool [executions].
+
+    Submissions of a host are of another clock and do not count.
+
+    Args:
+        told: the capture.
+        suspect: bool [executions], rows of a clock that stepped.
+    """
+    runs, submits = told.runs, told.submits
+    if not len(submits) or not len(runs):
+        return np.zeros(len(runs), np.bool_)
+    begin = np.zeros(len(told.graph), np.int64)
+    # Of several submissions of a task the first one is used.
+    begin[told.index(submits)[::-1]] = submits["start_cycles"][::-1]
+    took = np.where(runs.receive > 0, runs.receive, runs.start)
+    seen = np.where(runs.dispatch > 0, runs.dispatch, took)
+    slack = max(_TOLERANCE_NS * told.frequency // 1_000_000_000, 1)
+    found: Mask = seen + slack < begin[runs.task]
+    return found & ((runs.dispatch > 0) | ~suspect)
+
+
+def contradicted_cores(told: Interpreter) -> list[int]:
+    """Return the cores about which metadata and records disagree, rising.
+
+    Those without a type or beyond ``num_cores``, and those whose scheduler thread has no list of phases. Collectors
+    write a list for every thread; the streams of v4 and of raw dumps do not show threads without records, and of v1 it
+    is not known.
+    """
+    metadata, runs = told.records.metadata, told.runs
+    threads, found = thread_of_core(metadata), set()
+    cores, types = metadata.get("num_cores"), metadata.get("core_types")
+    if type(cores) is int and 0 <= cores <= MAX_CORE + 1:
+        if isinstance(types, list):
+            found |= set(range(*sorted((cores, len(types)))))
+        for core in (runs.core, told.orphans["core_id"]):
+            if int(core.max(initial=-1)) >= cores:
+                found |= set(core[core >= cores].tolist())
+        found |= set(range(cores, len(threads)))
+    if _has_all_threads(told):
+        found |= set(np.flatnonzero(threads >= told.phases.groups).tolist())
+    return sorted(found)
+
+
+def _has_all_threads(told: Interpreter) -> bool:
+    """Return whether each scheduler thread has a list of phases, even one without records."""
+    records = told.records
+    is_whole = PHASES.name in records.sections and PHASES.name not in records.partial
+    return is_whole and told.format_version in _ALL_THREADS and records.accounts is None

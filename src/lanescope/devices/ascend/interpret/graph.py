@@ -20,6 +20,9 @@ from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
+#: Halves of a task id: ring and number. Nodes of a graph are on one ring, and their lowest bits tell them apart.
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_NODE_RING, _NODE_BITS = np.uint64(1), np.uint64(10)
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
 CORE_TYPES = ("aic", "aiv", "")
@@ -206,6 +209,28 @@ def rings(graph: Graph) -> Mask:
     return found
 
 
+def parents(graph: Graph, outer: Int64) -> Int64:
+    """Return the task that each node of a graph belongs to, int64 [tasks], -1 for tasks that are not nodes.
+
+    A host that builds graphs numbers the nodes of a task on ring 1: its own number, and ten bits for the node.
+
+    Args:
+        graph: the task graph of one run.
+        outer: int64, tasks that are graphs, any order and repetition.
+    """
+    found = np.full(len(graph), -1, np.int64)
+    nodes = np.flatnonzero(graph.ids >> _HALF == _NODE_RING)
+    if not len(outer) or not len(nodes):
+        return found
+    is_outer = np.zeros(len(graph), np.bool_)
+    is_outer[outer] = True
+    parent = (graph.ids[nodes] & _LOW) >> _NODE_BITS
+    at = np.minimum(np.searchsorted(graph.ids, parent), len(graph) - 1)
+    fits = (graph.ids[at] == parent) & is_outer[at]
+    found[nodes[fits]] = at[fits]
+    return found
+
+
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
     """Return the function that each row ran, int64 [rows]; -1 where it is not known.
 
@@ -317,8 +342,9 @@ class Intervals:
 def may_be_staged(graph: Graph, marked: Mask) -> Mask:
     """Return which tasks the graph allows to be staged before their producers end, bool [tasks].
 
-    Every producer has to be flagged for it, or be an allocation; a task without a kernel is taken for one unless a
-    marker says that it is a barrier. Where the file knows no such flag, any task may be.
+    Every producer has to be flagged for it, or be an allocation, which the runtime flags itself: the file lists no
+    allocations, and a task without a kernel is taken for one unless a marker says that it is a barrier. Where the file
+    knows no such flag, any task may be.
 
     Args:
         graph: the task graph.
@@ -326,6 +352,6 @@ def may_be_staged(graph: Graph, marked: Mask) -> Mask:
     """
     allowed = np.ones(len(graph), np.bool_)
     if graph.says_early:
-        is_open = graph.is_early | (graph.has_no_kernel & ~marked)
+        is_open = graph.is_early | ~graph.is_listed | (graph.has_no_kernel & ~marked)
         allowed[graph.succ[~is_open[graph.pred]]] = False
     return allowed

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanescope.common.key_join import match_unique
 from lanescope.devices.ascend.formats import versions
-from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys
+from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, repeated
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -117,7 +117,7 @@ class Interpreter:
         aicore, aicpu, phases, submits, host_submits, uploads = (records[layout] for layout in RECORDS)
         self.aicore = self._placed(aicore, ("start_cycles", "end_cycles"), limit)
         self.aicpu = self._placed(aicpu, ("dispatch_cycles", "finish_cycles"), limit, begins=False)
-        self.phases = self._placed(phases, ("start_cycles", "end_cycles"), limit)
+        self.phases = self._once(self._placed(phases, ("start_cycles", "end_cycles"), limit))
         self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
         self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
@@ -154,6 +154,16 @@ class Interpreter:
         self.note("ascend_missing_start", unstamped, rows)
         dropped = far | unstamped
         return rows.take(~dropped) if dropped.any() else rows
+
+    def _once(self, phases: Section) -> Section:
+        """Leave out phases that repeat another: a thread cannot be in the same phase twice at one time."""
+        again = repeated(phases, phases["start_cycles"], phases["end_cycles"])
+        if not len(again):
+            return phases
+        is_repeated = np.zeros(len(phases), np.bool_)
+        is_repeated[again] = True
+        self.note("ascend_row_duplicate", is_repeated, phases)
+        return phases.take(~is_repeated)
 
     def note(self, stat: str, where: Mask, rows: Section) -> None:
         """Count a fact about rows of a list, where a mask (bool [n]) says so."""

@@ -26,6 +26,8 @@ PART_RECORDS = 1 << 20
 
 REGION, ASYNC, MARK, UNMATCHED = "region", "async", "mark", "unmatched_end"
 
+#: Lanes whose stray ends are counted for each of them; those of more lanes are counted together.
+_MOST_LOCATED = 100
 #: Flags of slices that are counted as a stat each.
 _FLAG_STATS = {
     Flag.UNFINISHED: "cuda_unfinished_region",
@@ -204,7 +206,8 @@ def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
         quality=making.best_quality,
         flags=rows["flags"],
     )
-    making.stat_rows("cuda_end_unmatched", is_end, rows, "index", "tick")
+    by_lane = int(np.count_nonzero(making.summary["unmatched"])) <= _MOST_LOCATED
+    making.stat_rows("cuda_end_unmatched", is_end, rows, "index", "tick", by_lane=by_lane)
     slots = Column.derived(count, lambda: slots_of(rows.lane, index))
     carried = making.carried(slots)
     carried.pop("token", None)

@@ -117,7 +117,10 @@ def add(making: TraceAssembly) -> None:
 
 def _lane_stats(making: TraceAssembly) -> None:
     summary, options = making.summary, making.options
-    making.stats.add("cuda_empty_lane", int(np.count_nonzero(~making.known)))
+    if len(making.empty):
+        making.stats.add_rows("cuda_empty_lane", making.empty, track=making.tree.lane)
+    else:
+        making.stats.add("cuda_empty_lane", int(np.count_nonzero(~making.known)))
     if not making.known.any():
         making.stats.add("cuda_no_records", len(making.known))
     after = int(summary["after_finalize"].sum())

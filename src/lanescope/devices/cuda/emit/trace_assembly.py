@@ -21,6 +21,10 @@ from lanescope.trace import Column, TimeBase, TraceBuilder
 
 Mask = npt.NDArray[np.bool_]
 
+#: Empty lanes have a track if they are in few blocks: one, or up to this share of them; and in a grid of one block if
+#: they are few themselves. No more than this number has one.
+_EMPTY_SHARE, _MOST_EMPTY = 0.1, 100
+
 
 class TraceAssembly:
     """The trace of one buffer while rows are added to it; ``grow`` comes before any of them.
@@ -43,6 +47,7 @@ class TraceAssembly:
         is_unplaced: ticks are cycles, and nothing relates those of two SMs.
         begin, end: int64 [lanes], when each began and ended, as ``lane_ns`` has it.
         known: bool [lanes], lanes that anything is known of.
+        empty: int64, the other lanes of the grid if they are few: they have a track, as records may be missing there.
         placed: bool [lanes], lanes that have a time.
         t0: the time at which the trace begins, as ``lane_ns`` has it.
         relaunched: whether a lane has records of several launches.
@@ -105,10 +110,18 @@ class TraceAssembly:
         self.end = self.lane_ns(lanes, np.where(self.extent.ended, self.extent.end, summary["max"]))
         self.end = np.where(used, np.maximum(self.end, self.lane_ns(lanes, summary["max"])), self.end)
         self.known: Mask = used | (summary["missing"] > 0) | self.extent.begun
+        self.empty = self._few_empty()
         # A buffer that lanes left nothing in begins when the host read the timer.
         read = [ticks for ticks, *_ in buffer.describe().get("anchors", ())[:1]]
         self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else read[0] if read else 0
         self.relaunched = bool((summary["launches"] > 1).any())
+
+    def _few_empty(self) -> I64:
+        """Return the lanes that the grid of the header has and that have no word, int64; none if they are many."""
+        empty, grid = np.flatnonzero(~self.known), self.grid
+        units, total = (grid.block, grid.num_blocks) if grid.num_blocks > 1 else (grid.group, len(grid))
+        is_few = len(np.unique(units[empty])) <= max(1, int(_EMPTY_SHARE * total)) and len(empty) <= _MOST_EMPTY
+        return empty if is_few and self.known.any() else empty[:0]
 
     def _align_sms(self) -> None:
         """Let the counters of all SMs begin at the same time, since nothing relates them."""
@@ -127,7 +140,9 @@ class TraceAssembly:
             clock_of: int64 [lanes], the clock of each lane.
         """
         self.input_id = input_id
-        self.tree = Tree(self.builder, self.grid, self.known, clock_of, self.names.groups, self.device, input_id)
+        drawn = self.known.copy()
+        drawn[self.empty] = True
+        self.tree = Tree(self.builder, self.grid, drawn, clock_of, self.names.groups, self.device, input_id)
 
     # --- of rows ------------------------------------------------------------------------------------------------
 
@@ -224,8 +239,8 @@ class TraceAssembly:
         """Return where records stand in the file, int64 [n] bytes."""
         return self.before + self.buffer.slots_of(lane, index) * self.buffer.unit_bytes
 
-    def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str) -> None:
-        """Count the rows under ``mask``, with the place of the first."""
+    def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str, *, by_lane: bool = False) -> None:
+        """Count the rows under ``mask``, with the place of the first; ``by_lane``: of each lane."""
 
         def lane(row: int) -> I64:
             return np.searchsorted(np.cumsum(rows.counts), [row], side="right").astype(np.int64) + rows.base
@@ -236,4 +251,11 @@ class TraceAssembly:
         def ts(row: int) -> int:
             return int(self.lane_ns(lane(row), rows[tick][row : row + 1])[0]) - self.t0
 
-        self.stats.add_rows(name, mask, offset=offset, ts=ts)
+        if not by_lane:
+            self.stats.add_rows(name, mask, offset=offset, ts=ts)
+            return
+        found = np.flatnonzero(mask)
+        # Rows come lane after lane, so stats do as well, however the lanes are cut into parts.
+        lanes, first, counts = np.unique(rows.lane[found], return_index=True, return_counts=True)
+        for at, row, count in zip(lanes.tolist(), found[first].tolist(), counts.tolist(), strict=True):
+            self.stats.add(name, count, offset=offset(row), ts=ts(row), track=int(self.tree.lane[at]))

@@ -19,7 +19,7 @@ class Tree:
     Args:
         builder: the trace.
         grid: the lanes.
-        known: bool [lanes], lanes that anything is known of.
+        known: bool [lanes], lanes that have a track.
         clock_of: int64 [lanes], the clock of each lane.
         groups: names of groups by number.
         device: name of the GPU.
