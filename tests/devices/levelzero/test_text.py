@@ -14,7 +14,7 @@ from lanescope.devices.levelzero.formats import fields as fields_module
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.formats.fields import BadField, Fields, parse
 from lanescope.devices.levelzero.formats.fields import check as check_fields
-from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.simulate.encode_text import encode
 from lanescope.devices.levelzero.simulate.simulator import simulate_events
 from lanescope.testing import assert_accounted, assert_consistent

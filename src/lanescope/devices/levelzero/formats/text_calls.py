@@ -64,7 +64,7 @@ def _append(reader: Recorder, stamp: Stamp, function: str, kind: str, fields: Fi
                 groups = tuple(Fields(counts).small(f"groupCount{axis}") for axis in "XYZ")
                 break
     rows = reader.rows["appends"]
-    number = len(rows)
+    number = reader.append_number()
     waits = fields.integers("phWaitEvents_vals")
     count = fields.optional_small("numWaitEvents") or 0
     size = fields.optional("size") if kind in (layout.COPY, layout.FILL) else None
@@ -291,3 +291,6 @@ _EXITS: dict[str, Callable[[Recorder, Stamp, _Entered, Fields], None]] = {
     **{name: _allocated(memory) for name, memory in layout.ALLOCATIONS.items() if name.startswith("zeMem")},
     **dict.fromkeys(layout.EXECUTES, _executed),
 }
+
+#: Functions that are remembered from their entry to their exit, by number.
+REMEMBERED: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys([*_ENTRIES, *_EXITS]))}

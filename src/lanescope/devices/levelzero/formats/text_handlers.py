@@ -189,7 +189,7 @@ def _lanescope_kernel(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 def _lanescope_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     rows = reader.rows["appends"]
-    number = len(rows)
+    number = reader.append_number()
     waits = fields.integers("waits")
     function = fields.word("api")
     dst, src = fields.text("dst"), fields.text("src")
