@@ -81,10 +81,21 @@ def of_thapi() -> bytes:
     return script.text
 
 
+def over_lines(content: bytes) -> bytes:
+    """A field a line, as iprof prints records today."""
+    lines = []
+    for line in content.decode().splitlines():
+        head, payload = line.split(": { ", 1)
+        fields = payload.strip().removesuffix("}").strip().replace(", ", ",\n  ")
+        lines.append(f"{head}: {{\n  {fields}\n}}\n")
+    return "".join(lines).encode()
+
+
 SOURCES: dict[str, Callable[[], bytes]] = {
     "numbered": lambda: of_the_simulator("numbered"),
     "thapi": lambda: of_the_simulator("thapi"),
     "calls": cache(of_thapi),
+    "over lines": cache(lambda: over_lines(of_thapi())),
 }
 
 

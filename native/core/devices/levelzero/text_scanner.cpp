@@ -46,8 +46,41 @@ size_t TextScanner::scan(std::string_view data, size_t place, uint64_t offset, P
         const auto* newline = static_cast<const char*>(std::memchr(begin, '\n', data.size() - place));
         if (newline == nullptr) break;
         const auto length = static_cast<size_t>(newline - begin);
-        if (length > kLongest || !take({begin, length}, length + 1, offset + place, progress)) break;
-        place += length + 1;
+        if (length > kLongest) break;
+        if (take({begin, length}, length + 1, offset + place, progress)) {
+            place += length + 1;
+            continue;
+        }
+        const size_t next = take_lines(data, place, offset, progress);
+        if (next == place) break;
+        place = next;
+    }
+    return place;
+}
+
+// Takes a record that begins here and ends with a line that is a closing brace; returns where the next line begins, or
+// the same place where it is none.
+size_t TextScanner::take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress) {
+    joined_.clear();
+    for (size_t at = place; at - place <= kLongest;) {
+        const size_t newline = data.find('\n', at);
+        if (newline == std::string_view::npos || newline - at > kLongest) break;
+        std::string_view line = data.substr(at, newline - at);
+        while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
+        if (joined_.empty()) {
+            if (!line.ends_with(": {")) break;
+        } else {
+            // No field begins with a digit; a record does.
+            if (!line.empty() && is_digit(line[0])) break;
+            joined_ += ' ';
+        }
+        at = newline + 1;
+        if (line == "}") {
+            joined_ += line;
+            return take(joined_, at - place, offset + place, progress) ? at : place;
+        }
+        while (!line.empty() && is_space(line[0])) line.remove_prefix(1);
+        joined_ += line;
     }
     return place;
 }

@@ -140,6 +140,7 @@ private:
     };
 
     bool take(std::string_view line, size_t size, uint64_t offset, Progress* progress);
+    size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);
     bool read_time(std::string_view* line, int64_t day_ns, int64_t* ts);
     bool read_context(std::string_view* line);
     bool take_record(const Kind& kind, const Stamp& stamp, std::string_view payload);
@@ -160,6 +161,7 @@ private:
 
     // Of the line before: most lines say the same.
     std::string clock_, context_;
+    std::string joined_;  // lines of one record
     int64_t clock_ns_ = 0;
     uint64_t thread_ = 0;
 };
