@@ -11,7 +11,7 @@ void chrome(nanobind::module_& m);
 void ctf(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
-void levelzero(nanobind::module_& m);
 void layout(nanobind::module_& m);
+void levelzero(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 }  // namespace lanescope::bind

@@ -23,7 +23,7 @@ using TargetRow = std::tuple<uint32_t, uint64_t>;
 using Owned = nb::ndarray<nb::numpy, uint64_t>;
 
 constexpr size_t kCallCells = 2;
-//: Threads are numbered in the order of their first records.
+// Threads are numbered in the order of their first records.
 constexpr uint64_t kMaxThreads = uint64_t{1} << 31;
 
 template <class T, size_t N>

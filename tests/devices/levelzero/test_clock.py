@@ -270,7 +270,9 @@ def test_no_rate_a_tick_is_a_nanosecond(tmp_path) -> None:
 )
 def test_lengths_without_a_reading_at_any_rate(num, den, ticks, ns, tmp_path) -> None:
     about = {"uuid": '""', "name": '"GPU"', "timestamp_bits": 64, "kernel_timestamp_bits": 64}
-    script = Script().record("lanescope_ze:device", device=1, **about, ticks_per_second_num=num, ticks_per_second_den=den)
+    script = Script().record(
+        "lanescope_ze:device", device=1, **about, ticks_per_second_num=num, ticks_per_second_den=den
+    )
     script.record("lanescope_ze:list", list_id=1, device=1, immediate=1, in_order=0)
     trace = script.op(7, "Barrier").harvest(7, 1, 5, 5 + ticks).open(tmp_path)
     assert_consistent(trace)

@@ -1,10 +1,11 @@
-"""The native scanner says the same as the reference reader, which judges every line, however a text is damaged or cut."""
+"""The native scanner says what the reference reader says, which judges every line, however a text is damaged or cut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -37,7 +38,7 @@ def read(reader: ReferenceTextReader, pieces: Sequence[bytes]) -> tuple[object, 
 
 def assert_same(content: bytes, cuts: Sequence[int] = ()) -> None:
     edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
-    pieces = [content[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    pieces = [content[begin:end] for begin, end in pairwise(edges)]
     assert read(TextReader(), pieces) == read(ReferenceTextReader(), [content])
 
 
@@ -120,7 +121,25 @@ def test_most_lines_are_taken_natively(source, monkeypatch) -> None:
 
 
 #: What damage puts into a text: parts of records where they do harm.
-PARTS = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b": ", b" - ", b"\n", b"\0", b"\xc3\xa9", b"\xff", b" ", b"\t", b"0x", b"9"]
+PARTS = [
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b": ",
+    b" - ",
+    b"\n",
+    b"\0",
+    b"\xc3\xa9",
+    b"\xff",
+    b" ",
+    b"\t",
+    b"0x",
+    b"9",
+]
 PARTS += [b"hSignalEvent: 1, hCommandList: 2, ", b", size: 3", b"24:00:00.0 - ", b"\x7f", b"a: 1, ", b"-", b"true"]
 damages = st.lists(
     st.tuples(st.integers(0, 1 << 20), st.integers(0, 3), st.one_of(st.sampled_from(PARTS), st.binary(max_size=3))),
@@ -144,7 +163,13 @@ def test_damaged_text(source, begin, damages, cuts) -> None:
 HEAD = b"12:00:00.%09d - h - vpid: 1, vtid: 1 - "
 fields = st.sampled_from([b"", b"hEvent: 1", b"size: 7", b"hCommandList: 2", b"a: { b: 1, b: 2 }", b"zeResult: 1"])
 kinds = st.sampled_from(
-    [b"zeEventDestroy", b"zeCommandListAppendMemoryCopy", b"zeMemAllocHost", b"zeInit", b"zeCommandListAppendWaitOnEvents"]
+    [
+        b"zeEventDestroy",
+        b"zeCommandListAppendMemoryCopy",
+        b"zeMemAllocHost",
+        b"zeInit",
+        b"zeCommandListAppendWaitOnEvents",
+    ]
 )
 records = st.tuples(
     kinds,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 namespace lanescope::levelzero {
@@ -124,8 +125,8 @@ bool TextScanner::read_time(std::string_view* line, int64_t day_ns, int64_t* ts)
     if (line->size() <= kClock || (*line)[kClock] != '.') return false;
     if (line->substr(0, kClock) != clock_) {
         const char* at = line->data();
-        for (const size_t i : {0, 1, 3, 4, 6, 7}) {
-            if (!is_digit(at[i])) return false;
+        for (const char* digit : {at, at + 1, at + 3, at + 4, at + 6, at + 7}) {
+            if (!is_digit(*digit)) return false;
         }
         const int64_t hour = two_digits(at), minute = two_digits(at + 3), second = two_digits(at + 6);
         if (at[2] != ':' || at[5] != ':' || hour > 23 || minute > 59 || second > 59) return false;

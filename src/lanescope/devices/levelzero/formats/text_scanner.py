@@ -66,9 +66,9 @@ class TextReader(ReferenceTextReader):
     def _scan(self, content: bytes, place: int, last_ts: int) -> int:
         """Let the scanner take lines; return the place of the first that it leaves."""
         begin = self._offset - place
-        end, self._seq, self._last_ts, first_ts, padding, unrelated, backwards = self._shapes.scanner.scan(
-            content, place, begin, self._seq, last_ts, self._day_ns
-        )
+        scanned = self._shapes.scanner.scan(content, place, begin, self._seq, last_ts, self._day_ns)
+        end: int = scanned[0]
+        _, self._seq, self._last_ts, first_ts, padding, unrelated, backwards = scanned
         self._offset = begin + end
         report = self.report
         report.padding += padding
@@ -93,9 +93,10 @@ class TextReader(ReferenceTextReader):
             self._contexts_told += 1
         self._shapes.tell_texts()
         kind = self._kind
-        if kind in self._handlers and kind not in self._kinds_told:
-            if self._shapes.tell_kind(kind, is_ignored=self._handlers[kind] is None):
-                self._kinds_told.add(kind)
+        if kind not in self._handlers or kind in self._kinds_told:
+            return
+        if self._shapes.tell_kind(kind, is_ignored=self._handlers[kind] is None):
+            self._kinds_told.add(kind)
 
     def _gather(self) -> None:
         self._shapes.gather()

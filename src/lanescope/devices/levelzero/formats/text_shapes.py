@@ -38,12 +38,12 @@ _RESULTS = ("result", "status", "timestamp_status")
 _EXIT = 1 << 32
 
 
-def _cell(name: str, kind: str = "integer", required: bool = True, *, group: str = "", texts: int = 0) -> _Cell:
+def _cell(name: str, kind: str = "integer", *, required: bool = True, group: str = "", texts: int = 0) -> _Cell:
     return group, name, kind, required, texts
 
 
 def _texts(name: str, column: str, *, kind: str = "maybe_text", table: str = "appends") -> _Cell:
-    return _cell(name, kind, kind == "text", texts=_TEXTS.index((table, column)))
+    return _cell(name, kind, required=kind == "text", texts=_TEXTS.index((table, column)))
 
 
 def _more(*names: str, kind: str = "integer") -> tuple[_Cell, ...]:
@@ -103,13 +103,15 @@ def _append_cells(function: str) -> tuple[_Cell, ...]:
     kind = layout.APPENDS.get(function, layout.OTHER)
     is_kernel, is_sized = kind == layout.KERNEL, kind in (layout.COPY, layout.FILL)
     group = "pLaunchFuncArgs_val" if is_kernel else ""
-    axes = tuple(_cell(f"groupCount{axis}" if is_kernel else "", "small", is_kernel, group=group) for axis in "XYZ")
+    axes = tuple(
+        _cell(f"groupCount{axis}" if is_kernel else "", "small", required=is_kernel, group=group) for axis in "XYZ"
+    )
     # Counts of groups by other names: rare enough.
     others = ("pGroupCounts_val", "groupCounts", "groupCounts_val") if is_kernel else ("", "", "")
     return (
         _cell("hCommandList"),
         *_more("hKernel"),
-        *axes,
+        *(_cell(axis, "small", required=is_kernel, group=group) for axis in axes),
         *(_more("dstptr", "srcptr", "size", "ptr") if is_sized else _more("", "", "", "")),
         _cell("hEvent" if kind == layout.SIGNAL else "hSignalEvent"),
         *_more("numWaitEvents", kind="small"),
@@ -119,7 +121,20 @@ def _append_cells(function: str) -> tuple[_Cell, ...]:
 
 
 _APPEND_COLUMNS = (
-    *("list", "kernel", "groups_x", "groups_y", "groups_z", "dstptr", "src", "bytes", "ptr", "event", "waits", "listed"),
+    *(
+        "list",
+        "kernel",
+        "groups_x",
+        "groups_y",
+        "groups_z",
+        "dstptr",
+        "src",
+        "bytes",
+        "ptr",
+        "event",
+        "waits",
+        "listed",
+    ),
     *("", "", ""),
 )
 
@@ -128,7 +143,11 @@ _SHEETS = {
     "calls": 2,
     "appends": len(_APPEND_COLUMNS),
     **{name: len(cells) for name, cells in _RECORDS.values()},
-    **{"executions": 3, "lists": 1, "event_ends": 1, "freed": 1, "allocated": 2},
+    "executions": 3,
+    "lists": 1,
+    "event_ends": 1,
+    "freed": 1,
+    "allocated": 2,
 }
 _NUMBERS = {name: number for number, name in enumerate(_SHEETS)}
 
@@ -401,7 +420,8 @@ class _Sheet:
         return {"seq": (self.seq, None), "ts": (self.ts, None), "thread_id": (self._thread, None)}
 
     def has(self, cell: int) -> npt.NDArray[np.bool_]:
-        return (self._present & np.uint64(1 << cell)) != 0
+        present: npt.NDArray[np.bool_] = (self._present & np.uint64(1 << cell)) != 0
+        return present
 
     def cell(self, cell: int) -> _Values:
         return self.cells[:, cell], self.has(cell)
