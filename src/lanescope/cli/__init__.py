@@ -93,7 +93,7 @@ def program() -> int:
 
 
 def _may_end_at_once() -> bool:
-    """Tell whether nobody waits for the interpreter's own end: no thread, no prompt, nobody who traces or profiles."""
+    """Return whether the interpreter's own end is not needed: no thread, no prompt, no tracer, no profiler."""
     if sys.flags.inspect or os.environ.get("PYTHONINSPECT") or sys.gettrace() or sys.getprofile():
         return False
     monitoring = getattr(sys, "monitoring", None)
