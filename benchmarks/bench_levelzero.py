@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.simulate.encode_text import encode
 from lanescope.devices.levelzero.simulate.simulator import simulate_events
 from lanescope.families.options import resolve_options

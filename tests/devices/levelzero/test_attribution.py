@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from devices.levelzero.helpers import SUCCESS, Script, names, operations, stats
 from lanescope.analysis import check
-from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.interpret.resolved import attributed
 
 #: Letter -> what it appends. A dot is a result, a D the end of the event.

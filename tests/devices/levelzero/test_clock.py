@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from devices.levelzero.helpers import Script, operations, stats
 from lanescope.analysis import check
 from lanescope.devices.levelzero.interpret.clock import Clock, mul_div, unwrap
+from lanescope.testing import assert_consistent
 from lanescope.trace import Flag
 
 MS = 1_000_000
@@ -241,7 +242,40 @@ def test_contradicting_reading_is_counted(tmp_path) -> None:
 
 
 def test_no_reading_no_time(tmp_path) -> None:
+    """Where an operation lies is a guess; how long it is is not: its device has a rate."""
     trace = Script().device().immediate(1).append("Barrier", 0x4).result(0x4, 7, 17).open(tmp_path)
     row = operations(trace)[0]
-    assert (row["ts"], row["dur"], row["quality"]) == (row["submit_ts"], 10, "estimated")
+    assert (row["ts"], row["dur"], row["quality"]) == (row["submit_ts"], 800, "estimated")
     assert stats(trace)["levelzero_unanchored_clock"] == 1
+
+
+def test_no_rate_a_tick_is_a_nanosecond(tmp_path) -> None:
+    trace = Script().device(resolution=0).immediate(1).append("Barrier", 0x4).result(0x4, 7, 17).open(tmp_path)
+    row = operations(trace)[0]
+    assert (row["ts"], row["dur"], row["quality"]) == (row["submit_ts"], 10, "estimated")
+    assert stats(trace)["levelzero_unknown_device"] == 1
+
+
+@pytest.mark.parametrize(
+    ("num", "den", "ticks", "ns"),
+    [
+        (1, 1, 3, 3 * S),
+        (1, 1, 1 << 58, None),
+        (3, 2, 3, 2 * S),
+        ((1 << 62) - 1, 1 << 61, 3, 1_500_000_000),
+        (100_000_000_000, 1, 199, 1),
+        (12_500_000, 1, 1 << 52, 80 << 52),
+        (12_500_000, 1, 1 << 62, None),
+    ],
+)
+def test_lengths_without_a_reading_at_any_rate(num, den, ticks, ns, tmp_path) -> None:
+    about = {"uuid": '""', "name": '"GPU"', "timestamp_bits": 64, "kernel_timestamp_bits": 64}
+    script = Script().record(
+        "lanescope_ze:device", device=1, **about, ticks_per_second_num=num, ticks_per_second_den=den
+    )
+    script.record("lanescope_ze:list", list_id=1, device=1, immediate=1, in_order=0)
+    trace = script.op(7, "Barrier").harvest(7, 1, 5, 5 + ticks).open(tmp_path)
+    assert_consistent(trace)
+    row = operations(trace)[0]
+    assert (row["ts"], row["quality"]) == (row["submit_ts"], "estimated")
+    assert (row["dur"], bool(row["flags"] & Flag.NEGATIVE_DURATION)) == (ns, ns is None)

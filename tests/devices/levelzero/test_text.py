@@ -13,8 +13,7 @@ from lanescope.analysis import check
 from lanescope.devices.levelzero.formats import fields as fields_module
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.formats.fields import BadField, Fields, parse
-from lanescope.devices.levelzero.formats.fields import check as check_fields
-from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.simulate.encode_text import encode
 from lanescope.devices.levelzero.simulate.simulator import simulate_events
 from lanescope.testing import assert_accounted, assert_consistent
@@ -390,7 +389,7 @@ values = st.recursive(
 
 @given(st.one_of(values.map(str.encode), st.binary(max_size=200)), st.integers(0, 60), st.binary(max_size=2))
 def test_any_payload_is_parsed_or_refused(payload, place, damage) -> None:
-    """The quick way and the thorough one agree on all of it, and a check refuses what parsing refuses."""
+    """The quick way and the thorough one agree on all of it."""
     whole = b"{ x: " + payload[:place] + damage + payload[place + len(damage) :] + b" }"
     results = []
     for read_fields in (parse, lambda content: fields_module._nested(content.decode())):
@@ -399,8 +398,6 @@ def test_any_payload_is_parsed_or_refused(payload, place, damage) -> None:
         except (BadField, UnicodeDecodeError):
             results.append(None)
     assert results[0] == results[1]
-    if results[0] is not None:
-        check_fields(whole)
 
 
 @given(values)

@@ -12,7 +12,7 @@ from lanescope.analysis import check
 from lanescope.devices.levelzero.ctf_decoder import complete_threads
 from lanescope.devices.levelzero.emit.timeline import Timeline, both, steps
 from lanescope.devices.levelzero.family import FAMILY
-from lanescope.devices.levelzero.formats.text_reader import TextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.io import perfetto

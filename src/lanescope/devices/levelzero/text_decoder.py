@@ -14,8 +14,8 @@ from typing import Any
 from lanescope.devices.levelzero.emit.timeline import Timeline
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events
-from lanescope.devices.levelzero.formats.text_reader import TextReader
 from lanescope.devices.levelzero.formats.text_records import TextReport
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.errors import UsageError

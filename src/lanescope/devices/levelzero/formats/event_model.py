@@ -53,6 +53,26 @@ class Rows:
         self._blocks.append(block)
         self._rows.clear()
 
+    def add_block(self, columns: Mapping[str, tuple[Array, Array | None]], count: int) -> None:
+        """Add rows that are arrays already; they come before the rows that are not packed yet.
+
+        Args:
+            columns: values [count] and which of them are known, bool [count]; those that are not given are unknown.
+            count: how many rows.
+        """
+        block: list[tuple[Array, Array | None]] = []
+        for column in self.spec.columns:
+            if column.name not in columns:
+                block.append((np.zeros(count, DTYPES[column.type]), np.zeros(count, np.bool_)))
+                continue
+            values, valid = columns[column.name]
+            if valid is not None:
+                valid = None if valid.all() else valid
+            if valid is not None:
+                values = np.where(valid, values, 0)
+            block.append((values.astype(DTYPES[column.type]), valid))
+        self._blocks.append(block)
+
     def table(self, sort: str = "") -> Table:
         """Return all rows; sorted by column ``sort`` when it is given, ties as they came."""
         self.pack(least=1)

@@ -22,16 +22,6 @@ _QUOTED = rf'(?:[^"\\{_CONTROL}]++|{_ESCAPED})*+'
 # A colon and a blank would be the next field, with its comma lost. Unquoted names of devices may hold "[0x56a0]".
 _PLAIN = rf"[^,\[\]{{}}\":{_CONTROL}]"
 _WORD = rf"(?![ \t]){_PLAIN}(?:{_PLAIN}++|:(?![ \t])|\[[^ \t,\[\]{{}}\"{_CONTROL}]++\])*+"
-_SIMPLE = rf'{_NAME}:[ \t]++(?:"{_QUOTED}"[ \t]*+|{_WORD})?+'
-_WORDS = rf"\[[ \t]*+(?:{_WORD}(?:,[ \t]*+{_WORD})*+)?+\]"
-_SIMPLES = rf"\{{[ \t]*+(?:{_SIMPLE}(?:,[ \t]*+{_SIMPLE})*+)?+\}}"
-_FIELD = rf'{_NAME}:[ \t]++(?:"{_QUOTED}"[ \t]*+|{_WORD}|{_WORDS}[ \t]*+|{_SIMPLES}[ \t]*+)?+'
-
-#: A record whose lists and structures hold no others; what nearly all are.
-_USUAL = rf"\{{[ \t]*+(?:{_FIELD}(?:,[ \t]*+{_FIELD})*+)?+\}}"
-#: The fields of such a record: name, quoted text, other value, list, structure.
-_FIELDS = rf'({_NAME}):[ \t]++(?:"({_QUOTED})"|({_WORD})|({_WORDS})|({_SIMPLES}))?'
-
 _START = rf"({_NAME}):[ \t]++"
 _VALUE = rf'(?:([{{\[])[ \t]*+|"({_QUOTED})"[ \t]*+|({_WORD}))?'
 _ESCAPES = r"((?:\\x[0-9a-fA-F]{2})+)|\\u\{?([0-9a-fA-F]+)\}?|\\(.)"
@@ -66,24 +56,13 @@ def parse(payload: bytes) -> dict[str, Any]:
     plain = _plain(text)
     if plain is not None:
         return plain
-    return _nested(text) if _compiled(_USUAL).fullmatch(text) is None else _usual(text)
+    return _nested(text)
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern at its first use: few captures need all of them."""
     return re.compile(pattern)
-
-
-def check(payload: bytes) -> None:
-    """Check that a record consists of fields, as ``parse`` does, without reading their values.
-
-    Raises:
-        BadField: a part of it is not a field.
-    """
-    text = _decoded(payload)
-    if _compiled(_USUAL).fullmatch(text) is None:
-        _nested(text)
 
 
 def _decoded(payload: bytes) -> str:
@@ -110,26 +89,6 @@ def _plain(text: str) -> dict[str, Any] | None:
             return None
         values[name] = value
     return values if len(values) == len(parts) else None
-
-
-def _usual(text: str) -> dict[str, Any]:
-    found = _compiled(_FIELDS).findall(text)
-    if "\\" in text:
-        found = [(name, _unescaped(quoted), *others) for name, quoted, *others in found]
-    values: dict[str, Any] = {
-        name: quoted
-        or (word and word.rstrip(_BLANKS))
-        or (_words(words) if words else _usual(simples) if simples else "")
-        for name, quoted, word, words, simples in found
-    }
-    if len(values) != len(found):
-        raise BadField("a field stands twice")
-    return values
-
-
-def _words(text: str) -> list[str]:
-    inside = text[1:-1].strip(_BLANKS)
-    return [word.strip(_BLANKS) for word in inside.split(",")] if inside else []
 
 
 def _nested(text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.fields import Fields, check
+from lanescope.devices.levelzero.formats.fields import Fields, parse
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp, result_name
 
 #: How many payloads of exits are remembered for each function.
@@ -33,7 +33,7 @@ def entry_handler(function: str) -> Handler:
         size = None
         if b": " not in payload:
             if payload not in _NO_FIELDS:
-                check(payload)
+                parse(payload)
         elif appended or touches_memory or remember is not None:
             fields = reader.fields(payload)
             value = None if remember is None else remember(fields)
@@ -47,7 +47,7 @@ def entry_handler(function: str) -> Handler:
             if remember is not None:
                 reader.entered(function, stamp, value)
         else:
-            check(payload)
+            parse(payload)
         if name_code is None:
             name_code = reader.code("calls", "function", function)
         reader.rows["calls"].add((*stamp, name_code, False, None, size))
@@ -64,7 +64,7 @@ def _append(reader: Recorder, stamp: Stamp, function: str, kind: str, fields: Fi
                 groups = tuple(Fields(counts).small(f"groupCount{axis}") for axis in "XYZ")
                 break
     rows = reader.rows["appends"]
-    number = len(rows)
+    number = reader.append_number()
     waits = fields.integers("phWaitEvents_vals")
     count = fields.optional_small("numWaitEvents") or 0
     size = fields.optional("size") if kind in (layout.COPY, layout.FILL) else None
@@ -291,3 +291,6 @@ _EXITS: dict[str, Callable[[Recorder, Stamp, _Entered, Fields], None]] = {
     **{name: _allocated(memory) for name, memory in layout.ALLOCATIONS.items() if name.startswith("zeMem")},
     **dict.fromkeys(layout.EXECUTES, _executed),
 }
+
+#: Functions that are remembered from their entry to their exit, by number.
+REMEMBERED: dict[str, int] = {name: number for number, name in enumerate(dict.fromkeys([*_ENTRIES, *_EXITS]))}

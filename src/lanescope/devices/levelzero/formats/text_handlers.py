@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.fields import BadField
 from lanescope.devices.levelzero.formats.text_calls import entry_handler, exit_handler
@@ -28,31 +26,12 @@ def handler_of(provider: str, event: str) -> Handler | None:
     return _HANDLERS.get(f"{provider}:{event}")
 
 
-_USUAL_PUSH = re.compile(rb"\{ hEvent: (0x[0-9a-f]{1,16}) \}")
-
-
 def _push(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-    usual = _USUAL_PUSH.fullmatch(payload)
-    event = reader.fields(payload).integer("hEvent") if usual is None else int(usual[1], 16)
-    reader.rows["pushes"].add((*stamp, event))
-
-
-#: A result as THAPI prints it; others are read field by field.
-_USUAL_RESULT = re.compile(
-    rb"\{ hEvent: (0x[0-9a-f]{1,16}), status: (ZE_RESULT_\w{1,80}), timestampStatus: (ZE_RESULT_\w{1,80}), "
-    rb"globalStart: (\d{1,20}), globalEnd: (\d{1,20}), contextStart: (\d{1,20}), contextEnd: (\d{1,20}) \}"
-)
-_STATES = ("status", "timestamp_status")
+    reader.rows["pushes"].add((*stamp, reader.fields(payload).integer("hEvent")))
 
 
 def _event_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     rows = reader.rows["results"]
-    usual = _USUAL_RESULT.fullmatch(payload)
-    if usual is not None and max(map(int, usual.groups()[3:])) < 1 << 64:
-        event, *states = usual.groups()[:3]
-        codes = (rows.dictionary(c).code(t.decode()) for c, t in zip(_STATES, states, strict=True))
-        rows.add((*stamp, None, None, int(event, 16), *codes, *map(int, usual.groups()[3:])))
-        return
     fields = reader.fields(payload)
     ticks = (fields.integer(name) for name in ("globalStart", "globalEnd", "contextStart", "contextEnd"))
     status, timestamp_status = (result_name(fields.word(name)) for name in ("status", "timestampStatus"))
@@ -189,7 +168,7 @@ def _lanescope_kernel(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 def _lanescope_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     rows = reader.rows["appends"]
-    number = len(rows)
+    number = reader.append_number()
     waits = fields.integers("waits")
     function = fields.word("api")
     dst, src = fields.text("dst"), fields.text("src")
@@ -228,21 +207,7 @@ def _lanescope_run(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     reader.rows["runs"].add((stamp[0], begin, stamp[2], handle, queue, run, leave, quiet))
 
 
-#: A result as our recorder prints it, of numbers that surely fit; others are read field by field.
-_OUR_USUAL_RESULT = re.compile(
-    rb"\{ op_id: (\d{1,19}), run: (\d{1,18}), global_start: (\d{1,19}), global_end: (\d{1,19}), "
-    rb"context_start: (\d{1,19}), context_end: (\d{1,19}) \}"
-)
-
-
 def _lanescope_result(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
-    usual = _OUR_USUAL_RESULT.fullmatch(payload)
-    if usual is not None:
-        results = reader.rows["results"]
-        states = [results.dictionary(column).code(layout.SUCCESS) for column in _STATES]
-        op, run, *counts = map(int, usual.groups())
-        results.add((*stamp, op, run, None, *states, *counts))
-        return
     fields = reader.fields(payload)
     rows = reader.rows["results"]
     ok = rows.dictionary("status").code(layout.SUCCESS), rows.dictionary("timestamp_status").code(layout.SUCCESS)

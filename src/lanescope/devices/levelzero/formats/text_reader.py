@@ -1,4 +1,4 @@
-"""The text form of a trace -> the event model.
+"""The text form of a trace -> the event model: the reference reader.
 
 One record a line, ``HH:MM:SS.nnnnnnnnn - HOST - vpid: P, vtid: T - PROVIDER:EVENT: { FIELDS }``, or over several, up
 to a closing brace. Blank lines and lines that begin with ``#`` are comments.
@@ -25,8 +25,8 @@ _TOO_LONG = b"\xff"
 _MOST_RUNS = 10_000
 
 
-class TextReader:
-    """Reads the text form, in pieces of any size.
+class ReferenceTextReader:
+    """Reads the text form, in pieces of any size: judges every line, and is slow. ``TextReader`` says the same.
 
     Args:
         shrink: what fractions of a second are divided by: 1, or ``layout.THAPI_SHRINK`` for THAPI's own tests.
@@ -53,10 +53,15 @@ class TextReader:
         self._thread_process: list[int] = []
         self._whose: dict[bytes, int] = {}
         self._handlers: dict[bytes, Handler | None] = {}
-        self._recorder = Recorder(self._rows, self._thread_process)
+        self._recorder = self._new_recorder()
+        #: The kind of the last record.
+        self._kind = b""
         self._is_bad = False
         self._clock = b""
         self._clock_ns = 0
+
+    def _new_recorder(self) -> Recorder:
+        return Recorder(self._rows, self._thread_process)
 
     # --- bytes -> lines -> records ------------------------------------------------------------------------------
 
@@ -69,7 +74,7 @@ class TextReader:
             return
         self._end_line(lines[0])
         for line in lines[1:-1]:
-            self._line(line, len(line) + 1)
+            self._whole_line(line)
         self._keep(lines[-1])
         for rows in self._rows.values():
             rows.pack()
@@ -88,6 +93,9 @@ class TextReader:
         size, self._rest, self._rest_size = self._rest_size, [], 0
         self._line(line, size + newline)
 
+    def _whole_line(self, line: bytes) -> None:
+        self._line(line if len(line) <= _LONGEST else _TOO_LONG, len(line) + 1)
+
     def finish(self) -> Events:
         """Take the end of the input, and return all records."""
         if self._rest:
@@ -99,8 +107,13 @@ class TextReader:
             self._bad(self._open_offset, self._open_size, len(self._open))
             self.report.note("truncated", self._open_offset)
         self._recorder.finish()
+        self._gather()
         by_seq = {name: "seq" if "seq" in rows.spec.names else "" for name, rows in self._rows.items()}
+        by_seq["waits"] = "append"
         return Events({name: rows.table(by_seq[name]) for name, rows in self._rows.items()})
+
+    def _gather(self) -> None:
+        """Add rows that were kept elsewhere."""
 
     def _line(self, line: bytes, size: int) -> None:
         offset = self._offset
@@ -113,8 +126,6 @@ class TextReader:
             self._open = []
         if line.endswith(b"\r"):
             line = line[:-1]
-        if self._usual(line, offset, size):
-            return
         match = layout.RECORD_START.fullmatch(line)
         if match is None:
             if not line.strip() or line.startswith(b"#"):
@@ -129,28 +140,6 @@ class TextReader:
             self._open, self._open_offset, self._open_size = [line], offset, size
         else:
             self._bad(offset, size)
-
-    def _usual(self, line: bytes, offset: int, size: int) -> bool:
-        """Take a record of the second, the thread and the kind of records that were there before; tell whether it is.
-
-        Nearly all are. Their parts were matched when they came first, so that it is enough to find them again.
-        """
-        parts = line.split(b" - ", 3)
-        if len(parts) < 4:
-            return False
-        stamp, host, numbers, rest = parts
-        fraction = stamp[9:]
-        if stamp[:9] != self._clock + b"." or len(fraction) != 9 or not fraction.isdigit():
-            return False
-        thread = self._whose.get(host + b" - " + numbers)
-        kind, _, payload = rest.partition(b": ")
-        handler = self._handlers.get(kind)
-        payload = payload.rstrip()
-        if thread is None or handler is None or not payload.endswith(b"}"):
-            return False
-        ts = self._day_ns + self._clock_ns + int(fraction) // self._shrink
-        self._take(ts, handler, thread, b"", payload, offset, size, 1)
-        return True
 
     def _continue(self, line: bytes, size: int) -> None:
         self._open.append(line.strip())
@@ -190,7 +179,7 @@ class TextReader:
             self._clock_ns = (hour * 3600 + minute * 60 + second) * layout.NS_PER_SECOND
         ns = int(fraction) if len(fraction) == 9 else int(fraction) * 10 ** (9 - len(fraction))
         ts = self._day_ns + self._clock_ns + ns // self._shrink
-        kind = provider + b":" + event
+        self._kind = kind = provider + b":" + event
         try:
             handler = self._handlers[kind]
         except KeyError:

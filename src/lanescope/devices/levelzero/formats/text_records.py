@@ -82,6 +82,10 @@ class Recorder:
                 if name in layout.EXECUTES:
                     self.executed(stamp, value, None)
 
+    def append_number(self) -> int:
+        """Return the number of the next row of ``appends``."""
+        return len(self.rows["appends"])
+
     def code(self, table: str, column: str, text: str) -> int:
         """Return the code of a text."""
         return self.rows[table].dictionary(column).code(text)

@@ -14,7 +14,7 @@ from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
-from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock
+from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock, mul_div
 from lanescope.families.declaration import frozen_class
 from lanescope.trace import Flag
 
@@ -142,9 +142,9 @@ def place(
         rows = rows[~error[rows]]
         clock = times.clocks.get(number)
         if clock is None:
-            _place_unclocked(times, rows, start, end)
-            described = number >= 0 and bool(events["devices"].valid("ticks_per_second_num")[devices.row[number]])
-            stat = "levelzero_unanchored_clock" if described else "levelzero_unknown_device"
+            rate = _rate_of(events, int(devices.row[number])) if number >= 0 else None
+            _place_unclocked(times, rows, start, end, rate)
+            stat = "levelzero_unknown_device" if rate is None else "levelzero_unanchored_clock"
             notes.add_times(stat, submit[rows] + base)
             continue
         placed = clock.place(start[rows], end[rows], submit[rows], harvest[rows], tolerance)
@@ -200,12 +200,11 @@ def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> di
         if edges[device] == edges[device + 1] and devices.parent[device] >= 0:
             source = int(devices.parent[device])
         mine = order[edges[source] : edges[source + 1]]
-        if not len(mine) or not table.valid("ticks_per_second_num")[about]:
+        rate = _rate_of(events, int(about)) if len(mine) else None
+        if rate is None:
             continue
         clock = Clock(
-            Fraction(
-                int(table.values("ticks_per_second_num")[about]), int(table.values("ticks_per_second_den")[about])
-            ),
+            rate,
             is_rounded=bool(table.values("is_rounded")[about]),
             bits=int(table.values("timestamp_bits")[about]),
             kernel_bits=int(table.values("kernel_timestamp_bits")[about]),
@@ -218,11 +217,34 @@ def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> di
     return found
 
 
-def _place_unclocked(times: Times, rows: Int64, start: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64]) -> None:
-    """Place operations of a device of unknown clock at their submission, a tick drawn as a nanosecond."""
-    length = end[rows] - start[rows]
-    negative = length >= np.uint64(_FAR)
-    times.end[rows] = times.begin[rows] + np.where(negative, 0, length).astype(np.int64)
+def _rate_of(events: Events, row: int) -> Fraction | None:
+    """Return the ticks per second of a row of ``devices``, None if unknown."""
+    table = events["devices"]
+    if not table.valid("ticks_per_second_num")[row]:
+        return None
+    return Fraction(int(table.values("ticks_per_second_num")[row]), int(table.values("ticks_per_second_den")[row]))
+
+
+def _place_unclocked(
+    times: Times,
+    rows: Int64,
+    start: npt.NDArray[np.uint64],
+    end: npt.NDArray[np.uint64],
+    rate: Fraction | None,
+) -> None:
+    """Place operations of a device whose clock was never read at their submission.
+
+    They are as long as the declared rate says; where there is none, a tick is drawn as a nanosecond.
+    """
+    ticks = end[rows] - start[rows]
+    # Numerator and denominator fit into 63 bits: a rate is 1 Hz at least.
+    per_tick = Fraction(1) if rate is None else (layout.NS_PER_SECOND / rate).limit_denominator(1 << 32)
+    negative = ticks.astype(np.float64) * float(per_tick) >= _FAR
+    negative |= ticks >= np.uint64(_FAR)
+    known = np.where(negative, 0, ticks).astype(np.int64)
+    scale = np.ones(len(rows), np.int64)
+    length = mul_div(known, scale * per_tick.numerator, scale * per_tick.denominator)
+    times.end[rows] = times.begin[rows] + length
     times.has_length[rows[negative]] = False
     times.flags[rows[negative]] |= np.uint32(Flag.NEGATIVE_DURATION)
     times.quality[rows] = np.maximum(times.quality[rows], np.uint8(ESTIMATED))

@@ -1,0 +1,222 @@
+// The scanner of Level Zero texts.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
+
+#include "bind/module.hpp"
+#include "core/devices/levelzero/text_scanner.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace lanescope::levelzero;
+
+namespace {
+
+using CellRow = std::tuple<std::string, std::string, std::string, bool, uint32_t>;
+using TargetRow = std::tuple<uint32_t, uint64_t>;
+using Owned = nb::ndarray<nb::numpy, uint64_t>;
+
+constexpr size_t kCallCells = 2;
+// Threads are numbered in the order of their first records.
+constexpr uint64_t kMaxThreads = uint64_t{1} << 31;
+
+template <class T, size_t N>
+T named(const std::string& name, const char* const (&names)[N]) {
+    for (size_t i = 0; i < N; ++i) {
+        if (name == names[i]) return static_cast<T>(i);
+    }
+    throw nb::value_error("no such name");
+}
+
+Shape shape_of(const TextScanner& scanner, const std::vector<CellRow>& rows) {
+    if (rows.size() > Shape::kMaxCells) throw nb::value_error("too many cells");
+    static const char* const kinds[] = {"integer", "small", "flag", "text", "maybe_text", "integers", "refused"};
+    std::vector<Cell> cells;
+    size_t lists = 0, groups = 0;
+    for (const auto& [group, name, kind, is_required, texts] : rows) {
+        cells.push_back({group, name, named<CellKind>(kind, kinds), is_required, texts});
+        lists += cells.back().kind == CellKind::integers;
+        groups += !group.empty();
+        if (texts >= scanner.texts()) throw nb::value_error("no such texts");
+    }
+    if (lists > 1 || groups > Shape::kMaxGroups) throw nb::value_error("too many lists or groups");
+    return Shape(std::move(cells));
+}
+
+Target target_of(TextScanner& scanner, const TargetRow& row, size_t cells) {
+    const auto [sheet, constant] = row;
+    if (sheet >= scanner.sheets().size() || scanner.sheets()[sheet].columns != Sheet::kHead + cells) {
+        throw nb::value_error("no sheet of this size");
+    }
+    return {sheet, constant};
+}
+
+size_t cells_of(Conclusion conclusion) {
+    switch (conclusion) {
+        case Conclusion::unknown:
+        case Conclusion::value:
+        case Conclusion::nonzero:
+            return 1;
+        case Conclusion::allocation:
+            return 2;
+        case Conclusion::execution:
+            return 3;
+    }
+    return 0;
+}
+
+nb::tuple call_of(const Open& call) {
+    return nb::make_tuple(call.function, call.seq, call.ts, call.is_token, call.value, call.list);
+}
+
+std::vector<uint64_t> tokens_of(const std::vector<Open>& gone) {
+    std::vector<uint64_t> tokens;
+    for (const Open& call : gone) {
+        if (call.is_token) tokens.push_back(call.value);
+    }
+    return tokens;
+}
+
+Owned array_of(std::vector<uint64_t> values, size_t columns) {
+    auto owned = std::make_unique<std::vector<uint64_t>>(std::move(values));
+    uint64_t* data = owned->data();
+    const size_t rows = owned->size() / columns;
+    nb::capsule owner(owned.get(), [](void* kept) noexcept { delete static_cast<std::vector<uint64_t>*>(kept); });
+    owned.release();
+    return Owned(data, {rows, columns}, owner);
+}
+
+}  // namespace
+
+void lanescope::bind::levelzero(nb::module_& m) {
+    nb::class_<TextScanner>(m, "LevelZeroScanner", "Takes the lines of a text that leave no doubt; stops before others.")
+        .def(
+            "__init__",
+            [](TextScanner* self, uint64_t shrink, const std::vector<size_t>& sheets, size_t texts) {
+                if (shrink == 0) throw nb::value_error("nothing is divided by 0");
+                for (const size_t cells : sheets) {
+                    if (cells > Shape::kMaxCells) throw nb::value_error("too many cells");
+                }
+                new (self) TextScanner(shrink, sheets, texts);
+            },
+            "shrink"_a, "sheets"_a, "texts"_a, "Cells of each sheet, and how many tables of texts there are.")
+        .def(
+            "add_context",
+            [](TextScanner& self, nb::bytes context, uint64_t thread) {
+                if (thread >= kMaxThreads) throw nb::value_error("no such thread");
+                self.add_context({context.c_str(), context.size()}, thread);
+            },
+            "context"_a, "thread"_a)
+        .def(
+            "add_text",
+            [](TextScanner& self, uint32_t table, const std::string& text, uint64_t code, bool is_success) {
+                if (table >= self.texts() || code >= TextScanner::kSuccess) throw nb::value_error("no such text");
+                self.add_text(table, text, code | (is_success ? TextScanner::kSuccess : 0));
+            },
+            "table"_a, "text"_a, "code"_a, "is_success"_a = false)
+        .def(
+            "ignore", [](TextScanner& self, nb::bytes name) { self.add_kind({name.c_str(), name.size()}, Kind{}); },
+            "name"_a, "Take the records of this kind as filler.")
+        .def(
+            "add_record",
+            [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells) {
+                Kind kind;
+                kind.role = Role::record;
+                kind.shape = shape_of(self, cells);
+                kind.target = target_of(self, target, cells.size());
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "target"_a, "cells"_a, "Cells are (group, name, kind, is_required, texts).")
+        .def(
+            "add_entry",
+            [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
+               int32_t function, bool always_appends, const std::optional<TargetRow>& append,
+               const std::vector<CellRow>& append_cells) {
+                Kind kind;
+                kind.role = Role::entry;
+                kind.target = target_of(self, target, kCallCells);
+                kind.shape = shape_of(self, cells);
+                kind.function = function;
+                kind.is_remembered = !cells.empty();
+                if (kind.is_remembered && function != Kind::kForgotten && !std::get<3>(cells[0])) {
+                    throw nb::value_error("what is remembered has to be there");
+                }
+                kind.always_appends = always_appends;
+                if (append && function == Kind::kForgotten) kind.append = target_of(self, *append, append_cells.size());
+                kind.append_shape = shape_of(self, append_cells);
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "target"_a, "cells"_a, "function"_a, "always_appends"_a, "append"_a.none(), "append_cells"_a)
+        .def(
+            "add_exit",
+            [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
+               int32_t function, const std::string& conclusion, const std::optional<TargetRow>& made) {
+                static const char* const names[] = {"unknown", "value", "nonzero", "allocation", "execution"};
+                Kind kind;
+                kind.role = Role::exit;
+                kind.target = target_of(self, target, kCallCells);
+                kind.shape = shape_of(self, cells);
+                kind.function = function;
+                kind.conclusion = made ? named<Conclusion>(conclusion, names) : Conclusion::unknown;
+                if (made) kind.conclusion_target = target_of(self, *made, cells_of(kind.conclusion));
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "target"_a, "cells"_a, "function"_a, "conclusion"_a, "made"_a.none())
+        .def(
+            "scan",
+            [](TextScanner& self, nb::bytes data, size_t place, uint64_t offset, uint64_t seq, int64_t last_ts,
+               int64_t day_ns) {
+                const std::string_view text{data.c_str(), data.size()};
+                TextScanner::Progress progress{seq, last_ts, day_ns};
+                {
+                    nb::gil_scoped_release release;
+                    place = self.scan(text, place, offset, &progress);
+                }
+                return nb::make_tuple(place, progress.seq, progress.last_ts, progress.first_ts, progress.padding,
+                                      nb::make_tuple(progress.unrelated.count, progress.unrelated.offset),
+                                      nb::make_tuple(progress.backwards.count, progress.backwards.offset));
+            },
+            "data"_a, "place"_a, "offset"_a, "seq"_a, "last_ts"_a, "day_ns"_a,
+            "Take lines from a place on; return the place of the first that is left, and what became of those before.")
+        .def(
+            "count", [](TextScanner& self, size_t sheet) { return self.sheets().at(sheet).count(); }, "sheet"_a)
+        .def(
+            "take",
+            [](TextScanner& self, size_t sheet) {
+                Sheet& from = self.sheets().at(sheet);
+                return nb::make_tuple(array_of(std::exchange(from.rows, {}), from.columns),
+                                      array_of(std::exchange(from.lists, {}), 1));
+            },
+            "sheet"_a, "Take the rows of a sheet out, uint64 [rows, columns], and its lists, uint64 [n, 1].")
+        .def(
+            "enter",
+            [](TextScanner& self, uint64_t thread, uint32_t function, uint64_t seq, int64_t ts, uint64_t token) {
+                if (thread >= kMaxThreads) throw nb::value_error("no such thread");
+                return tokens_of(self.enter(thread, {function, true, seq, ts, token, {}}));
+            },
+            "thread"_a, "function"_a, "seq"_a, "ts"_a, "token"_a, "Remember a call; return the tokens to forget.")
+        .def(
+            "find",
+            [](const TextScanner& self, uint64_t thread, uint32_t function) -> nb::object {
+                const Open* call = self.find(thread, function);
+                return call == nullptr ? nb::object(nb::none()) : nb::object(call_of(*call));
+            },
+            "thread"_a, "function"_a)
+        .def(
+            "leave",
+            [](TextScanner& self, uint64_t thread, uint32_t function) { return tokens_of(self.leave(thread, function)); },
+            "thread"_a, "function"_a, "Forget a call and those inside of it; return the tokens to forget.")
+        .def_prop_ro("open", [](const TextScanner& self) {
+            nb::list found;
+            for (size_t thread = 0; thread < self.open().size(); ++thread) {
+                for (const Open& call : self.open()[thread]) found.append(nb::make_tuple(thread, call_of(call)));
+            }
+            return found;
+        });
+}

@@ -1,0 +1,302 @@
+#include "core/devices/levelzero/text_scanner.hpp"
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+
+namespace lanescope::levelzero {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kHalfDay = 43'200 * kSecond;
+constexpr size_t kClock = 8;  // characters of hours, minutes and seconds
+
+bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// What the reference strips from the end of a line.
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+bool skip(std::string_view* text, std::string_view prefix) {
+    if (!text->starts_with(prefix)) return false;
+    text->remove_prefix(prefix.size());
+    return true;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+    return memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
+}
+
+int64_t two_digits(const char* at) { return (at[0] - '0') * 10 + (at[1] - '0'); }
+
+size_t count_digits(std::string_view text) {
+    size_t count = 0;
+    while (count < text.size() && is_digit(text[count])) ++count;
+    return count;
+}
+
+}  // namespace
+
+TextScanner::TextScanner(uint64_t shrink, std::vector<size_t> sheets, size_t texts) : shrink_(shrink), texts_(texts) {
+    for (const size_t cells : sheets) sheets_.push_back({Sheet::kHead + cells, {}, {}});
+}
+
+size_t TextScanner::scan(std::string_view data, size_t place, uint64_t offset, Progress* progress) {
+    while (place < data.size()) {
+        const char* begin = data.data() + place;
+        const auto* newline = static_cast<const char*>(std::memchr(begin, '\n', data.size() - place));
+        if (newline == nullptr) break;
+        const auto length = static_cast<size_t>(newline - begin);
+        if (length > kLongest) break;
+        if (take({begin, length}, length + 1, offset + place, progress)) {
+            place += length + 1;
+            continue;
+        }
+        const size_t next = take_lines(data, place, offset, progress);
+        if (next == place) break;
+        place = next;
+    }
+    return place;
+}
+
+// Takes a record that begins here and ends with a line that is a closing brace; returns where the next line begins, or
+// the same place where it is none.
+size_t TextScanner::take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress) {
+    joined_.clear();
+    for (size_t at = place; at - place <= kLongest;) {
+        const size_t newline = data.find('\n', at);
+        if (newline == std::string_view::npos || newline - at > kLongest) break;
+        std::string_view line = data.substr(at, newline - at);
+        while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
+        if (joined_.empty()) {
+            if (!line.ends_with(": {")) break;
+        } else {
+            // No field begins with a digit; a record does.
+            if (!line.empty() && is_digit(line[0])) break;
+            joined_ += ' ';
+        }
+        at = newline + 1;
+        if (line == "}") {
+            joined_ += line;
+            return take(joined_, at - place, offset + place, progress) ? at : place;
+        }
+        while (!line.empty() && is_space(line[0])) line.remove_prefix(1);
+        joined_ += line;
+    }
+    return place;
+}
+
+bool TextScanner::take(std::string_view line, size_t size, uint64_t offset, Progress* progress) {
+    Stamp stamp{progress->seq + 1, 0, 0};
+    if (!read_time(&line, progress->day_ns, &stamp.ts) || !read_context(&line)) return false;
+    stamp.thread = thread_;
+    if (progress->last_ts - stamp.ts > kHalfDay) return false;  // midnight
+    const auto* blank = static_cast<const char*>(std::memchr(line.data(), ' ', line.size()));
+    if (blank == nullptr || blank == line.data() || blank[-1] != ':') return false;
+    const auto found = kinds_.find(line.substr(0, static_cast<size_t>(blank - line.data()) - 1));
+    if (found == kinds_.end()) return false;
+    line.remove_prefix(static_cast<size_t>(blank - line.data()) + 1);
+    while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
+    if (line.empty() || line.back() != '}') return false;
+    const Kind& kind = found->second;
+    switch (kind.role) {
+        case Role::ignored:
+            progress->padding += size;
+            progress->unrelated.add(offset);
+            break;
+        case Role::record:
+            if (!take_record(kind, stamp, line)) return false;
+            break;
+        case Role::entry:
+            if (!take_entry(kind, stamp, line)) return false;
+            break;
+        case Role::exit:
+            if (!take_exit(kind, stamp, line)) return false;
+            break;
+    }
+    if (kind.role != Role::ignored) ++progress->seq;
+    if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
+    progress->last_ts = stamp.ts;
+    if (!progress->first_ts) progress->first_ts = stamp.ts;
+    return true;
+}
+
+bool TextScanner::read_time(std::string_view* line, int64_t day_ns, int64_t* ts) {
+    if (line->size() <= kClock || (*line)[kClock] != '.') return false;
+    if (line->substr(0, kClock) != clock_) {
+        const char* at = line->data();
+        for (const char* digit : {at, at + 1, at + 3, at + 4, at + 6, at + 7}) {
+            if (!is_digit(*digit)) return false;
+        }
+        const int64_t hour = two_digits(at), minute = two_digits(at + 3), second = two_digits(at + 6);
+        if (at[2] != ':' || at[5] != ':' || hour > 23 || minute > 59 || second > 59) return false;
+        clock_.assign(at, kClock);
+        clock_ns_ = ((hour * 60 + minute) * 60 + second) * kSecond;
+    }
+    line->remove_prefix(kClock + 1);
+    const size_t digits = count_digits(*line);
+    if (digits == 0 || digits > 9) return false;
+    uint64_t fraction = 0;
+    for (size_t i = 0; i < 9; ++i) {
+        fraction = fraction * 10 + (i < digits ? static_cast<uint64_t>((*line)[i] - '0') : 0);
+    }
+    *ts = day_ns + clock_ns_ + static_cast<int64_t>(fraction / shrink_);
+    line->remove_prefix(digits);
+    return skip(line, " - ");
+}
+
+// Reads host, process and thread; finds the thread.
+bool TextScanner::read_context(std::string_view* line) {
+    if (!context_.empty() && skip(line, context_)) return true;
+    std::string_view rest = *line;
+    const size_t host = rest.find(' ');
+    if (host == std::string_view::npos) return false;
+    rest.remove_prefix(host);
+    if (!skip(&rest, " - vpid: ")) return false;
+    rest.remove_prefix(count_digits(rest));
+    if (!skip(&rest, ", vtid: ")) return false;
+    rest.remove_prefix(count_digits(rest));
+    const std::string_view context = line->substr(0, line->size() - rest.size());
+    const auto found = contexts_.find(context);
+    if (found == contexts_.end() || !skip(&rest, " - ")) return false;
+    context_.assign(context.data(), context.size() + 3);
+    thread_ = found->second;
+    *line = rest;
+    return true;
+}
+
+void TextScanner::add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells) {
+    std::vector<uint64_t>& rows = sheets_[target.sheet].rows;
+    const std::array<uint64_t, Sheet::kHead> head{stamp.seq, static_cast<uint64_t>(stamp.ts), stamp.thread,
+                                                  target.constant, present};
+    rows.insert(rows.end(), head.begin(), head.end());
+    rows.insert(rows.end(), cells.begin(), cells.end());
+}
+
+bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    if (!read(payload, kind.shape)) return false;
+    add(kind.target, stamp, values_.present, std::span(values_.cells).first(kind.shape.size()));
+    std::vector<uint64_t>& lists = sheets_[kind.target.sheet].lists;
+    lists.insert(lists.end(), values_.list.begin(), values_.list.end());
+    return true;
+}
+
+// A row of calls has two cells: the code of the result of exits, the size of entries.
+bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    std::array<uint64_t, 2> cells{};
+    uint32_t present = 0;
+    if (payload != "{ }" && payload != "{  }") {
+        // What the reference looks at before it reads any field: the text, wherever it stands.
+        const bool appends =
+            (kind.always_appends || contains(payload, "hSignalEvent: ")) && contains(payload, "hCommandList: ");
+        if (appends) {
+            if (!kind.append || !read(payload, kind.append_shape)) return false;
+            add(*kind.append, stamp, values_.present, std::span(values_.cells).first(kind.append_shape.size()));
+            std::vector<uint64_t>& lists = sheets_[kind.append->sheet].lists;
+            lists.insert(lists.end(), values_.list.begin(), values_.list.end());
+        } else {
+            const bool is_forgotten = kind.function == Kind::kForgotten;
+            if (!is_forgotten && !kind.is_remembered) return false;
+            if (!contains(payload, ": ") || !read(payload, kind.shape)) return false;
+            if (!is_forgotten) {
+                const auto function = static_cast<uint32_t>(kind.function);
+                if (drops_token(stamp.thread)) return false;
+                enter(stamp.thread, {function, false, stamp.seq, stamp.ts, values_.cells[0], values_.list});
+            } else if ((values_.present & 1) != 0) {
+                present = 2;
+                cells[1] = values_.cells[0];
+            }
+        }
+    }
+    add(kind.target, stamp, present, cells);
+    return true;
+}
+
+bool TextScanner::take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    if (!read(payload, kind.shape)) return false;
+    const bool has_result = (values_.present & 1) != 0;
+    const bool succeeded = !has_result || (values_.cells[0] & kSuccess) != 0;
+    if (kind.function != Kind::kForgotten) {
+        const auto function = static_cast<uint32_t>(kind.function);
+        const Open* call = find(stamp.thread, function);
+        if (call != nullptr || payload.find(',') != std::string_view::npos) {
+            if (kind.conclusion == Conclusion::unknown || (call != nullptr && call->is_token)) return false;
+            if (call != nullptr) {
+                // Calls inside of it that never returned may be the reference's, which has to hear of it.
+                const std::vector<Open>& calls = open_[stamp.thread];
+                for (size_t i = calls.size(); &calls[i - 1] != call; --i) {
+                    if (calls[i - 1].is_token) return false;
+                }
+                if (succeeded) conclude(kind, stamp, *call);
+                leave(stamp.thread, function);
+            }
+        }
+    }
+    const std::array<uint64_t, 2> cells{has_result ? values_.cells[0] & ~kSuccess : 0, 0};
+    add(kind.target, stamp, has_result ? 1 : 0, cells);
+    return true;
+}
+
+void TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& call) {
+    const Target& target = kind.conclusion_target;
+    switch (kind.conclusion) {
+        case Conclusion::unknown:
+            break;
+        case Conclusion::nonzero:
+            if (call.value == 0) break;
+            [[fallthrough]];
+        case Conclusion::value:
+            add(target, stamp, 1, std::array{call.value});
+            break;
+        case Conclusion::allocation: {
+            const uint64_t base = (values_.present & 2) != 0 ? values_.cells[1] : 0;
+            if (call.value != 0 && base != 0) add(target, stamp, 3, std::array{base, call.value});
+            break;
+        }
+        case Conclusion::execution:
+            for (const uint64_t list : call.list) {
+                add(target, {call.seq, call.ts, stamp.thread}, 7,
+                    std::array{list, call.value, static_cast<uint64_t>(stamp.ts)});
+            }
+            break;
+    }
+}
+
+// --- calls under way -----------------------------------------------------------------------------------------------
+
+std::vector<Open> TextScanner::enter(uint64_t thread, Open call) {
+    if (open_.size() <= thread) open_.resize(thread + 1);
+    std::vector<Open>& calls = open_[thread];
+    calls.push_back(std::move(call));
+    std::vector<Open> gone;
+    if (calls.size() > kDeepest) {
+        gone.push_back(std::move(calls.front()));
+        calls.erase(calls.begin());
+    }
+    return gone;
+}
+
+bool TextScanner::drops_token(uint64_t thread) const {
+    return open_.size() > thread && open_[thread].size() >= kDeepest && open_[thread].front().is_token;
+}
+
+const Open* TextScanner::find(uint64_t thread, uint32_t function) const {
+    if (open_.size() <= thread) return nullptr;
+    const std::vector<Open>& calls = open_[thread];
+    for (size_t i = calls.size(); i > 0; --i) {
+        if (calls[i - 1].function == function) return &calls[i - 1];
+    }
+    return nullptr;
+}
+
+std::vector<Open> TextScanner::leave(uint64_t thread, uint32_t function) {
+    const Open* call = find(thread, function);
+    if (call == nullptr) return {};
+    std::vector<Open>& calls = open_[thread];
+    const auto first = calls.begin() + (call - calls.data());
+    std::vector<Open> gone(std::make_move_iterator(first), std::make_move_iterator(calls.end()));
+    calls.erase(first, calls.end());
+    return gone;
+}
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,169 @@
+// A scanner of Level Zero texts: lines in, rows of columns out.
+//
+// It takes the lines whose thread, kind and texts were told to it and whose fields leave no doubt; it stops before any
+// other, so that the reference reader judges that line and tells what it learnt from it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/devices/levelzero/payload.hpp"
+
+namespace lanescope::levelzero {
+
+// Rows of one layout: position in the stream, time, thread, constant, bits of the cells that are present, cells.
+struct Sheet {
+    static constexpr size_t kHead = 5;
+
+    size_t columns;
+    std::vector<uint64_t> rows;
+    std::vector<uint64_t> lists;  // of the cells that are lists, row by row
+
+    size_t count() const { return rows.size() / columns; }
+};
+
+// Where rows go, and what stands in their column `constant`.
+struct Target {
+    uint32_t sheet;
+    uint64_t constant;
+};
+
+enum class Role : uint8_t {
+    ignored,  // nothing in it is of use
+    record,   // a row of its own
+    entry,    // a function is called
+    exit,     // a function returns
+};
+
+// What a successful return makes of what its function was given.
+enum class Conclusion : uint8_t {
+    unknown,     // left to the reference
+    value,       // a row of it
+    nonzero,     // a row of it, unless it is 0
+    allocation,  // a row of it and of what the exit says, unless one is 0
+    execution,   // at the entry: a row for each element of its list
+};
+
+struct Kind {
+    static constexpr int32_t kForgotten = -1;
+
+    Role role = Role::ignored;
+    Target target{};
+    Shape shape;
+
+    int32_t function = kForgotten;  // number of a function that is remembered until it returns
+    bool is_remembered = false;     // entry: its first cell is what is remembered; else entries with fields are left
+
+    bool always_appends = false;  // entry: also without a signal
+    std::optional<Target> append;
+    Shape append_shape;
+
+    Conclusion conclusion = Conclusion::unknown;
+    Target conclusion_target{};
+};
+
+// A call under way, and what its function was given. The reference keeps what a number cannot say, under a token.
+struct Open {
+    uint32_t function;
+    bool is_token;
+    uint64_t seq;
+    int64_t ts;
+    uint64_t value;
+    std::vector<uint64_t> list;
+};
+
+// What was noticed: how often, and where first.
+struct Note {
+    uint64_t count = 0;
+    uint64_t offset = 0;
+
+    void add(uint64_t where) {
+        if (count++ == 0) offset = where;
+    }
+};
+
+class TextScanner {
+public:
+    // Bit of the code of a result: the function succeeded.
+    static constexpr uint64_t kSuccess = uint64_t{1} << 32;
+    // Constants of calls: the function's code, and this bit for exits.
+    static constexpr uint64_t kExit = uint64_t{1} << 32;
+    // Longer lines are left to the reference.
+    static constexpr size_t kLongest = size_t{1} << 20;
+    static constexpr size_t kDeepest = 256;
+
+    // What is known before a line, and of the lines since.
+    struct Progress {
+        uint64_t seq;
+        int64_t last_ts;
+        int64_t day_ns;
+        std::optional<int64_t> first_ts{};  // of the first line that was taken
+        uint64_t padding = 0;               // bytes
+        Note unrelated{}, backwards{};
+    };
+
+    TextScanner(uint64_t shrink, std::vector<size_t> sheets, size_t texts);
+
+    void add_context(std::string_view context, uint64_t thread) { contexts_.insert_or_assign(std::string(context), thread); }
+    void add_kind(std::string_view name, Kind kind) { kinds_.insert_or_assign(std::string(name), std::move(kind)); }
+    void add_text(uint32_t table, std::string_view text, uint64_t code) { texts_[table].add(text, code); }
+
+    // Takes whole lines from `place` on; returns the place of the first that it leaves.
+    size_t scan(std::string_view data, size_t place, uint64_t offset, Progress* progress);
+
+    std::vector<Sheet>& sheets() { return sheets_; }
+    size_t texts() const { return texts_.size(); }
+
+    // Calls under way. What is forgotten is returned, so that the reference can forget it too.
+    std::vector<Open> enter(uint64_t thread, Open call);
+    const Open* find(uint64_t thread, uint32_t function) const;
+    std::vector<Open> leave(uint64_t thread, uint32_t function);
+    const std::vector<std::vector<Open>>& open() const { return open_; }
+
+private:
+    struct Hash {
+        using is_transparent = void;
+        size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+    };
+    template <class T>
+    using Map = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
+
+    struct Stamp {
+        uint64_t seq;
+        int64_t ts;
+        uint64_t thread;
+    };
+
+    bool take(std::string_view line, size_t size, uint64_t offset, Progress* progress);
+    size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);
+    bool read_time(std::string_view* line, int64_t day_ns, int64_t* ts);
+    bool read_context(std::string_view* line);
+    bool take_record(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool read(std::string_view payload, const Shape& shape) { return read_payload(payload, shape, texts_, &values_); }
+    bool drops_token(uint64_t thread) const;
+    void conclude(const Kind& kind, const Stamp& stamp, const Open& call);
+    void add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells);
+
+    const uint64_t shrink_;
+    std::vector<Sheet> sheets_;
+    std::vector<TextCodes> texts_;
+    Map<uint64_t> contexts_;
+    Map<Kind> kinds_;
+    std::vector<std::vector<Open>> open_;
+    Values values_{};
+
+    // Of the line before: most lines say the same.
+    std::string clock_, context_;
+    std::string joined_;  // lines of one record
+    int64_t clock_ns_ = 0;
+    uint64_t thread_ = 0;
+};
+
+}  // namespace lanescope::levelzero

@@ -1,0 +1,145 @@
+"""The text form of a trace -> the event model, natively.
+
+A native scanner takes the lines that leave no doubt, which nearly all are, and stops before any other. That line goes
+to the reference reader, which judges it; what it learnt from it (a thread, a kind of record, a text) is told to the
+scanner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.event_model import Rows
+from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
+from lanescope.devices.levelzero.formats.text_records import Recorder, Stamp
+from lanescope.devices.levelzero.formats.text_shapes import Shapes
+
+_FUNCTIONS = {number: name for name, number in REMEMBERED.items()}
+
+
+class TextReader(ReferenceTextReader):
+    """Reads the text form, in pieces of any size.
+
+    Args:
+        shrink: what fractions of a second are divided by: 1, or ``layout.THAPI_SHRINK`` for THAPI's own tests.
+        day_s: begin of the day of the first record, seconds since the Unix epoch.
+
+    Attributes:
+        report: what became of the bytes.
+    """
+
+    def __init__(self, *, shrink: int = 1, day_s: int = layout.THAPI_DATE_S) -> None:
+        super().__init__(shrink=shrink, day_s=day_s)
+        self._contexts_told = 0
+        self._kinds_told: set[bytes] = set()
+
+    def _new_recorder(self) -> Recorder:
+        self._shapes = Shapes(self._rows, self._shrink)
+        return _Recorder(self._rows, self._thread_process, self._shapes)
+
+    def feed(self, data: memoryview | bytes) -> None:
+        """Take the next bytes."""
+        content = bytes(data)
+        self.report.size += len(content)
+        end = content.rfind(b"\n") + 1
+        place = 0
+        if end and self._rest:
+            place = content.index(b"\n") + 1
+            self._end_line(content[: place - 1])
+            self._learn()
+        while place < end:
+            if not self._open and self._last_ts is not None:
+                place = self._scan(content, place, self._last_ts)
+                if place == end:
+                    break
+            newline = content.index(b"\n", place)
+            self._whole_line(content[place:newline])
+            self._learn()
+            place = newline + 1
+        self._keep(content[end:])
+        for rows in self._rows.values():
+            rows.pack()
+
+    def _scan(self, content: bytes, place: int, last_ts: int) -> int:
+        """Let the scanner take lines; return the place of the first that it leaves."""
+        begin = self._offset - place
+        scanned = self._shapes.scanner.scan(content, place, begin, self._seq, last_ts, self._day_ns)
+        end: int = scanned[0]
+        _, self._seq, self._last_ts, first_ts, padding, unrelated, backwards = scanned
+        self._offset = begin + end
+        report = self.report
+        report.padding += padding
+        for stat, (count, offset) in (
+            ("levelzero_unrelated_record", unrelated),
+            ("levelzero_time_backwards", backwards),
+        ):
+            if count:
+                report.notes[stat] = report.notes.get(stat, 0) + count
+                report.offsets.setdefault(stat, offset)
+        if first_ts is not None and self._is_bad:
+            self._is_bad = False
+            report.bad_runs[-1].after_ts = first_ts
+        return end
+
+    def _learn(self) -> None:
+        """Tell the scanner what the last line taught."""
+        scanner = self._shapes.scanner
+        if self._contexts_told < len(self._whose):
+            context, thread = next(reversed(self._whose.items()))
+            scanner.add_context(context, thread)
+            self._contexts_told += 1
+        self._shapes.tell_texts()
+        kind = self._kind
+        if kind not in self._handlers or kind in self._kinds_told:
+            return
+        if self._shapes.tell_kind(kind, is_ignored=self._handlers[kind] is None):
+            self._kinds_told.add(kind)
+
+    def _gather(self) -> None:
+        self._shapes.gather()
+
+
+class _Recorder(Recorder):
+    """Keeps calls under way where the scanner does; what is no number stays here, under a token."""
+
+    def __init__(self, rows: Mapping[str, Rows], processes: list[int], shapes: Shapes) -> None:
+        super().__init__(rows, processes)
+        self._shapes = shapes
+        self._values: dict[int, Any] = {}
+        self._next_token = 0
+
+    def append_number(self) -> int:
+        return super().append_number() + self._shapes.append_count()
+
+    def entered(self, function: str, stamp: Stamp, value: Any) -> None:
+        token = self._next_token
+        self._next_token += 1
+        self._values[token] = value
+        seq, ts, thread = stamp
+        for gone in self._shapes.scanner.enter(thread, REMEMBERED[function], seq, ts, token):
+            del self._values[gone]
+
+    def open_call(self, function: str, thread: int) -> tuple[Stamp, Any] | None:
+        call = self._shapes.scanner.find(thread, REMEMBERED[function])
+        return None if call is None else self._call(thread, call)
+
+    def _call(self, thread: int, call: Any) -> tuple[Stamp, Any]:
+        function, seq, ts, is_token, value, listed = call
+        if is_token:
+            value = self._values[value]
+        elif _FUNCTIONS[function] in layout.EXECUTES:
+            value = value, listed
+        return (seq, ts, thread), value
+
+    def left(self, function: str, thread: int) -> None:
+        for gone in self._shapes.scanner.leave(thread, REMEMBERED[function]):
+            del self._values[gone]
+
+    def finish(self) -> None:
+        for thread, call in self._shapes.scanner.open:
+            if _FUNCTIONS[call[0]] in layout.EXECUTES:
+                stamp, value = self._call(thread, call)
+                self.executed(stamp, value, None)

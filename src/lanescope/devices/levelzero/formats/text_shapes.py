@@ -1,0 +1,427 @@
+"""What the native scanner is told of a text: which fields of which records it reads, and what its rows mean.
+
+The scanner takes lines of kinds it was told, with texts it was told; a kind or a text is told once the reference reader
+has read it. So texts get their codes in the order in which they come, whoever reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.event_model import Rows
+from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.trace.column import Array
+
+UInt64 = npt.NDArray[np.uint64]
+#: Group, name, kind, whether it is required, table of texts.
+_Cell = tuple[str, str, str, bool, int]
+
+#: Text columns whose texts the scanner looks up.
+_TEXTS = (
+    ("calls", "result"),
+    ("results", "status"),
+    ("results", "timestamp_status"),
+    ("appends", "function"),
+    ("appends", "how"),
+    ("appends", "reason"),
+    ("appends", "dst_memory"),
+    ("appends", "src_memory"),
+)
+_RESULTS = ("result", "status", "timestamp_status")
+#: Bit of the constant of a call: it is an exit.
+_EXIT = 1 << 32
+
+
+def _cell(name: str, kind: str = "integer", *, required: bool = True, group: str = "", texts: int = 0) -> _Cell:
+    return group, name, kind, required, texts
+
+
+def _texts(name: str, column: str, *, kind: str = "maybe_text", table: str = "appends") -> _Cell:
+    return _cell(name, kind, required=kind == "text", texts=_TEXTS.index((table, column)))
+
+
+def _more(*names: str, kind: str = "integer") -> tuple[_Cell, ...]:
+    return tuple(_cell(name, kind, required=False) for name in names)
+
+
+#: Records that are rows of their own: the columns of a table, by cell, and the fields.
+_OP = (
+    _cell("op_id"),
+    _texts("how", "how"),
+    *_more("bytes"),
+    _cell("list_id"),
+    _texts("api", "function", kind="text"),
+    *_more("signal"),
+    *_more("waits", kind="integers"),
+    *_more("kernel"),
+    *_more("groups_x", "groups_y", "groups_z", kind="small"),
+    _texts("dst", "dst_memory"),
+    _texts("src", "src_memory"),
+    _texts("reason", "reason"),
+)
+_OP_COLUMNS = (
+    *("op_id", "how", "bytes", "list", "function", "event", "waits", "kernel", "groups_x", "groups_y", "groups_z"),
+    *("dst_memory", "src_memory", "reason"),
+)
+_TICKS = ("global_start", "global_end", "context_start", "context_end")
+_RECORDS: Mapping[str, tuple[str, tuple[_Cell, ...]]] = {
+    f"{layout.PROFILING}:event_profiling": ("pushes", (_cell("hEvent"),)),
+    f"{layout.PROFILING}:event_profiling_results": (
+        "event_results",
+        (
+            _cell("hEvent"),
+            _texts("status", "status", kind="text", table="results"),
+            _texts("timestampStatus", "timestamp_status", kind="text", table="results"),
+            *(_cell(name) for name in ("globalStart", "globalEnd", "contextStart", "contextEnd")),
+        ),
+    ),
+    f"{layout.PROPERTIES}:device_timer": ("timers", (_cell("hDevice"), _cell("deviceTimestamp"))),
+    f"{layout.OURS}:op": ("ops", _OP),
+    f"{layout.OURS}:list_run": (
+        "runs",
+        (
+            *(_cell("list_id"), _cell("run", "small"), _cell("queue"), _cell("t_entry", "small")),
+            *(*_more("t_exit", kind="small"), *_more("quiet", kind="flag")),
+        ),
+    ),
+    f"{layout.OURS}:result": ("results", (_cell("op_id"), _cell("run", "small"), *map(_cell, _TICKS))),
+    f"{layout.OURS}:clock_pair": (
+        "pairs",
+        (_cell("device"), _cell("host_ns", "small"), _cell("device_ticks"), *_more("error_ns", kind="small")),
+    ),
+}
+
+
+def _append_cells(function: str) -> tuple[_Cell, ...]:
+    """Return the cells of the entry of an Append, by ``_APPEND_COLUMNS``; a cell without a name is never read."""
+    kind = layout.APPENDS.get(function, layout.OTHER)
+    is_kernel, is_sized = kind == layout.KERNEL, kind in (layout.COPY, layout.FILL)
+    group = "pLaunchFuncArgs_val" if is_kernel else ""
+    axes = tuple(
+        _cell(f"groupCount{axis}" if is_kernel else "", "small", required=is_kernel, group=group) for axis in "XYZ"
+    )
+    # Counts of groups by other names: rare enough.
+    others = ("pGroupCounts_val", "groupCounts", "groupCounts_val") if is_kernel else ("", "", "")
+    return (
+        _cell("hCommandList"),
+        *_more("hKernel"),
+        *(_cell(axis, "small", required=is_kernel, group=group) for axis in axes),
+        *(_more("dstptr", "srcptr", "size", "ptr") if is_sized else _more("", "", "", "")),
+        _cell("hEvent" if kind == layout.SIGNAL else "hSignalEvent"),
+        *_more("numWaitEvents", kind="small"),
+        *_more("phWaitEvents_vals", kind="integers"),
+        *_more(*others, kind="refused"),
+    )
+
+
+_APPEND_COLUMNS = (
+    *(
+        "list",
+        "kernel",
+        "groups_x",
+        "groups_y",
+        "groups_z",
+        "dstptr",
+        "src",
+        "bytes",
+        "ptr",
+        "event",
+        "waits",
+        "listed",
+    ),
+    *("", "", ""),
+)
+
+#: The sheets, and how many cells their rows have.
+_SHEETS = {
+    "calls": 2,
+    "appends": len(_APPEND_COLUMNS),
+    **{name: len(cells) for name, cells in _RECORDS.values()},
+    "executions": 3,
+    "lists": 1,
+    "event_ends": 1,
+    "freed": 1,
+    "allocated": 2,
+}
+_NUMBERS = {name: number for number, name in enumerate(_SHEETS)}
+
+#: What the scanner remembers of the entries of these functions, and what their return makes of it: how, the sheet, and
+#: the texts that the row needs: table, column, text.
+_HANDLES: Mapping[str, tuple[str, str, str, str, str]] = {
+    "zeEventDestroy": ("hEvent", "value", "event_ends", "", ""),
+    "zeCommandListReset": ("hCommandList", "value", "lists", "action", "reset"),
+    "zeCommandListDestroy": ("hCommandList", "value", "lists", "action", "destroy"),
+    "zeMemFree": ("ptr", "nonzero", "freed", "memory", ""),
+    "zeMemFreeExt": ("ptr", "nonzero", "freed", "memory", ""),
+    **{
+        name: ("size", "allocation", "allocated", "memory", memory)
+        for name, memory in layout.ALLOCATIONS.items()
+        if name.startswith("zeMem")
+    },
+}
+#: Tables of those rows.
+_TABLES = {"freed": "allocations", "allocated": "allocations"}
+
+
+class Shapes:
+    """Tells a scanner what it may take, and makes its rows those of the event model.
+
+    Args:
+        rows: rows by table; their dictionaries are the texts.
+        shrink: what fractions of a second are divided by.
+
+    Attributes:
+        scanner: the scanner.
+    """
+
+    def __init__(self, rows: Mapping[str, Rows], shrink: int) -> None:
+        self.scanner = core.LevelZeroScanner(shrink, list(_SHEETS.values()), len(_TEXTS))
+        self._rows = rows
+        self._dictionaries = [rows[table].dictionary(column) for table, column in _TEXTS]
+        self._told = [0] * len(_TEXTS)
+
+    def append_count(self) -> int:
+        """Return how many rows of ``appends`` the scanner has made."""
+        return self.scanner.count(_NUMBERS["appends"]) + self.scanner.count(_NUMBERS["ops"])
+
+    # --- what it may take -----------------------------------------------------------------------------------------
+
+    def tell_texts(self) -> None:
+        """Tell the texts that are new."""
+        for table, dictionary in enumerate(self._dictionaries):
+            texts = dictionary.texts
+            for code in range(self._told[table], len(texts)):
+                self._tell_text(table, texts[code], code)
+            self._told[table] = len(texts)
+
+    def _tell_text(self, table: int, text: str, code: int) -> None:
+        name, column = _TEXTS[table]
+        names = [text]
+        if column in _RESULTS:
+            names += [str(number) for number, result in layout.RESULTS.items() if result == text]
+        for written in names:
+            self.scanner.add_text(table, written, code, name == "calls" and text == layout.SUCCESS)
+
+    def tell_kind(self, kind: bytes, *, is_ignored: bool) -> bool:
+        """Tell how records of a kind are read, as far as that is known; return whether it is known whole."""
+        if is_ignored:
+            self.scanner.ignore(kind)
+            return True
+        provider, _, event = kind.decode().partition(":")
+        if provider != layout.API:
+            name = f"{provider}:{event}"
+            if name in _RECORDS:
+                sheet, cells = _RECORDS[name]
+                self.scanner.add_record(kind, (_NUMBERS[sheet], 0), cells)
+            return True
+        function, _, end = event.rpartition("_")
+        code = self._code("calls", "function", function)
+        if code is None:
+            return False
+        if end == "entry":
+            return self._tell_entry(kind, function, code)
+        return self._tell_exit(kind, function, code | _EXIT)
+
+    def _code(self, table: str, column: str, text: str) -> int | None:
+        texts = self._rows[table].dictionary(column).texts
+        return texts.index(text) if text in texts else None
+
+    def _tell_entry(self, kind: bytes, function: str, code: int) -> bool:
+        number = REMEMBERED.get(function, -1)
+        appended = self._code("appends", "function", function)
+        cells: tuple[_Cell, ...] = ()
+        if function in _HANDLES:
+            cells = (_cell(_HANDLES[function][0]),)
+        elif function in layout.EXECUTES:
+            queue, lists = layout.EXECUTES[function]
+            cells = (_cell(queue), *_more(lists, kind="integers"))
+        elif "Memory" in function:
+            cells = _more("size")
+        append = None if appended is None else (_NUMBERS["appends"], appended)
+        self.scanner.add_entry(
+            kind,
+            (_NUMBERS["calls"], code),
+            cells,
+            number,
+            function in layout.APPENDS,
+            append,
+            _append_cells(function) if append else (),
+        )
+        return append is not None or number >= 0
+
+    def _tell_exit(self, kind: bytes, function: str, code: int) -> bool:
+        number = REMEMBERED.get(function, -1)
+        cells: tuple[_Cell, ...] = (_cell("zeResult", "text", required=False),)
+        conclusion, made = "unknown", None
+        if function in layout.EXECUTES:
+            conclusion, made = "execution", (_NUMBERS["executions"], 0)
+        elif function in _HANDLES:
+            _, conclusion, sheet, column, text = _HANDLES[function]
+            table = _TABLES.get(sheet, sheet)
+            constant = self._code(table, column, text) if column else 0
+            # A row of allocations needs the text of its action too.
+            actions = {"allocated": "alloc", "freed": "free"}
+            if sheet in actions and self._code(table, "action", actions[sheet]) is None:
+                constant = None
+            made = None if constant is None else (_NUMBERS[sheet], constant)
+            if conclusion == "allocation":
+                cells = (*cells, *_more("pptr_val"))
+        self.scanner.add_exit(kind, (_NUMBERS["calls"], code), cells, number, conclusion, made)
+        return made is not None or function not in _HANDLES
+
+    # --- what its rows mean ---------------------------------------------------------------------------------------
+
+    def gather(self) -> None:
+        """Take all rows out of the scanner and add them to the tables."""
+        self._gather_appends()
+        for name in _SHEETS:
+            if name in ("appends", "ops"):
+                continue
+            sheet = _Sheet(*self.scanner.take(_NUMBERS[name]))
+            if len(sheet):
+                getattr(self, f"_gather_{name}")(sheet)
+
+    def _add(self, table: str, sheet: _Sheet, columns: Mapping[str, _Values]) -> None:
+        self._rows[table].add_block({**sheet.head(), **columns}, len(sheet))
+
+    def _gather_appends(self) -> None:
+        ops = _Sheet(*self.scanner.take(_NUMBERS["ops"]))
+        entries = _Sheet(*self.scanner.take(_NUMBERS["appends"]))
+        if not len(ops) and not len(entries):
+            return
+        rows = self._rows["appends"]
+        earlier = rows.table().values("seq") if len(rows) else np.empty(0, np.int64)
+        order = np.sort(np.concatenate([earlier, ops.seq, entries.seq]))
+        kinds = [layout.APPENDS.get(text, layout.OTHER) for text in rows.dictionary("function").texts]
+        codes = rows.dictionary("kind").codes(kinds)
+        if len(ops):
+            columns = {name: ops.cell(cell) for cell, name in enumerate(_OP_COLUMNS)}
+            waits = _known(columns["waits"])
+            columns |= {"kind": (codes[columns["function"][0].astype(np.int64)], None), "waits": (waits, None)}
+            self._add("appends", ops, columns)
+            self._add_waits(ops, order, waits, ops.lists)
+        if len(entries):
+            columns = {name: entries.cell(cell) for cell, name in enumerate(_APPEND_COLUMNS) if name}
+            count = _known(columns["waits"])
+            listed = _known(columns.pop("listed"))
+            (dst, has_dst), (ptr, has_ptr) = columns.pop("dstptr"), columns.pop("ptr")
+            is_sized = columns["bytes"][1]
+            columns |= {
+                "function": (entries.constant, None),
+                "kind": (codes[entries.constant.astype(np.int64)], None),
+                "waits": (count, None),
+                "dst": (np.where(has_dst, dst, ptr), (has_dst | has_ptr) & is_sized),
+                "src": (columns["src"][0], columns["src"][1] & is_sized),
+            }
+            self._add("appends", entries, columns)
+            # Of each list as many events as were said to be in it; those that are none do not count.
+            place = np.arange(len(entries.lists)) - np.repeat(np.cumsum(listed) - listed, listed)
+            chosen = (place < np.repeat(count, listed)) & (entries.lists != 0)
+            owner = np.repeat(np.arange(len(entries)), listed)[chosen]
+            kept = np.bincount(owner, minlength=len(entries))
+            self._add_waits(entries, order, kept, entries.lists[chosen])
+
+    def _add_waits(self, sheet: _Sheet, order: Array, counts: Array, events: UInt64) -> None:
+        if len(events):
+            appends = np.repeat(np.searchsorted(order, sheet.seq), counts)
+            self._rows["waits"].add_block({"append": (appends, None), "event": (events, None)}, len(events))
+
+    def _gather_calls(self, sheet: _Sheet) -> None:
+        self._add(
+            "calls",
+            sheet,
+            {
+                "function": (sheet.constant & np.uint64(_EXIT - 1), None),
+                "is_exit": (sheet.constant >= np.uint64(_EXIT), None),
+                "result": sheet.cell(0),
+                "bytes": sheet.cell(1),
+            },
+        )
+
+    def _gather_pushes(self, sheet: _Sheet) -> None:
+        self._add("pushes", sheet, {"event": sheet.cell(0)})
+
+    def _gather_event_results(self, sheet: _Sheet) -> None:
+        names = ("event", "status", "timestamp_status", *_TICKS)
+        self._add("results", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
+
+    def _gather_results(self, sheet: _Sheet) -> None:
+        rows = self._rows["results"]
+        states = {
+            column: (np.full(len(sheet), rows.dictionary(column).code(layout.SUCCESS)), None)
+            for column in ("status", "timestamp_status")
+        }
+        names = ("op_id", "run", *_TICKS)
+        self._add("results", sheet, {**states, **{name: sheet.cell(cell) for cell, name in enumerate(names)}})
+
+    def _gather_timers(self, sheet: _Sheet) -> None:
+        # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.
+        columns = {"device": sheet.cell(0), "host_ns": (sheet.ts, None), "device_ticks": sheet.cell(1)}
+        self._add("clock_pairs", sheet, columns)
+
+    def _gather_pairs(self, sheet: _Sheet) -> None:
+        names = ("device", "host_ns", "device_ticks", "error_ns")
+        self._add("clock_pairs", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
+
+    def _gather_runs(self, sheet: _Sheet) -> None:
+        names = ("list", "run", "queue", "ts", "exit_ts")
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
+        self._add("runs", sheet, {**columns, "quiet": (_known(sheet.cell(5)), None)})
+
+    def _gather_executions(self, sheet: _Sheet) -> None:
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(("list", "queue", "exit_ts"))}
+        self._add("runs", sheet, {**columns, "quiet": (np.zeros(len(sheet)), None)})
+
+    def _gather_lists(self, sheet: _Sheet) -> None:
+        self._add("lists", sheet, {"action": (sheet.constant, None), "list": sheet.cell(0)})
+
+    def _gather_event_ends(self, sheet: _Sheet) -> None:
+        self._add("event_ends", sheet, {"event": sheet.cell(0)})
+
+    def _gather_freed(self, sheet: _Sheet) -> None:
+        self._add_allocations(sheet, "free", np.zeros(len(sheet), np.uint64))
+
+    def _gather_allocated(self, sheet: _Sheet) -> None:
+        self._add_allocations(sheet, "alloc", sheet.cells[:, 1])
+
+    def _add_allocations(self, sheet: _Sheet, action: str, sizes: UInt64) -> None:
+        code = self._rows["allocations"].dictionary("action").code(action)
+        columns = {"action": (np.full(len(sheet), code), None), "base": sheet.cell(0), "bytes": (sizes, None)}
+        self._add("allocations", sheet, {**columns, "memory": (sheet.constant, None)})
+
+
+_Values = tuple[Array, Any]
+
+
+def _known(values: _Values) -> npt.NDArray[np.int64]:
+    """Return numbers, 0 where they are missing, int64 [n]."""
+    return np.where(values[1], values[0], 0).astype(np.int64)
+
+
+class _Sheet:
+    """Rows of the scanner: position, time, thread, constant, bits of the cells that are present, cells."""
+
+    def __init__(self, rows: UInt64, lists: UInt64) -> None:
+        self.seq, self.ts = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
+        self.constant, self.cells = rows[:, 3], rows[:, 5:]
+        self.lists = lists[:, 0]
+        self._thread, self._present = rows[:, 2], rows[:, 4]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def head(self) -> dict[str, _Values]:
+        return {"seq": (self.seq, None), "ts": (self.ts, None), "thread_id": (self._thread, None)}
+
+    def has(self, cell: int) -> npt.NDArray[np.bool_]:
+        present: npt.NDArray[np.bool_] = (self._present & np.uint64(1 << cell)) != 0
+        return present
+
+    def cell(self, cell: int) -> _Values:
+        return self.cells[:, cell], self.has(cell)

@@ -1,0 +1,223 @@
+"""The native scanner says what the reference reader says, which judges every line, however a text is damaged or cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from devices.levelzero.helpers import Script, simulated
+from effort import some
+from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
+from lanescope.devices.levelzero.simulate.encode_text import encode
+from lanescope.devices.levelzero.simulate.simulator import simulate_events
+
+READERS = (TextReader, ReferenceTextReader)
+
+
+def read(reader: ReferenceTextReader, pieces: Sequence[bytes]) -> tuple[object, object, object]:
+    """All that a reader says of a text that comes in pieces: report, rows, texts in the order of their codes."""
+    for piece in pieces:
+        reader.feed(piece)
+    tables = reader.finish()
+    rows = {name: list(table.rows()) for name, table in tables.items()}
+    texts = {
+        (name, column.name): table.column(column.name).dictionary.texts
+        for name, table in tables.items()
+        for column in table.spec.columns
+        if column.type == "text"
+    }
+    return asdict(reader.report), rows, texts
+
+
+def assert_same(content: bytes, cuts: Sequence[int] = ()) -> None:
+    edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
+    pieces = [content[begin:end] for begin, end in pairwise(edges)]
+    assert read(TextReader(), pieces) == read(ReferenceTextReader(), [content])
+
+
+@cache
+def of_the_simulator(style: str) -> bytes:
+    events, _ = simulate_events(simulated(style=style, ops=150, processes=2, lost=0.02), 3)
+    return encode(events)
+
+
+def of_thapi() -> bytes:
+    """Calls of all kinds as THAPI writes them, each twice: the scanner knows a kind once it was read."""
+    script = Script().device().immediate(1).regular(2).pair(5)
+    for event in (0x10, 0x11, 0x12):
+        counts = {"groupCountX": 1, "groupCountY": 2, "groupCountZ": event}
+        script.call("zeKernelCreate", desc_val={"pKernelName": f'"kernel {event}"'}, out_phKernel_val=0x70)
+        script.append("LaunchKernel", event, hKernel=0x70, pLaunchFuncArgs_val=counts).result(event)
+        script.append("LaunchKernel", event, hKernel=0x70, groupCounts=counts)
+        script.append("MemoryCopy", event, size=event, dstptr=0x100, srcptr=0x200).result(event)
+        script.append("MemoryFill", event, size=event, ptr=0x100)
+        script.append("Barrier", event, phWaitEvents_vals=[1, 2])
+        entry = {"hCommandList": 1, "hSignalEvent": event, "numWaitEvents": 3, "phWaitEvents_vals": [5, 0, 7, 8]}
+        script.call("zeCommandListAppendMemoryRangesBarrier", **entry)
+        script.call("zeCommandListAppendQueryKernelTimestamps", **entry)
+        script.append("SignalEvent", event)
+        script.execute(0x9, 2, 1, inside=lambda: script.call("zeMemFree", ptr=0x100))
+        script.entry("zeCommandQueueExecuteCommandLists", hCommandQueue=7, phCommandLists_vals=[1, 2])
+        for memory in ("Shared", "Device", "Host"):
+            script.call(f"zeMemAlloc{memory}", size=64, out_pptr_val=event << 8)
+            script.call(f"zeMemAlloc{memory}", "ZE_RESULT_ERROR", size=64, out_pptr_val=event << 8)
+        script.call("zeMemFree", ptr=event << 8).call("zeMemFree", ptr=0).call("zeEventDestroy", hEvent=event)
+        script.entry("zeEventDestroy", hEvent=0x7777).call("zeKernelSetGroupSize", hKernel=0x70)
+        script.call("zeCommandListReset", hCommandList=2).call("zeCommandListDestroy", hCommandList=2)
+        script.call("zeDeviceGetMemoryProperties", size=event).call("zeKernelDestroy", hKernel=0x70)
+        script.call("zeModuleGetGlobalPointer", hModule=3, out_pptr_val=event << 16, out_pSize_val=8)
+        script.call("zeModuleDestroy", hModule=3).record("other:thing", a=1)
+        script.record("lanescope_ze:lost", op_id=1, run=1, reason='"why"')
+        script.record("lanescope_ze:clock_pair", device=1, host_ns=event, device_ticks=9, error_ns=4).pair(event)
+        script.op(event, "MemoryCopy", how='"INLINE"', bytes=9, dst='"device"', src='""', signal=5, waits=[6, 0, 7])
+        script.harvest(event).list_run(1, event)
+        script.tid = 3 - script.tid
+    return script.text
+
+
+def over_lines(content: bytes) -> bytes:
+    """A field a line, as iprof prints records today."""
+    lines = []
+    for line in content.decode().splitlines():
+        head, payload = line.split(": { ", 1)
+        fields = payload.strip().removesuffix("}").strip().replace(", ", ",\n  ")
+        lines.append(f"{head}: {{\n  {fields}\n}}\n")
+    return "".join(lines).encode()
+
+
+SOURCES: dict[str, Callable[[], bytes]] = {
+    "numbered": lambda: of_the_simulator("numbered"),
+    "thapi": lambda: of_the_simulator("thapi"),
+    "calls": cache(of_thapi),
+    "over lines": cache(lambda: over_lines(of_thapi())),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_undamaged_text(source) -> None:
+    content = SOURCES[source]()
+    assert_same(content)
+    assert_same(content.replace(b"\n", b" \r\n"), [1000, 1001, 5000])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_most_lines_are_taken_natively(source, monkeypatch) -> None:
+    """Else the comparisons here would compare the reference with itself."""
+    judged = []
+    judge = ReferenceTextReader._line
+    monkeypatch.setattr(
+        ReferenceTextReader, "_line", lambda self, line, size: (judged.append(line), judge(self, line, size))
+    )
+    content = SOURCES[source]() * 3
+    TextReader().feed(content)
+    assert len(judged) < content.count(b"\n") * 0.3
+
+
+#: What damage puts into a text: parts of records where they do harm.
+PARTS = [
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b": ",
+    b" - ",
+    b"\n",
+    b"\0",
+    b"\xc3\xa9",
+    b"\xff",
+    b" ",
+    b"\t",
+    b"0x",
+    b"9",
+]
+PARTS += [b"hSignalEvent: 1, hCommandList: 2, ", b", size: 3", b"24:00:00.0 - ", b"\x7f", b"a: 1, ", b"-", b"true"]
+damages = st.lists(
+    st.tuples(st.integers(0, 1 << 20), st.integers(0, 3), st.one_of(st.sampled_from(PARTS), st.binary(max_size=3))),
+    max_size=12,
+)
+cuts = st.lists(st.integers(0, 1 << 20), max_size=3)
+
+
+@settings(max_examples=some(600))
+@given(st.sampled_from(sorted(SOURCES)), st.integers(0, 1 << 20), damages, cuts)
+def test_damaged_text(source, begin, damages, cuts) -> None:
+    lines = SOURCES[source]().splitlines(keepends=True)
+    begin %= len(lines)
+    content = b"".join([*lines[begin : begin + 60], *lines[begin : begin + 60]])
+    for place, gone, new in damages:
+        place %= len(content) + 1
+        content = content[:place] + new + content[place + gone :]
+    assert_same(content, cuts)
+
+
+HEAD = b"12:00:00.%09d - h - vpid: 1, vtid: 1 - "
+fields = st.sampled_from([b"", b"hEvent: 1", b"size: 7", b"hCommandList: 2", b"a: { b: 1, b: 2 }", b"zeResult: 1"])
+kinds = st.sampled_from(
+    [
+        b"zeEventDestroy",
+        b"zeCommandListAppendMemoryCopy",
+        b"zeMemAllocHost",
+        b"zeInit",
+        b"zeCommandListAppendWaitOnEvents",
+    ]
+)
+records = st.tuples(
+    kinds,
+    st.sampled_from([b"_entry", b"_exit"]),
+    st.lists(st.one_of(fields, fields, st.binary(max_size=6)), max_size=3).map(b", ".join),
+)
+
+
+@settings(max_examples=some(600))
+@given(st.lists(records, max_size=25), cuts)
+@example([(b"zeInit", b"_entry", b"")], [3])
+def test_records_of_any_fields(written, cuts) -> None:
+    text = b"".join(
+        HEAD % place + b"lttng_ust_ze:" + name + end + b": { " + content + b" }\n"
+        for place, (name, end, content) in enumerate(written)
+    )
+    assert_same(text * 2, cuts)
+
+
+@given(st.binary(max_size=400), cuts)
+def test_random_bytes(content, cuts) -> None:
+    assert_same(content, cuts)
+    assert_same(of_thapi_begin() + content, cuts)
+
+
+@cache
+def of_thapi_begin() -> bytes:
+    return b"".join(SOURCES["calls"]().splitlines(keepends=True)[:20])
+
+
+def test_nested_calls_are_forgotten_alike() -> None:
+    """Beyond the deepest nesting the oldest call is given up, whichever reader knows of it."""
+    script = Script()
+    for number in range(300):
+        script.entry("zeEventDestroy", hEvent=number).entry("zeKernelGetName", hKernel=number)
+    for _ in range(300):
+        script.exit("zeKernelGetName", pName_val='"k"').exit("zeEventDestroy")
+    assert_same(script.text)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("cut", [0, 1, 1 << 19, (1 << 20) + 5])
+def test_a_line_too_long_is_lost_however_it_is_cut(reader, cut) -> None:
+    """It was taken if it came in one piece."""
+    lines = Script().call("zeInit").text.splitlines(keepends=True)
+    content = lines[0] + lines[1].replace(b"{", b"{" + b" " * (1 << 20)) + lines[0]
+    read = reader()
+    read.feed(content[:cut])
+    read.feed(content[cut:])
+    assert len(read.finish()["calls"]) == 2
+    assert read.report.notes == {"levelzero_invalid_line": 1}
