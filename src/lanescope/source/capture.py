@@ -28,6 +28,7 @@ class Capture:
 
     Args:
         path: path of the main file, or ``-``; or of a folder that is one capture.
+        hashes: see ``Source``.
 
     Attributes:
         main: the main file.
@@ -37,13 +38,14 @@ class Capture:
         unreadable: sidecars that were found and could not be opened, by role.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True) -> None:
+        self._hashes = hashes
         self.folder: Path | None = None
         if os.path.isdir(path):  # noqa: PTH112 (asked for every input)
             from pathlib import Path  # costs more than looking at a small file
 
             self.folder = Path(path)
-        self._begin(Source(path if self.folder is None else _main_of(self.folder)))
+        self._begin(Source(path if self.folder is None else _main_of(self.folder), hashes=hashes))
 
     def _begin(self, main: Source) -> None:
         """Begin with the main file, no sidecars so far."""
@@ -91,7 +93,7 @@ class Capture:
 
     def open_sidecar(self, role: str, path: str | os.PathLike[str]) -> Source:
         """Open a further file of this capture under a role, and remember that it was used."""
-        source = Source(path)
+        source = Source(path, hashes=self._hashes)
         if role in self.parts:
             self.parts[role].close()
         self.parts[role] = source

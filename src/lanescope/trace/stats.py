@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import SEVERITIES
 
 #: Endings of stats about who or what a record is; the rules LS401 and LS402 report them, whatever their severity.
@@ -22,7 +22,7 @@ MAY_BE_LOST = "_may_be_lost"
 STALE = ("_stale", "_stale_words")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class StatSpec:
     """Declaration of a stat that a decoder may count.
 

@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 
-from lanescope.families import declaration as module
-from lanescope.families.declaration import frozen_class, replace
+from lanescope.trace import declaration as module
+from lanescope.trace.declaration import frozen_class, replace
 
 
 @frozen_class
