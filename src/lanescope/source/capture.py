@@ -61,10 +61,19 @@ class Capture:
             return self.folder.resolve().name.split(".")[0] or self.folder.name
         return self.main.name.split(".")[0] or self.main.name
 
+    @property
+    def name_pattern(self) -> str:
+        """``name`` as a glob that only this name matches."""
+        if _WILDCARDS.isdisjoint(self.name):
+            return self.name
+        import glob
+
+        return glob.escape(self.name)
+
     def find_sidecar(self, pattern: str) -> list[Path]:
         """Return the files next to the main file whose name matches the glob ``pattern``, sorted by name.
 
-        A part of the pattern that comes from a file's name has to go through ``glob.escape``.
+        A part of the pattern that comes from a file's name has to go through ``glob.escape``, as that in ``name_pattern`` has.
         """
         from pathlib import Path
 

@@ -48,6 +48,12 @@ def replace(values: T, **changes: Any) -> T:
     return type(values)(**{**vars(values), **changes})
 
 
+def value_names(cls: type[Any]) -> tuple[str, ...]:
+    """Return the names of the values of a class, in order."""
+    names: tuple[str, ...] = cls._names
+    return names
+
+
 def as_dict(values: Any) -> dict[str, Any]:
     """Return the values by name; those that are of such a class themselves, also in tuples, as ``dict`` too."""
     return {name: _plain(vars(values)[name]) for name in values._names}
