@@ -73,7 +73,7 @@ class Capture:
     def find_sidecar(self, pattern: str) -> list[Path]:
         """Return the files next to the main file whose name matches the glob ``pattern``, sorted by name.
 
-        A part of the pattern that comes from a file's name has to go through ``glob.escape``, as that in ``name_pattern`` has.
+        A part of the pattern that comes from a file's name has to go through ``glob.escape``; see ``name_pattern``.
         """
         from pathlib import Path
 
