@@ -15,12 +15,10 @@ import lanescope
 from case import least
 from lanescope.devices.aie import decoder as decoding_module
 from lanescope.devices.aie.decoder import AieDecoder
-from lanescope.devices.aie.family import FAMILY
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.layout import FILLERS, FRAMES, MODE0
 from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
 from lanescope.devices.aie.simulate import ref_mode2
-from lanescope.families.options import resolve_options
 from lanescope.io import perfetto
 from lanescope.source import CHUNK_BYTES, Capture
 from measure import Row, seconds
@@ -33,8 +31,8 @@ REFERENCE_WORDS = 20_000
 
 def dump() -> bytes:
     """Two tiles' recordings, interleaved; the frames are those of the simulator's usual mixture."""
-    options = resolve_options(FAMILY.sim_options, {"tiles": 2, "records": 6_000_000, "zeros": 0}, what="the simulator")
-    data = next(iter(FAMILY.simulate(options, 1).files.values()))
+    simulation = lanescope.simulate("aie", tiles=2, records=6_000_000, zeros=0)
+    data = next(iter(simulation.files.values()))
     return data[: BYTES // 32 * 32]
 
 

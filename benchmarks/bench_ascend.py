@@ -14,9 +14,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from lanescope.devices.ascend.family import FAMILY
+import lanescope
 from lanescope.devices.ascend.formats.files import read_deps, read_records
-from lanescope.families.options import resolve_options
 from measure import Row, seconds
 
 #: Tasks of the graph; each has 1.27 executions.
@@ -81,8 +80,7 @@ class Graph(msgspec.Struct, gc=False):
 
 def simulate(folder: Path, tasks: int) -> int:
     """Write a capture and return how many executions it has."""
-    options = resolve_options(FAMILY.sim_options, {"tasks": tasks, "truth": "totals"}, what="simulator")
-    simulation = FAMILY.simulate(options, seed=1)
+    simulation = lanescope.simulate("ascend", tasks=tasks, truth="totals")
     for name, content in simulation.files.items():
         (folder / name).write_bytes(content)
     executions: int = simulation.truth["totals"]["executions"]
@@ -115,7 +113,6 @@ def plain(folder: Path) -> None:
 
 def convert(capture: Path, out: Path) -> None:
     """Decode and write, in a process of its own: print its processor seconds and its largest memory in kB."""
-    import lanescope
     from lanescope.io import perfetto
 
     perfetto.write(lanescope.open(capture, "ascend"), out)

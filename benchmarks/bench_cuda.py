@@ -15,9 +15,7 @@ import peers
 from lanescope import Trace
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
-from lanescope.families.options import resolve_options
 from lanescope.source import Capture
-from lanescope.trace.schema import CORE_TABLES
 from measure import Row, seconds
 
 #: 132 blocks of three groups, 24 records of a block in each tile: a little over a million.
@@ -118,9 +116,9 @@ def exporter_seconds(capture: Path, folder: Path) -> tuple[float | None, str]:
 def every_column(batches: list[Trace]) -> None:
     """Have every column of the core tables made."""
     for batch in batches:
-        for spec in CORE_TABLES:
-            for name in spec.names:
-                batch.tables()[spec.name].column(name).values  # noqa: B018 (made by reading)
+        for table_name, table in batch.tables().items():
+            for name in () if table_name in batch.details else table.spec.names:
+                table.column(name).values  # noqa: B018 (made by reading)
 
 
 def convert(capture: Path, out: Path, *, compress: bool) -> None:
@@ -149,9 +147,8 @@ def peak_mib(capture: Path, out: Path) -> float:
 
 def run() -> list[Row]:
     """Measure."""
-    options = resolve_options(FAMILY.sim_options, {"tiles": TILES}, what="simulator")
-    (simulated,) = seconds(lambda: FAMILY.simulate(options, seed=1), repeats=3)
-    simulation = FAMILY.simulate(options, seed=1)
+    (simulated,) = seconds(lambda: lanescope.simulate("cuda", tiles=TILES), repeats=3)
+    simulation = lanescope.simulate("cuda", tiles=TILES)
     records = simulation.truth["records"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -160,7 +157,7 @@ def run() -> list[Row]:
         capture, out = folder / "attention.npy", folder / "out.pftrace"
         words = np.load(capture)
         with Capture(capture) as source:
-            decoder = FAMILY.decode(source, resolve_options(FAMILY.options, {}, what="family"))
+            decoder = FAMILY.decode(source, {option.name: option.default for option in FAMILY.options})
             decoder.feed(memoryview(source.main.read()))
         loop, decoded, made, opened, plain, packed = seconds(
             lambda: plain_loop(words),

@@ -9,12 +9,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.devices.levelzero.formats.text_scanner import TextReader
 from lanescope.devices.levelzero.simulate.encode_text import encode
 from lanescope.devices.levelzero.simulate.simulator import simulate_events
-from lanescope.families.options import resolve_options
 from measure import Row
 
 #: Long lists and few waits, so that the records are those of the operations; every event is reset after use.
@@ -56,14 +56,17 @@ print(json.dumps([best, int(peak) / 1024, count]))
 """
 
 
+def simulator_options(**options: Any) -> dict[str, Any]:
+    """Return the options of the simulator: these, ``OPTIONS``, and the defaults of the others."""
+    return {**{option.name: option.default for option in FAMILY.sim_options}, **OPTIONS, **options}
+
+
 def attribute(style: str, appends: int) -> tuple[float, float, int, int, float]:
     """Return CPU seconds and peak MiB of attribution, operations, records, and seconds of the simulation."""
     import numpy as np
 
     begin = time.process_time()
-    events, _ = simulate_events(
-        resolve_options(FAMILY.sim_options, {"style": style, "ops": appends, **OPTIONS}, what="simulator"), 1
-    )
+    events, _ = simulate_events(simulator_options(style=style, ops=appends), 1)
     simulated = time.process_time() - begin
     with tempfile.TemporaryDirectory() as folder:
         texts = {}
@@ -86,7 +89,7 @@ def attribute(style: str, appends: int) -> tuple[float, float, int, int, float]:
 def read_text() -> tuple[float, int, int]:
     """Return CPU seconds to read a text trace, its bytes and its records."""
     events, _ = simulate_events(
-        resolve_options(FAMILY.sim_options, {"style": "thapi", "ops": TEXT_APPENDS, **OPTIONS}, what="simulator"),
+        simulator_options(style="thapi", ops=TEXT_APPENDS),
         1,
     )
     text = encode(events)

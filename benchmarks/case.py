@@ -98,12 +98,8 @@ def stage(name: str, family: str, path: Path, scratch: Path) -> tuple[Trace, Cal
         numbers = iter(range(1_000_000))
         return trace, lambda: parquet.write(trace, scratch / f"{next(numbers)}.parquet").bytes
     if name == "check":
-        from lanescope.analysis import check
-
-        return trace, lambda: 0 * len(check.run(trace))
-    from lanescope.analysis.summary import summary
-
-    return trace, lambda: 0 * len(summary(trace))
+        return trace, lambda: 0 * len(lanescope.check(trace))
+    return trace, lambda: 0 * len(lanescope.summary(trace))
 
 
 STAGES = ("decode", "check", "summary", "perfetto", "perfetto zlib", "chrome", "parquet")

@@ -128,7 +128,7 @@ def main() -> int:
 
     measured: list[dict[str, Any]] = []
     if TABLE in chosen:
-        measured = table.measure(args.family or table.registry.BUILTIN, extent=args.extent, say=say)
+        measured = table.measure(args.family or table.FAMILIES, extent=args.extent, say=say)
         if not args.json:
             print(table.text_table(measured), *table.legend(measured), "", sep="\n", flush=True)
     rows: list[tuple[str, Row]] = []

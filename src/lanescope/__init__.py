@@ -24,7 +24,17 @@ if TYPE_CHECKING:
         MissingDependencyError,
         UsageError,
     )
-    from lanescope.pipeline.session import convert, derived_tables, detect, iter_batches, merge, open
+    from lanescope.pipeline.session import (
+        check,
+        convert,
+        derived_tables,
+        detect,
+        iter_batches,
+        merge,
+        open,
+        simulate,
+        summary,
+    )
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -36,12 +46,15 @@ _HOME = {
     "MergeError": "errors",
     "MissingDependencyError": "errors",
     "UsageError": "errors",
+    "check": "pipeline.session",
     "convert": "pipeline.session",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "iter_batches": "pipeline.session",
     "merge": "pipeline.session",
     "open": "pipeline.session",
+    "simulate": "pipeline.session",
+    "summary": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
     "StatSpec": "trace",
@@ -69,12 +82,15 @@ __all__ = [
     "TraceBuilder",
     "UsageError",
     "__version__",
+    "check",
     "convert",
     "derived_tables",
     "detect",
     "iter_batches",
     "merge",
     "open",
+    "simulate",
+    "summary",
 ]
 
 

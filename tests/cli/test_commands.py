@@ -1,5 +1,6 @@
 """What each verb prints, writes and returns."""
 
+import hashlib
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ import pytest
 
 import lanescope
 from error_text import is_one_error
+from lanescope.families import registry
 from lanescope.io import parquet
 from lanescope.trace import TimeBase, TraceBuilder
 from lanescope.view.formatting import format_bytes
@@ -61,6 +63,19 @@ def test_info_as_json(call, lossy_file):
     ends = trace.slices["ts"] + trace.slices["dur"]
     assert content["time"]["start"] == 0
     assert content["time"]["end"] >= ends.max()
+
+
+@pytest.mark.parametrize("family", registry.BUILTIN)
+def test_info_hashes_files_only_where_it_prints_hashes(call, tmp_path, monkeypatch, family):
+    files = lanescope.simulate(family, **registry.family(family).simulator.demo).files
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    main, content = next(iter(files.items()))
+    with monkeypatch.context() as patch:
+        patch.setattr("lanescope.source.file._Digest", None)  # not to be made
+        assert call("info", main).status == 0
+    inputs = json.loads(call("info", "--json", main).out)["inputs"]
+    assert inputs[0]["sha256"] == hashlib.sha256(content).hexdigest()
 
 
 def test_strict_turns_loss_into_exit_4(call, run_file, lossy_file):

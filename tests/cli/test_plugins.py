@@ -7,7 +7,7 @@ import pytest
 
 from error_text import is_one_error
 from lanescope.families import Rule, registry
-from lanescope.families.declaration import replace
+from lanescope.trace.declaration import replace
 
 FAMILY = """
 from lanescope.families import Command, Family, Format

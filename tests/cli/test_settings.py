@@ -8,7 +8,7 @@ import pytest
 from error_text import is_one_error
 from lanescope.cli.settings import Settings, load, thresholds
 from lanescope.errors import UsageError
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 
 @pytest.fixture

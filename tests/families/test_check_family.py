@@ -7,12 +7,12 @@ import pytest
 
 from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Rule, Simulation, Simulator, Summary, registry
-from lanescope.families.declaration import replace
 from lanescope.families.family import Derived
 from lanescope.families.options import resolve_options
 from lanescope.source import Detection
 from lanescope.testing import CommandRecorder, check_family
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
+from lanescope.trace.declaration import replace
 
 SMALL = {
     "aie": {"tiles": 2, "records": 200, "overruns": 1},

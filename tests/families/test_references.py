@@ -7,10 +7,11 @@ import pytest
 
 from lanescope.errors import MissingDependencyError
 from lanescope.families import registry
-from lanescope.families.declaration import Reference, frozen_class, load, replace
+from lanescope.families.declaration import Reference, declared_class, load
+from lanescope.trace.declaration import replace
 
 
-@frozen_class
+@declared_class
 class Shelf:
     name: str
     books: "Reference[tuple[str, ...]]"

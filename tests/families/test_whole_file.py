@@ -5,12 +5,12 @@ import pytest
 
 from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Simulation, Simulator, registry
-from lanescope.families.declaration import replace
 from lanescope.families.options import int_in
 from lanescope.pipeline import session
 from lanescope.source import Detection
 from lanescope.testing import check_family
 from lanescope.trace import StatSpec, TableSpec, argument, ref
+from lanescope.trace.declaration import replace
 
 ROWS = TableSpec("toy_rows", "a byte", (ref("instant_id", "instants", "it"), argument("value", "uint8", "its value")))
 

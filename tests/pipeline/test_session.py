@@ -161,7 +161,7 @@ def test_files_are_closed_whatever_happens(families, path, monkeypatch):
     families(toy)
     opened = []
     make = Capture.__init__
-    monkeypatch.setattr(Capture, "__init__", lambda self, given: (make(self, given), opened.append(self))[0])
+    monkeypatch.setattr(Capture, "__init__", lambda self, *a, **k: (make(self, *a, **k), opened.append(self))[0])
     next(lanescope.iter_batches(path)).slices  # noqa: B018 (and no more of them)
     lanescope.open(path)
     with pytest.raises(UsageError):

@@ -84,6 +84,34 @@ def test_a_file_that_becomes_shorter_is_an_error(path, read):
     source.close()
 
 
+@pytest.mark.parametrize("read", [content, Source.read])
+def test_a_source_that_does_not_hash_is_hashed_when_its_hash_is_asked_for(path, read, monkeypatch):
+    source = Source(path, hashes=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(file_module, "_Digest", None)  # not to be made
+        assert bytes(read(source)) == CONTENT
+        later = source.content_hash
+    assert later() == source.sha256 == hashlib.sha256(CONTENT).hexdigest()
+    source.close()
+    assert later() == hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_a_source_that_hashes_has_its_hash_at_once(path):
+    source = Source(path)
+    assert source.content_hash == hashlib.sha256(CONTENT).hexdigest()
+    source.close()
+
+
+def test_the_hash_of_a_file_that_changed_since_it_was_read_is_an_error(path):
+    source = Source(path, hashes=False)
+    content(source)
+    path.write_bytes(bytes(len(CONTENT)))
+    os.utime(path, (1, 1))
+    with pytest.raises(InputError, match="file changed while it was read"):
+        source.content_hash()
+    source.close()
+
+
 # --- packed files -------------------------------------------------------------------------------------------------
 
 

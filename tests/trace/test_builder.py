@@ -208,3 +208,19 @@ def test_an_unknown_plain_text_is_empty_underneath():
     assert table.values("note").tolist() == ["", "b"]
     assert table["note"].tolist() == [None, "b"]
     assert [row["note"] for row in table.rows()] == [None, "b"]
+
+
+def test_a_hash_that_is_a_function_is_asked_when_it_is_read():
+    asked = []
+    made = TraceBuilder(TimeBase())
+    made.input(capture="a", path="a", size=0, sha256=lambda: asked.append(1) or "ab", family="toy", format="v1")
+    made.input(capture="a", path="b", size=0, sha256="cd", family="toy", format="v1", options={"z": 1, "a": None})
+    for number in range(2):
+        made.add_accounting(input_id=number, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
+    inputs = made.finish().inputs
+    assert [row["path"] for row in inputs.rows("path", "size")] == ["a", "b"]
+    assert inputs["options"].tolist() == ["{}", '{"a": null, "z": 1}']
+    assert asked == []
+    assert inputs["sha256"].tolist() == ["ab", "cd"]
+    assert [row["sha256"] for row in inputs.rows()] == ["ab", "cd"]
+    assert asked == [1]

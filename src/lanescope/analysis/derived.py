@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from lanescope.analysis import idle, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
 from lanescope.trace import LazyTable, Table, TableSpec
+from lanescope.trace.declaration import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(path: str, args: argparse.Namespace) -> Iterator[CaptureSource]:
-    """Open a capture with the options that the user gave."""
+def opened(path: str, args: argparse.Namespace, *, hashes: bool = True) -> Iterator[CaptureSource]:
+    """Open a capture with the options that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
 
-    with CaptureSource(path, args.family, parse_options(args)) as source:
+    with CaptureSource(path, args.family, parse_options(args), hashes=hashes) as source:
         yield source
 
 

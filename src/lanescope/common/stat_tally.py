@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +18,9 @@ Int64 = npt.NDArray[np.int64]
 OfRow = npt.NDArray[np.integer[Any]] | Callable[[int], int]
 
 
-@dataclass(slots=True)
 class _Count:
-    count: int
-    offset: int | None
-    ts: int | None
+    def __init__(self, count: int, offset: int | None, ts: int | None) -> None:
+        self.count, self.offset, self.ts = count, offset, ts
 
 
 class StatTally:

@@ -1,19 +1,16 @@
-"""Immutable classes of named values, as ``dataclass(frozen=True)`` makes them, but nothing is compiled at a start.
+"""Classes whose values may be references: text that says where a value is, ``"package.module:NAME"``.
 
-A dataclass compiles its methods when its module is imported; for the classes that families declare that is more than
-reading a small capture. Here the methods are shared and look the names up.
-
-A value may be a reference: text that says where the value is, ``"package.module:NAME"``. It is imported when somebody
-reads the value for the first time, so that declaring a family costs none of what the family needs.
+It is imported when somebody reads the value for the first time, so that declaring a family costs none of what the
+family needs.
 """
 
 from __future__ import annotations
 
-import inspect
 from importlib import import_module
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
 from lanescope.errors import MissingDependencyError
+from lanescope.trace.declaration import REQUIRED, frozen_class
 
 T = TypeVar("T")
 #: What to do about a package that registered a family which cannot be used.
@@ -42,7 +39,7 @@ def described(error: BaseException) -> str:
 
 
 class Reference(Generic[T]):
-    """A value of a ``frozen_class`` that may be given as a reference; reading it gives what is referred to.
+    """A value of a ``declared_class`` that may be given as a reference; reading it gives what is referred to.
 
     Args:
         default: the value, or the reference, when none is given.
@@ -71,86 +68,11 @@ class Reference(Generic[T]):
 
 
 @dataclass_transform(frozen_default=True)
-def frozen_class(cls: type[T]) -> type[T]:
-    """Make the annotated names of a class its values, given by position or by name; those with a value have defaults.
-
-    Names that are annotated as a ``Reference`` may be given as one.
-
-    Example:
-        >>> @frozen_class
-        ... class Span:
-        ...     begin: int
-        ...     end: int = 0
-        >>> Span(3, end=5) == Span(begin=3, end=5)
-        True
-        >>> Span(3)
-        Span(begin=3, end=0)
-    """
-    annotations = inspect.get_annotations(cls)
-    names = tuple(annotations)
-    made: Any = cls
-    made._names = names
-    defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
-    made._defaults = {
-        name: value.default if isinstance(value, Reference) else value for name, value in defaults.items()
-    }
-    for name in names:
-        if name not in defaults and str(annotations[name]).startswith("Reference["):
-            required = Reference[Any](None)
+def declared_class(cls: type[T]) -> type[T]:
+    """Do what ``frozen_class`` does; values that are annotated as a ``Reference`` may be given as one."""
+    for name, annotation in cls.__annotations__.items():
+        if name not in vars(cls) and str(annotation).startswith("Reference["):
+            required = Reference[Any](REQUIRED)
             required.__set_name__(cls, name)
             setattr(cls, name, required)
-    for method in (__init__, __setattr__, __delattr__, __eq__, __hash__, __repr__):
-        setattr(cls, method.__name__, method)
-    return cls
-
-
-def replace(values: T, **changes: Any) -> T:
-    """Return a copy with other values for some names."""
-    return type(values)(**{**vars(values), **changes})
-
-
-def __init__(self: Any, *args: Any, **given: Any) -> None:
-    names = self._names
-    values = dict(zip(names, args, strict=False))
-    if len(args) > len(names) or not values.keys().isdisjoint(given) or not given.keys() <= set(names):
-        raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, once each")
-    values = {**self._defaults, **values, **given}
-    if len(values) < len(names):
-        raise TypeError(f"{type(self).__name__} lacks {', '.join(name for name in names if name not in values)}")
-    vars(self).update(values)
-
-
-def __setattr__(self: Any, name: str, value: Any) -> None:
-    raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
-
-
-def __delattr__(self: Any, name: str) -> None:
-    raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
-
-
-def _values(self: Any) -> tuple[Any, ...]:
-    return tuple([vars(self)[name] for name in self._names])
-
-
-def __eq__(self: Any, other: object) -> bool:
-    return _is_same(_values(self), _values(other)) if type(other) is type(self) else NotImplemented
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal; arrays, which compare one element at a time, if all elements are."""
-    if one is other:
-        return True
-    if isinstance(one, tuple | list) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    if getattr(one, "shape", None) != getattr(other, "shape", None):
-        return False
-    found = one == other
-    return found if isinstance(found, bool) else bool(found.all())
-
-
-def __hash__(self: Any) -> int:
-    return hash(_values(self))
-
-
-def __repr__(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join(f'{name}={vars(self)[name]!r}' for name in self._names)})"
+    return frozen_class(cls)

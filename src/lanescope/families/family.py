@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from lanescope.errors import UsageError
-from lanescope.families.declaration import Reference, frozen_class, load
+from lanescope.families.declaration import Reference, declared_class, load
 
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
@@ -53,7 +53,7 @@ class Simulation(NamedTuple):
     truth: Mapping[str, Any]
 
 
-@frozen_class
+@declared_class
 class Format:
     """Files of a family that one decoder reads.
 
@@ -103,7 +103,7 @@ class Format:
         return lines
 
 
-@frozen_class
+@declared_class
 class Derived:
     """A table that is made of a trace of the family when somebody asks for it.
 
@@ -128,7 +128,7 @@ class Derived:
     make: Reference[Callable[[Trace], Iterable[LazyTable]] | None] = Reference(None)
 
 
-@frozen_class
+@declared_class
 class Summary:
     """A grouping that only this family has: ``summary --by NAME``.
 
@@ -147,7 +147,7 @@ def _nothing(trace: Trace) -> Iterable[str]:
     return ()
 
 
-@frozen_class
+@declared_class
 class Export:
     """A format that only users of this family's other tools need: ``convert --format NAME``.
 
@@ -164,7 +164,7 @@ class Export:
     left_out: Reference[Callable[[Trace], Iterable[str]]] = Reference(_nothing)
 
 
-@frozen_class
+@declared_class
 class Command:
     """A command that a family adds to the command line: ``lanescope NAME``.
 
@@ -189,7 +189,7 @@ class Command:
     runs_programs: bool = False
 
 
-@frozen_class
+@declared_class
 class Simulator:
     """Makes captures whose truth is known.
 
@@ -204,7 +204,7 @@ class Simulator:
     demo: Mapping[str, Any] = {}
 
 
-@frozen_class
+@declared_class
 class ClockSpec:
     """Counters of one kind: rule LS507 compares the rate of each clock with what such counters have.
 
@@ -217,7 +217,7 @@ class ClockSpec:
     rates_hz: tuple[tuple[float, float], ...]
 
 
-@frozen_class
+@declared_class
 class Family:
     """One device family: an object of this class is registered as ``lanescope.devices`` entry point.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from lanescope.families.declaration import Reference, frozen_class
+from lanescope.families.declaration import Reference, declared_class
 
 if TYPE_CHECKING:
     from lanescope.trace import Trace
 
 
-@frozen_class
+@declared_class
 class Limit:
     """Something that a capture cannot prove, because of how it was recorded: ``lanescope doctor CAPTURE``.
 

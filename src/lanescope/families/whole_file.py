@@ -52,7 +52,7 @@ class DecodeContext:
             capture=self.capture.name,
             path=main.path,
             size=main.size,
-            sha256=main.sha256,
+            sha256=main.content_hash,
             family=self.family,
             format=self.format,
             options=self.options,

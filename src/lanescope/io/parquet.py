@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from lanescope.io import atomic_file
 from lanescope.io.file_sink import AtomicSink, drive
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
+from lanescope.trace.declaration import as_dict, replace
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -116,8 +117,8 @@ class ParquetSink(AtomicSink):
             self._rows[name] = len(table)
         metadata = {
             "schema": SCHEMA,
-            "time": asdict(last.time),
-            "tables": {name: {"rows": self._rows[name], **asdict(spec)} for name, spec in self._specs.items()},
+            "time": as_dict(last.time),
+            "tables": {name: {"rows": self._rows[name], **as_dict(spec)} for name, spec in self._specs.items()},
         }
         with _plain_errors(self._folder):
             (self._folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")

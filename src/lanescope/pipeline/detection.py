@@ -88,13 +88,13 @@ def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> Input
     return InputError(f"{capture.main.path}: {what}", hint="; ".join([hint, *_unasked(failed)]))
 
 
-def capture(path: PathLike) -> Capture:
-    """Open a capture: a file, or a folder in which one is.
+def capture(path: PathLike, *, hashes: bool = True) -> Capture:
+    """Open a capture: a file, or a folder in which one is; ``hashes`` as ``Source`` takes it.
 
     Raises:
         InputError: it cannot be read; or there are several captures in the folder, or none.
     """
-    return Capture(_main_of(path))
+    return Capture(_main_of(path), hashes=hashes)
 
 
 def _main_of(path: PathLike) -> PathLike:

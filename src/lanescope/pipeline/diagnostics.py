@@ -60,7 +60,7 @@ def empty_inputs(trace: Trace) -> Iterator[Empty]:
     """Yield the inputs that hold no records."""
     for row in trace.stats.rows():
         if row.get("rule") == NO_RECORDS:
-            file = list(trace.inputs.rows())[row["input_id"]]
+            file = list(trace.inputs.rows("path", "family"))[row["input_id"]]
             yield Empty(file["path"], row["count"], stat_meanings(registry.family(file["family"]))[row["name"]])
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from lanescope.trace import Table, Trace
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.streams import SinglePass
 from lanescope.trace.trace import SHARED
 
@@ -12,7 +11,8 @@ from lanescope.trace.trace import SHARED
 EVENTS = ("slices", "instants", "counters", "flows")
 
 
-class Counted(NamedTuple):
+@frozen_class
+class Counted:
     """Result of ``Counts``.
 
     Attributes:

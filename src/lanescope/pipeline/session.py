@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanescope.errors import MergeError, MissingDependencyError, UsageError
 from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.pipeline.detection import (
     Candidate,
     PathLike,
@@ -21,9 +22,11 @@ from lanescope.pipeline.observers import Annotations, Collect
 from lanescope.pipeline.run import RunReport, run
 from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
 from lanescope.pipeline.sources import CaptureSource, InMemory, decode
-from lanescope.trace import LazyTable, Trace
+from lanescope.trace import LazyTable, Table, Trace
 
 if TYPE_CHECKING:
+    from lanescope.analysis.check import Finding
+    from lanescope.families.family import Simulation
     from lanescope.io.atomic_file import Output
     from lanescope.trace.merge import TimelineShift
     from lanescope.trace.streams import Progress
@@ -32,6 +35,7 @@ __all__ = [
     "Candidate",
     "align",
     "capture",
+    "check",
     "convert",
     "decode",
     "derived_tables",
@@ -43,6 +47,8 @@ __all__ = [
     "open",
     "options_that_settle",
     "read",
+    "simulate",
+    "summary",
     "write",
 ]
 
@@ -151,6 +157,66 @@ def _format_of(target: Path) -> str:
             hint="use format=... or one of " + ", ".join(SUFFIXES),
         )
     return found
+
+
+def check(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Finding]:
+    """Find lost data and impossible timings in a trace, as the command ``check`` does.
+
+    Args:
+        trace: the whole trace; a single batch lacks stats and accounting.
+        select: codes, or beginnings of codes, of the rules to apply; empty: all.
+        ignore: codes to leave out.
+
+    Returns:
+        The findings, the worst first: one per rule and lane, clock, stat or input.
+
+    Raises:
+        UsageError: a choice fits no rule.
+    """
+    from lanescope.analysis.check import run as examine
+
+    return examine(trace, select=select, ignore=ignore)
+
+
+def summary(trace: Trace, by: str = "name") -> Table:
+    """Return count, total, spread and share of the slices of each group, as the command ``summary`` does.
+
+    Args:
+        trace: the trace.
+        by: ``name``, ``lane``, ``device`` or ``category``.
+
+    Returns:
+        One row a group, the largest total first; times in the trace's unit.
+
+    Raises:
+        UsageError: ``by`` is something else.
+    """
+    from lanescope.analysis.summary import summary as summarized
+
+    return summarized(trace, by)
+
+
+def simulate(family: str, seed: int = 1, **options: Any) -> Simulation:
+    """Simulate a capture with known ground truth, as the command ``sim`` does.
+
+    Args:
+        family: device family.
+        seed: the same seed and options give the same bytes.
+        **options: options of the family's simulator.
+
+    Returns:
+        ``files``: content by name, the main file first; ``truth``: what a decoder must find, in the family's own terms.
+
+    Raises:
+        UsageError: an unknown family or option, or a family without a simulator.
+
+    Example:
+        >>> list(simulate("cuda", tiles=1).files)[0]
+        'attention.npy'
+    """
+    chosen = registry.family(family)
+    settled = resolve_options(chosen.sim_options, options, what=f"the simulator of {family}")
+    return chosen.simulate(settled, seed)
 
 
 def derived_tables(trace: Trace) -> dict[str, LazyTable]:

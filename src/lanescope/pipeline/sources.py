@@ -70,6 +70,7 @@ class CaptureSource:
         path: the capture's main file, or ``-``, or a folder with one capture in it.
         family: device family; detected from the bytes when it is not given.
         options: decode options of the family.
+        hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed.
 
     Errors are raised at first use, as ``lanescope.open`` lists them.
     """
@@ -79,8 +80,11 @@ class CaptureSource:
         path: PathLike,
         family: str | None = None,
         options: Mapping[str, Any] | None = None,
+        *,
+        hashes: bool = True,
     ) -> None:
         self._path = path
+        self._hashes = hashes
         self._asked = family
         self._options = options or {}
         self._opened: tuple[Capture, Family, Detection] | None = None
@@ -143,7 +147,7 @@ class CaptureSource:
 
     def _open(self) -> tuple[Capture, Family, Detection]:
         if self._opened is None:
-            opened = capture(self._path)
+            opened = capture(self._path, hashes=self._hashes)
             try:
                 self._opened = opened, *detect_family(opened, self._asked)
             except BaseException:

@@ -28,6 +28,7 @@ class Capture:
 
     Args:
         path: path of the main file, or ``-``; or of a folder that is one capture.
+        hashes: see ``Source``.
 
     Attributes:
         main: the main file.
@@ -37,13 +38,14 @@ class Capture:
         unreadable: sidecars that were found and could not be opened, by role.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True) -> None:
+        self._hashes = hashes
         self.folder: Path | None = None
         if os.path.isdir(path):  # noqa: PTH112 (asked for every input)
             from pathlib import Path  # costs more than looking at a small file
 
             self.folder = Path(path)
-        self._begin(Source(path if self.folder is None else _main_of(self.folder)))
+        self._begin(Source(path if self.folder is None else _main_of(self.folder), hashes=hashes))
 
     def _begin(self, main: Source) -> None:
         """Begin with the main file, no sidecars so far."""
@@ -59,10 +61,19 @@ class Capture:
             return self.folder.resolve().name.split(".")[0] or self.folder.name
         return self.main.name.split(".")[0] or self.main.name
 
+    @property
+    def name_pattern(self) -> str:
+        """``name`` as a glob that only this name matches."""
+        if _WILDCARDS.isdisjoint(self.name):
+            return self.name
+        import glob
+
+        return glob.escape(self.name)
+
     def find_sidecar(self, pattern: str) -> list[Path]:
         """Return the files next to the main file whose name matches the glob ``pattern``, sorted by name.
 
-        A part of the pattern that comes from a file's name has to go through ``glob.escape``.
+        A part of the pattern that comes from a file's name has to go through ``glob.escape``; see ``name_pattern``.
         """
         from pathlib import Path
 
@@ -91,7 +102,7 @@ class Capture:
 
     def open_sidecar(self, role: str, path: str | os.PathLike[str]) -> Source:
         """Open a further file of this capture under a role, and remember that it was used."""
-        source = Source(path)
+        source = Source(path, hashes=self._hashes)
         if role in self.parts:
             self.parts[role].close()
         self.parts[role] = source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from lanescope.errors import InputError, os_reason
@@ -29,6 +29,7 @@ _UNPACKED_RATIO = 200
 #: Unpacking stops while this share of the temporary folder's disk is still free, so that it never fills up.
 _FREE_SHARE = 0.02
 _CHECK_BYTES = 64 << 20
+_RUN_AGAIN = "run again after the writer has finished"
 #: How long a named pipe may have no writer.
 _PATIENCE_MS = 5000
 
@@ -40,6 +41,7 @@ class Source:
 
     Args:
         path: as the user gave it.
+        hashes: hash the content while it is read; False: only if somebody asks for the hash.
 
     Raises:
         InputError: the file does not exist, is a folder or a device, may not be read, the pipe has no writer, or
@@ -51,9 +53,10 @@ class Source:
         size: bytes of content, after decompression, when it was opened; what a writer adds later is not read.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True) -> None:
         self.path = os.fspath(path)
         self.container = "raw"
+        self._hashes = hashes
         self._digest: _Digest | None = None
         self._file, begin = _open(self.path)
         try:
@@ -64,6 +67,7 @@ class Source:
                 self.container = "gzip" if begin is None else "pipe"
                 self._replace(_gunzip(self._file, self.path))
             self.size = self._file.seek(0, os.SEEK_END)
+            self._state = None if hashes else _state(self._file)
         except OSError as error:
             self.close()
             _fail(self.path, error)
@@ -95,7 +99,10 @@ class Source:
         Raises:
             InputError: reading fails, or the file has become shorter.
         """
-        digest = None if self._digest is not None else _Digest(beside=self.size > size, behind=1)
+        yield from self._pieces(size, hashes=self._hashes)
+
+    def _pieces(self, size: int, *, hashes: bool) -> Iterator[memoryview]:
+        digest = _Digest(beside=self.size > size, behind=1) if hashes and self._digest is None else None
         # One is hashed while the other is filled and decoded.
         buffers = [memoryview(bytearray(min(size, self.size))) for _ in range(1 if digest is None else 2)]
         self._seek()
@@ -128,16 +135,19 @@ class Source:
         array = np.empty(self.size + 1, np.uint8)
         array[-1] = 0
         content = array[:-1]
-        digest = _Digest(beside=self.size > CHUNK_BYTES)
+        digest = _Digest(beside=self.size > CHUNK_BYTES) if self._hashes else None
         self._seek()
         try:
             for begin in range(0, self.size, CHUNK_BYTES):
                 piece = memoryview(content.data)[begin : begin + CHUNK_BYTES]
                 self._fill(piece, self.size - begin)
-                digest.add(piece)
+                if digest is not None:
+                    digest.add(piece)
         finally:
-            digest.end()
-        self._digest = digest
+            if digest is not None:
+                digest.end()
+        if digest is not None:
+            self._digest = digest
         return content
 
     def reader(self) -> Reader:
@@ -146,11 +156,23 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the content, hexadecimal; costs a read if the content was not read completely before."""
+        """SHA-256 of the content, hexadecimal; costs a read if the content was not hashed before.
+
+        Raises:
+            InputError: reading fails, or the file has changed since it was opened.
+        """
         while self._digest is None:
-            for _ in self.chunks():
+            for _ in self._pieces(CHUNK_BYTES, hashes=True):
                 pass
+            if self._state is not None and self._state != _state(self._file):
+                self._digest = None
+                raise InputError(f"{self.path}: file changed while it was read", hint=_RUN_AGAIN)
         return self._digest.hex
+
+    @property
+    def content_hash(self) -> str | Callable[[], str]:
+        """``sha256`` for ``TraceBuilder.input``; or, of a source that does not hash, a function that asks for it."""
+        return self.sha256 if self._hashes else lambda: self.sha256
 
     def close(self) -> None:
         """Close the file."""
@@ -173,7 +195,7 @@ class Source:
             if not count:
                 raise InputError(
                     f"{self.path}: file became shorter while it was read: {left - done} bytes missing",
-                    hint="run again after the writer has finished",
+                    hint=_RUN_AGAIN,
                 )
             done += count
 
@@ -210,7 +232,7 @@ class Reader:
             if not count:
                 raise InputError(
                     f"{self._path}: file became shorter while it was read: {size - done} bytes missing",
-                    hint="run again after the writer has finished",
+                    hint=_RUN_AGAIN,
                 )
             done += count
         return found
@@ -313,6 +335,12 @@ class _Digest:
         if self._thread is not None:
             self._thread.join()
         return self._hash.hexdigest()
+
+
+def _state(file: BinaryIO) -> tuple[int, int]:
+    """Return what tells that a file was written to: its size, and when that was last."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
 
 
 def _fail(path: str, error: OSError) -> NoReturn:

@@ -26,6 +26,7 @@ class MemorySource(Source):
         self.path = name
         self.container = "memory"
         self.size = len(data)
+        self._hashes = True
         self._data = data
         self._hex = ""
 
@@ -65,6 +66,7 @@ class MemoryCapture(Capture):
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self._hashes = True
         self.folder = None
         self._begin(MemorySource(data, name))
 

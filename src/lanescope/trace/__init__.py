@@ -1,12 +1,40 @@
-"""The event model: decoded by every device family, read by every writer, check and view."""
+"""The event model: decoded by every device family, read by every writer, check and view.
 
-from lanescope.trace.builder import TraceBuilder
-from lanescope.trace.clocks import ticks_to_ns, usable_frequency
-from lanescope.trace.column import Column, Dictionary
-from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
-from lanescope.trace.stats import StatSpec
-from lanescope.trace.table import LazyTable, Table
-from lanescope.trace.trace import TimeBase, Trace
+Names are loaded when they are first used: declaring a family needs ``declaration`` of this package, but no numpy.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
+if TYPE_CHECKING:
+    from lanescope.trace.builder import TraceBuilder
+    from lanescope.trace.clocks import ticks_to_ns, usable_frequency
+    from lanescope.trace.column import Column, Dictionary
+    from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
+    from lanescope.trace.stats import StatSpec
+    from lanescope.trace.table import LazyTable, Table
+    from lanescope.trace.trace import TimeBase, Trace
+
+#: The module that holds each name.
+_HOME = {
+    "Column": "column",
+    "ColumnSpec": "schema",
+    "Dictionary": "column",
+    "Flag": "schema",
+    "LazyTable": "table",
+    "StatSpec": "stats",
+    "Table": "table",
+    "TableSpec": "schema",
+    "TimeBase": "trace",
+    "Trace": "trace",
+    "TraceBuilder": "builder",
+    "argument": "schema",
+    "ref": "schema",
+    "ticks": "schema",
+    "ticks_to_ns": "clocks",
+    "time": "schema",
+    "usable_frequency": "clocks",
+}
 
 __all__ = [
     "Column",
@@ -27,3 +55,19 @@ __all__ = [
     "time",
     "usable_frequency",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name at its first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the names, loaded or not."""
+    return sorted(__all__)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from lanescope.errors import InternalError
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.table import Table
 
 MAX_LAYERS = 2
 
 
-class Imbalance(NamedTuple):
+@frozen_class
+class Imbalance:
     """A violated accounting invariant.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,14 +82,14 @@ class TraceBuilder:
         capture: str,
         path: str,
         size: int,
-        sha256: str,
+        sha256: str | Callable[[], str],
         family: str,
         format: str,
         role: str = "main",
         options: Mapping[str, Any] | None = None,
     ) -> int:
-        """Add an input file and return its id."""
-        given = json.dumps(dict(options or {}), sort_keys=True, default=str)
+        """Add an input file and return its id; ``sha256`` may be a function, asked when the column is read."""
+        given = partial(_as_json, dict(options)) if options else "{}"
         return self._share("inputs", capture, role, path, size, sha256, family, format, given)
 
     def clock(
@@ -423,7 +423,7 @@ class TraceBuilder:
         """Return the table so far; batches between which nothing was added have the same one."""
         made, rows = self._made.get(spec.name), self._shared[spec.name]
         if made is None or len(made) != len(rows):
-            made = self._made[spec.name] = _from_tuples(spec, rows)
+            made = self._made[spec.name] = _inputs(rows) if rows and spec is INPUTS else _from_tuples(spec, rows)
         return made
 
     def _empty(self, spec: TableSpec) -> Table:
@@ -466,6 +466,26 @@ def _from_tuples(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> Table:
     """Make a table of rows whose values stand as the table declares its columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
     return Table.from_arrays(spec, dict(zip(spec.names, columns, strict=True)))
+
+
+def _inputs(rows: Sequence[tuple[Any, ...]]) -> Table:
+    """Make the table of inputs; what is given as a function (hashes, options) is computed when somebody reads it."""
+    known = _from_tuples(INPUTS, [tuple("" if callable(value) else value for value in row) for row in rows])
+    columns = {name: known.column(name) for name in INPUTS.names}
+    for name, values in zip(INPUTS.names, zip(*rows, strict=True), strict=True):
+        if any(map(callable, values)):
+            columns[name] = Column.derived(len(rows), partial(_texts, values))
+    return Table(INPUTS, columns)
+
+
+def _texts(values: Iterable[str | Callable[[], str]]) -> npt.NDArray[np.object_]:
+    return np.array([value if isinstance(value, str) else value() for value in values], object)
+
+
+def _as_json(options: Mapping[str, Any]) -> str:
+    import json
+
+    return json.dumps(options, sort_keys=True, default=str)
 
 
 def _length(columns: Mapping[str, Any]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from lanescope.errors import InternalError, MergeError
 from lanescope.trace.column import Column
+from lanescope.trace.declaration import frozen_class, replace
 from lanescope.trace.schema import Flag
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
@@ -29,7 +29,7 @@ _LEAST_ASSUMED_S = 1
 _FAST_HZ = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class TimelineShift:
     """Position of one trace on the common timeline.
 
@@ -49,7 +49,7 @@ class TimelineShift:
     wrap_period: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class _Clock:
     """Identity of a counter: equal for two traces that read the same one."""
 
@@ -59,7 +59,7 @@ class _Clock:
     bits: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class _Reading:
     """The clock showed ``ticks`` at the trace's time ``ts``.
 

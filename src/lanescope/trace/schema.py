@@ -7,13 +7,14 @@ declarations, Arrow and SQL take their types from them, and the reference pages 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from lanescope.trace.declaration import frozen_class
 
 #: Column types. ``text`` is a dictionary column (int32 codes, texts in order of first sight), ``utf8`` plain text.
 TYPES = ("int64", "int32", "uint64", "uint32", "uint16", "uint8", "float64", "bool", "text", "utf8")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class ColumnSpec:
     """One column of a table.
 
@@ -48,7 +49,7 @@ class ColumnSpec:
             raise ValueError(f"column {self.name}: reference and time are mutually exclusive")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class TableSpec:
     """One table: its columns in order.
 

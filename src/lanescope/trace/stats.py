@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import SEVERITIES
 
 #: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong: commands warn of it.
@@ -24,7 +24,7 @@ _FINDING = re.compile(r"([A-Z]{2,12}[0-9]{3})(?: (notice|warning|error))?")
 SHARES = ("", "events", "lanes")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class StatSpec:
     """Declaration of a stat that a decoder may count.
 

@@ -145,17 +145,18 @@ class Table:
         valid = self.column(name).valid
         return np.broadcast_to(np.ones((), np.bool_), (self._length,)) if valid is None else valid
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield each row as a dict of Python values, ``None`` where unknown."""
+    def rows(self, *names: str) -> Iterator[dict[str, Any]]:
+        """Yield each row as a dict of Python values, ``None`` where unknown; of the named columns, or else of all."""
+        names = names or self.spec.names
         lists = []
-        for name in self.spec.names:
+        for name in names:
             values = self.values(name).tolist()
             valid = self.column(name).valid
             if valid is not None:
                 values = [value if known else None for value, known in zip(values, valid.tolist(), strict=True)]
             lists.append(values)
         for row in zip(*lists, strict=True):
-            yield dict(zip(self.spec.names, row, strict=True))
+            yield dict(zip(names, row, strict=True))
 
     def take(self, indices: Array) -> Table:
         """Return the rows at ``indices`` (int64 [m]), in that order."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.table import Table
 
@@ -15,7 +15,7 @@ TIME_UNITS = ("ns", "cycles")
 SHARED = ("inputs", "tracks", "clocks", "anchors")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class TimeBase:
     """Unit and epoch of the timestamps of a trace.
 

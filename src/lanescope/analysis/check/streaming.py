@@ -63,7 +63,7 @@ _NOTHING = _NO_INTS, np.empty(0, np.uint8)
 
 def _narrow(spec: TableSpec, *names: str) -> TableSpec:
     """Return the declaration with the columns that rules read: a rule that reads another one fails at once."""
-    return replace(spec, columns=tuple(spec.column(name) for name in names))
+    return TableSpec(spec.name, spec.doc, tuple(spec.column(name) for name in names), spec.key)
 
 
 _SWEPT = (

@@ -20,9 +20,9 @@ from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
+from lanescope.trace.declaration import frozen_class
 
 _NO_INTS = np.empty(0, np.int64)
 _NO_BYTES = np.empty(0, np.uint8)

@@ -13,8 +13,8 @@ from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.intervals import Ints
-from lanescope.families.declaration import frozen_class
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class
 
 CODE = "LS504"
 

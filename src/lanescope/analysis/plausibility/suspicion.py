@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

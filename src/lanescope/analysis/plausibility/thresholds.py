@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

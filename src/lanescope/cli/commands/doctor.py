@@ -6,6 +6,7 @@ import argparse
 import platform
 import shutil
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 import lanescope
@@ -43,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return _print_limits(args)
     rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
     try:
-        from lanescope._native import core
-
+        core = import_module("lanescope._native.core")  # by name, as all that is looked for here
         rows.append(("native core", str(core.__doc__ and "built"), "ok", ""))
     except ImportError as error:
         rows.append(("native core", "", "missing", f"{error}; pip install --force-reinstall lanescope"))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
 
+#: Columns of inputs that are printed: hashing the files takes as long as reading them.
+_INPUTS = ("path", "family", "format", "size", "role")
 _ACCOUNTING = ("input_id", "layer", "scope", "unit", "total", "decoded", "padding", "lost", "is_balanced")
 _STATS = ("name", "severity", "count", "input_id", "first_offset", "first_ts", "meaning")
 
@@ -38,9 +40,9 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print it."""
     counts = Counts()
-    with opened(args.input, args) as source:
+    with opened(args.input, args, hashes=args.json) as source:
         last = passed(source, args.input, refuses=False, observers=[counts]).last
-        content = _content(counts.result(), last, source)
+        content = _content(counts.result(), last, source, () if args.json else _INPUTS)
     if args.json:
         print_json("lanescope.info/1", **content)
     else:
@@ -50,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     return close(last, args)
 
 
-def _content(counted: Counted, last: Trace, source: CaptureSource) -> dict[str, Any]:
-    """Return the report."""
-    inputs, match = list(last.inputs.rows()), source.match
+def _content(counted: Counted, last: Trace, source: CaptureSource, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the report, with these columns of the inputs, or all."""
+    inputs, match = list(last.inputs.rows(*columns)), source.match
     meanings = stat_meanings(source.family)
     kinds = last.tracks.values("kind").tolist()
     return {

@@ -86,7 +86,7 @@ class AieDecoder:
             capture=capture.name,
             path=capture.main.path,
             size=capture.main.size,
-            sha256=capture.main.sha256,
+            sha256=capture.main.content_hash,
             family="aie",
             format=BINARY if self._text is None else TEXT,
             options={name: value for name, value in options.items() if value is not None},
@@ -134,7 +134,7 @@ class AieDecoder:
             role=part,
             path=source.path,
             size=source.size,
-            sha256=source.sha256,
+            sha256=source.content_hash,
             family="aie",
             format=f"aie-{part}",
         )

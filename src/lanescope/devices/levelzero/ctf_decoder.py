@@ -67,7 +67,7 @@ class RecordingDecoder:
                 role="main" if source is self._capture.main else part,
                 path=source.path,
                 size=source.size,
-                sha256=source.sha256,
+                sha256=source.content_hash,
                 family="levelzero",
                 format=layout.CTF_FORMAT,
                 options=options,

@@ -72,7 +72,7 @@ class LevelZeroDecoder:
             capture=self._capture.name,
             path=main.path,
             size=report.size,
-            sha256=main.sha256,
+            sha256=main.content_hash,
             family="levelzero",
             format=layout.TEXT_FORMAT,
             options={name: value for name, value in self._options.items() if value is not None},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from typing import TYPE_CHECKING
 
 from lanescope.devices.aie.config.model import Config
@@ -27,7 +26,7 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
     given = mlir_path if path is None else path
     source = None
     if given is None:
-        name = glob.escape(capture.name)
+        name = capture.name_pattern
         source = capture.sidecar("config", None, (f"{name}.config.json", f"{name}.mlir"))
         if source is None and "config" not in capture.unreadable:
             return Config(), None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.devices.aie.formats import events, registers
+from lanescope.trace.declaration import frozen_class, replace, value_names
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -19,9 +20,10 @@ Place = tuple[str, int, int]
 PACKET_TYPES = {module: number for number, module in enumerate(events.MODULES)}
 #: Fields of a unit by which its packets are routed: they label nothing.
 ROUTING = ("packet_id", "packet_type")
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Unit:
     """One trace unit. What is not stated is None.
 
@@ -62,7 +64,7 @@ class Unit:
         return (self.events + (0,) * SLOTS)[:SLOTS]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Config:
     """A configuration.
 
@@ -80,10 +82,10 @@ class Config:
     device: str = "aie2"
     column_shift: int | None = None
     frequency: Fraction | None = None
-    units: Mapping[Place, Unit] = field(default_factory=dict)
+    units: Mapping[Place, Unit] = _NONE
     trigger: int | None = None
-    contradictions: Mapping[Place, str] = field(default_factory=dict)
-    unread: Mapping[str, int] = field(default_factory=dict)
+    contradictions: Mapping[Place, str] = _NONE
+    unread: Mapping[str, int] = _NONE
 
     @property
     def places(self) -> Set[Place]:
@@ -147,7 +149,7 @@ def agreed(parts: Mapping[str, Config]) -> Config:
     units: dict[Place, Unit] = {}
     for place, told in variants.items():
         first, unit = next(iter(told.items()))
-        differing = [of.name for of in fields(Unit) if len({getattr(other, of.name) for other in told.values()}) > 1]
+        differing = [of for of in value_names(Unit) if len({getattr(other, of) for other in told.values()}) > 1]
         if differing:
             other = next(name for name, made in told.items() if made != unit)
             contradictions.setdefault(place, f"{first} and {other} differ in {', '.join(differing)}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lanescope.devices.aie.config.json_config import parse, to_json
 from lanescope.devices.aie.config.model import Config
 from lanescope.devices.aie.config.register_writes import from_writes, start_writes, stop_writes, unread_at, write_at
 from lanescope.devices.aie.config.validators import ConfigError, integer
+from lanescope.trace.declaration import replace
 
 SCHEMA = "lanescope.aie-registers/1"
 

@@ -7,13 +7,14 @@ also do them itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lanescope.devices.aie.config.model import Config, Place, Unit, strip_trailing_zeros
 from lanescope.devices.aie.config.validators import ConfigError, integer
 from lanescope.devices.aie.formats import events, registers
 from lanescope.devices.aie.formats.registers import CONTROL_NAMES, PORT_NAMES, Register
+from lanescope.trace.declaration import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +20,13 @@ I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 
 
-@dataclass(slots=True)
 class Lanes:
     """Tracks and names by lane number: recording * 8 + slot."""
 
-    track: I64 = field(default_factory=lambda: np.full(512, -1, np.int64))
-    name: I32 = field(default_factory=lambda: np.zeros(512, np.int32))
-    category: I32 = field(default_factory=lambda: np.zeros(512, np.int32))
+    def __init__(self) -> None:
+        self.track: I64 = np.full(512, -1, np.int64)
+        self.name: I32 = np.zeros(512, np.int32)
+        self.category: I32 = np.zeros(512, np.int32)
 
     def reserve(self, lanes: int) -> None:
         """Grow to so many lanes; arrays that slices already refer to are left as they are."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from lanescope.devices.aie.formats.layout import HEADER, MODE0, MODES, PACKET
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 from lanescope.wire import Field, Record
 
 ROW_SHIFT, COLUMN_SHIFT = 20, 25

@@ -7,7 +7,6 @@ slots as they end, so what a slot does at some cycle is known once it has ended 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +47,6 @@ def watched(known: Config, unit: Unit | None) -> tuple[int, ...] | None:
     return None if min(slots[:2]) < 0 else slots
 
 
-@dataclass(slots=True)
 class _Recording:
     """State of one segment so far.
 
@@ -67,19 +65,20 @@ class _Recording:
         cut: invocations whose end was not recorded.
     """
 
-    lane: int
-    has_vector: bool
-    rows: list[list[I64]] = field(default_factory=lambda: [[], [], []])
-    ends: list[int] = field(default_factory=lambda: [0, 0, 0])
-    gaps: list[int] = field(default_factory=list)
-    settled: int = 0
-    opened: tuple[int, int] | None = None
-    vector: int = 0
-    made: int = 0
-    unpaired: int = 0
-    first_unpaired: int | None = None
-    cut: int = 0
-    first_cut: int | None = None
+    def __init__(self, lane: int, *, has_vector: bool) -> None:
+        self.lane = lane
+        self.has_vector = has_vector
+        self.rows: list[list[I64]] = [[], [], []]
+        self.ends = [0, 0, 0]
+        self.gaps: list[int] = []
+        self.settled = 0
+        self.opened: tuple[int, int] | None = None
+        self.vector = 0
+        self.made = 0
+        self.unpaired = 0
+        self.first_unpaired: int | None = None
+        self.cut = 0
+        self.first_cut: int | None = None
 
     def waiting(self) -> int:
         return sum(len(part) for parts in self.rows for part in parts)
@@ -106,7 +105,7 @@ class Invocations:
 
     def add_recording(self, segment: int, slots: Sequence[int], lane: int) -> None:
         """Look for invocations in a recording; ``slots`` as ``watched`` gives them, ``lane`` is the track for them."""
-        self._recordings[segment] = _Recording(lane, slots[_VECTOR] >= 0)
+        self._recordings[segment] = _Recording(lane, has_vector=slots[_VECTOR] >= 0)
         room = SLOTS * (segment + 1) + 1
         if room > len(self._events):
             more = np.full(max(room, 2 * len(self._events)) - len(self._events), -1, np.int8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,7 +154,6 @@ class Shard:
         return self.events[:events].copy()
 
 
-@dataclass(slots=True, eq=False)
 class Decoding:
     """Work of a shard on one block.
 
@@ -169,13 +167,11 @@ class Decoding:
         noted: what the core noted of them.
     """
 
-    shard: Shard
-    words: U32
-    entries: I32
-    base: int
-    offsets: I64
-    done: int = 0
-    noted: list[I64] = field(default_factory=list)
+    def __init__(self, shard: Shard, words: U32, entries: I32, base: int, offsets: I64) -> None:
+        self.shard, self.words, self.entries = shard, words, entries
+        self.base, self.offsets = base, offsets
+        self.done = 0
+        self.noted: list[I64] = []
 
     @property
     def left(self) -> int:

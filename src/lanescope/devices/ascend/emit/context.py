@@ -19,9 +19,9 @@ from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
 from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_device
 from lanescope.devices.ascend.interpret.sorted_index import distinct
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
+from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
@@ -126,7 +126,7 @@ class TimelineBuilder:
                 role=part,
                 path=source.path,
                 size=source.size,
-                sha256=source.sha256,
+                sha256=source.content_hash,
                 family="ascend",
                 format=formats[part],
                 options=options,

@@ -10,9 +10,9 @@ from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUE
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret.clock import Alignment
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Flag
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

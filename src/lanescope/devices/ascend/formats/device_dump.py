@@ -36,7 +36,7 @@ from lanescope.devices.ascend.formats.device_structs import (
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, MAX_CYCLES, PHASES, SUBMITS
 from lanescope.devices.ascend.formats.records import Bytes, Records, Section, Stream, empty, section
 from lanescope.errors import InputError, UsageError
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 from lanescope.wire import Struct
 
 Int64 = npt.NDArray[np.int64]

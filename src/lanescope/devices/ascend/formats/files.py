@@ -28,7 +28,7 @@ from lanescope.devices.ascend.formats.layout import (
 )
 from lanescope.devices.ascend.formats.records import Bytes, Deps, Records, Section, empty
 from lanescope.errors import InputError
-from lanescope.families.declaration import replace
+from lanescope.trace.declaration import replace
 
 #: Lists that v1 writes under the same key, in microseconds.
 _DECIMAL = {PHASES.name: V1_PHASES, SUBMITS.name: V1_SUBMITS}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lanescope.common.key_join import Keys, duplicates
 from lanescope.devices.ascend.formats.records import Section
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ files), pull requests 856 to 1079 (v1);
 
 from __future__ import annotations
 
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 #: Counter readings stay below this, so that differences of two fit 64 signed bits.
 MAX_CYCLES = (1 << 62) - 1

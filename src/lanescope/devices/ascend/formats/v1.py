@@ -28,8 +28,8 @@ from lanescope.devices.ascend.formats.layout import (
 )
 from lanescope.devices.ascend.formats.records import Bytes, Deps, Records, Section, empty, section
 from lanescope.errors import InputError
-from lanescope.families.declaration import replace
 from lanescope.trace import ticks_to_ns
+from lanescope.trace.declaration import replace
 
 Int64 = npt.NDArray[np.int64]
 

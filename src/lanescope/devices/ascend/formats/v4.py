@@ -23,7 +23,7 @@ from lanescope.devices.ascend.formats.layout import (
     V4_PHASES,
 )
 from lanescope.devices.ascend.formats.records import Records, Section, Stream, concat, empty, section
-from lanescope.families.declaration import replace
+from lanescope.trace.declaration import replace
 
 #: What a producer tells about its stream.
 _TOLD = ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")

@@ -12,7 +12,7 @@ import enum
 
 from lanescope.devices.ascend.formats.layout import AICORE, HOST_SUBMITS
 from lanescope.devices.ascend.formats.records import Records
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 
 class Erratum(enum.Enum):

@@ -15,8 +15,8 @@ from lanescope._native import core
 from lanescope.devices.ascend.formats.layout import WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
-from lanescope.families.declaration import frozen_class, replace
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.interpret.sorted_index import distinct
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -27,7 +27,7 @@ def inputs(making: TraceAssembly) -> int:
         capture=capture.name,
         path=main.path,
         size=making.content.size,
-        sha256=main.sha256,
+        sha256=main.content_hash,
         family="cuda",
         format=making.buffer.format,
         options={name: value for name, value in making.options.items() if value is not None},
@@ -39,7 +39,7 @@ def inputs(making: TraceAssembly) -> int:
             role=names.PART,
             path=beside.path,
             size=beside.size,
-            sha256=beside.sha256,
+            sha256=beside.content_hash,
             family="cuda",
             format="event-names",
         )

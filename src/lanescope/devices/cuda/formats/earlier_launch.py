@@ -27,7 +27,7 @@ from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.devices.cuda.formats.word_source import Words, WordStore
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 Mask = npt.NDArray[np.bool_]
 

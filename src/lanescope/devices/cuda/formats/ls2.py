@@ -27,8 +27,8 @@ from lanescope.devices.cuda.formats.raw_records import LS2_RECORDS, ls2_records
 from lanescope.devices.cuda.formats.tirx import MAX_SLOTS
 from lanescope.devices.cuda.formats.word_source import PIECE_WORDS, Words, WordStore, store_of
 from lanescope.errors import InputError
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
+from lanescope.trace.declaration import frozen_class
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.

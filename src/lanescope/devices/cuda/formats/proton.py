@@ -17,8 +17,8 @@ from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, tur
 from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
 from lanescope.devices.cuda.formats.raw_records import table_of
 from lanescope.errors import InputError
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Dictionary, Table
+from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
 PROTON_ENTRIES = TableSpec(

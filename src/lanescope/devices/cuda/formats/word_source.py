@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import InputError
-from lanescope.families.declaration import frozen_class
 from lanescope.source import Reader, SpooledFile, npy
+from lanescope.trace.declaration import frozen_class
 
 Words = npt.NDArray[np.uint64]
 

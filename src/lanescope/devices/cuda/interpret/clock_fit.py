@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.buffer import Bounds
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 #: No counter runs faster or slower, in ns a cycle; what looks so is damaged.
 FASTEST, SLOWEST = 0.01, 1000.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,7 +109,7 @@ def _checked(option: str, value: Any) -> Names:
 
 
 def _beside(capture: Capture) -> UserNames:
-    source = capture.sidecar(PART, None, (glob.escape(capture.name) + NEIGHBOUR,))
+    source = capture.sidecar(PART, None, (capture.name_pattern + NEIGHBOUR,))
     if source is None:
         return UserNames(usable=PART not in capture.unreadable)
     try:

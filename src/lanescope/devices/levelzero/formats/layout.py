@@ -4,14 +4,15 @@ Two producers write such traces. THAPI's tracer (provider ``lttng_ust_ze`` and i
 which is ambiguous; lanescope's own (provider ``lanescope_ze``) numbers operations and runs. Both may lie in a file as
 text, one record a line.
 
-Standard library only: ``family.py`` looks in here.
+Without numpy: ``family.py`` looks in here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from lanescope.trace.declaration import frozen_class
 
 #: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"
@@ -59,7 +60,7 @@ RECORD_START = re.compile(
 MOST_PID = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class TextRecord:
     """One kind of record in a text trace.
 

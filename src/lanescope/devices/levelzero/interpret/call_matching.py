@@ -7,8 +7,8 @@ import numpy as np
 from lanescope.common.asof_join import Int64, Mask
 from lanescope.common.pairing import pair_stack
 from lanescope.devices.levelzero.formats import layout
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Table
+from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

@@ -15,8 +15,8 @@ from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock, mul_div
-from lanescope.families.declaration import frozen_class
 from lanescope.trace import Flag
+from lanescope.trace.declaration import frozen_class
 
 _FAR = 1 << 59
 EXACT, ESTIMATED, INFERRED = 0, 1, 2

@@ -8,7 +8,7 @@ from lanescope.devices.levelzero.interpret.attribution import Operations, attrib
 from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
-from lanescope.families.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 
-from lanescope.families import declaration as module
-from lanescope.families.declaration import frozen_class, replace
+from lanescope.trace import declaration as module
+from lanescope.trace.declaration import as_dict, frozen_class, replace, value_names
 
 
 @frozen_class
@@ -60,6 +60,29 @@ def test_nothing_can_be_changed():
     with pytest.raises(AttributeError):
         span.size = 1
     assert vars(span) == {"begin": 1, "end": 2}
+
+
+@frozen_class
+class Named:
+    spans: tuple[Span, ...]
+    name: str = ""
+
+    def __post_init__(self):
+        if not self.spans:
+            raise ValueError("no spans")
+
+
+def test_values_are_checked():
+    assert Named((Span(1),)).name == ""
+    with pytest.raises(ValueError, match="no spans"):
+        Named(())
+
+
+def test_names_and_values_in_the_order_of_declaration():
+    assert value_names(Named) == ("spans", "name")
+    plain = as_dict(Named(name="a", spans=(Span(end=2, begin=1),)))
+    assert plain == {"spans": ({"begin": 1, "end": 2},), "name": "a"}
+    assert [*plain, *plain["spans"][0]] == ["spans", "name", "begin", "end"]
 
 
 def test_examples():
