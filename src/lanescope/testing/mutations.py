@@ -1,7 +1,7 @@
 """Captures with one thing changed, and what lanescope makes of each: does a wrong value reach the user in silence?
 
-``mutations(format, files)`` changes the fields and records that a format declares (``Format.fields``), one at a time and
-always the same ones; a ``Judge`` decodes and checks what comes out, and compares it with the original.
+``mutations(format, files)`` changes the fields and records that a format declares (``Format.fields``), one at a time
+and always the same ones; a ``Judge`` decodes and checks what comes out, and compares it with the original.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lanescope.errors import InputError
 from lanescope.families.rules import SEVERITIES
 from lanescope.pipeline import session
 from lanescope.trace import Trace
-from lanescope.wire.field_sites import CHANGES, CUT, DROPPED, DUPLICATED, EXCHANGED, FieldSites, RecordSites, Value
+from lanescope.wire.field_sites import CHANGES, CUT, DROPPED, EXCHANGED, FieldSites, RecordSites, Value
 
 if TYPE_CHECKING:
     from lanescope.families.family import Format
@@ -116,17 +116,17 @@ def _value(site: FieldSites, files: Mapping[str, bytes], draw: random.Random) ->
         after = _changed(site, before, change, draw)
     if after == before:
         return None
-    made, reason = content, site.possible(index, after)
+    values = {index: after}
     if change == SWAP and other is not None:
-        if site.end and site.begin[other] < site.begin[index]:
-            return None
-        made = site.write(made, other, before)
-        reason = reason and site.possible(other, before)
-    made = site.write(made, index, after)
+        values[other] = before
+    made = content
+    # From the last to the first, as text may grow.
+    for place in sorted(values, key=lambda place: -site.begin[place]):
+        made = site.write(made, place, values[place])
     if made == content:
         return None
     detail = f"{_shown(before)} -> {_shown(after)}"
-    return Mutant(site.record, site.name, change, index, detail, {site.file: made}, reason)
+    return Mutant(site.record, site.name, change, index, detail, {site.file: made}, site.possible(values))
 
 
 def _changed(site: FieldSites, before: Value, change: str, draw: random.Random) -> Value:

@@ -1,14 +1,14 @@
 """Where the declared fields of a format lie in one capture, so that a tool can find and change each of them.
 
-A format lists its *sites*: each field with the place of every value in the file, and each record with the bytes of every
-instance. ``possible`` says which values a healthy device could have written at a place, all else being as recorded: no
-reader can detect a change to one of these.
+A format lists its *sites*: each field with the place of every value in the file, and each record with the bytes of
+every instance. ``possible`` says which values a healthy device could have written at a place, all else being as
+recorded: no reader can detect a change to one of these.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 #: A value at a site: a number, or text that is not one.
 Value = int | bytes
-#: From the index of a site and a value to the reason why a healthy device could have written it; empty: it could not.
-Possible = Callable[[int, Value], str]
+#: From values by index of their sites to the reason why a healthy device could have written them, all at once and all
+#: else being as recorded; empty: it could not.
+Possible = Callable[[Mapping[int, Value]], str]
 #: From a change to records and the index of the record to the reason why the result could be sound; empty: it is not.
 PossibleChange = Callable[[str, int], str]
 
@@ -32,6 +33,16 @@ _DECIMAL = re.compile(rb"(-?\d+)\.(\d+)")
 def never(*_: object) -> str:
     """Say that no other value is possible."""
     return ""
+
+
+def each(reason: Callable[[int, Value], str]) -> Possible:
+    """Say that values are possible where each of them is; ``reason`` takes the index of a site and its value."""
+
+    def possible(values: Mapping[int, Value]) -> str:
+        reasons = [reason(index, value) for index, value in values.items()]
+        return reasons[0] if all(reasons) else ""
+
+    return possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)

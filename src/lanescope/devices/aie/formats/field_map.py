@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 import numpy as np
 
@@ -163,22 +162,27 @@ def _sites(file: str, dump: _Dump, mode: int, record: Record) -> Iterator[FieldS
     for name, doc, lsb, width in parts:
         pieces = _pieces(record.bits, lsb, width)
 
-        @cache
-        def possible(index: int, value: Value, lsb: int = lsb, width: int = width) -> str:
-            assert isinstance(value, int)
-            frame, stream = where[index], dump.streams[lane[index]]
-            raw = frame.raw & ~(((1 << width) - 1) << lsb) | value << lsb
-            words = list(stream.words)
-            count = max(frame.bits // _WORD_BITS, 1)
-            shift = 0 if count > 1 else _WORD_BITS - frame.bit - frame.bits
-            mask = (1 << frame.bits) - 1
-            for number in range(count):
-                down = _WORD_BITS * (count - 1 - number)
-                old = words[frame.word + number]
-                words[frame.word + number] = (old & ~(mask >> down << shift) | raw >> down << shift) & 0xFFFFFFFF
-            return dump.reason(lane[index], words)
+        def possible(values: Mapping[int, Value], lsb: int = lsb, width: int = width) -> str:
+            source = lane[next(iter(values))]
+            words = list(dump.streams[source].words)
+            for index, value in values.items():
+                assert isinstance(value, int)
+                raw = where[index].raw & ~(((1 << width) - 1) << lsb) | value << lsb
+                _put(words, where[index], raw)
+            return dump.reason(source, words)
 
         yield FieldSites(title, name, doc, file, begin, pieces, lane=lane, possible=possible)
+
+
+def _put(words: list[int], frame: Frame, raw: int) -> None:
+    """Write the bits of a frame at its place."""
+    count = max(frame.bits // _WORD_BITS, 1)
+    shift = 0 if count > 1 else _WORD_BITS - frame.bit - frame.bits
+    mask = (1 << frame.bits) - 1
+    for number in range(count):
+        down = _WORD_BITS * (count - 1 - number)
+        old = words[frame.word + number]
+        words[frame.word + number] = (old & ~(mask >> down << shift) | raw >> down << shift) & 0xFFFFFFFF
 
 
 def _pieces(bits: int, lsb: int, width: int) -> tuple[tuple[int, int], ...]:
