@@ -30,7 +30,19 @@ from lanescope.devices.ascend.formats.layout import (
     Layout,
 )
 from lanescope.wire import Member, Struct
-from lanescope.wire.field_sites import FieldMap, FieldSites, Possible, RecordSites, Value, each, never
+from lanescope.wire.field_sites import (
+    DROPPED,
+    DUPLICATED,
+    EXCHANGED,
+    FieldMap,
+    FieldSites,
+    Possible,
+    PossibleChange,
+    RecordSites,
+    Value,
+    each,
+    never,
+)
 from lanescope.wire.json_spans import Path, Span, spans
 
 #: Values beside the lists, by their path in the records file; ``#`` is any position in a list.
@@ -76,6 +88,8 @@ _PAYLOADS = {
 }
 _DEPTHS = ("local_at_start", "shared_at_start", "local_at_end", "shared_at_end")
 _MOST_DEPTH = (1 << 15) - 1
+#: One part in so many: two chips of one kind differ by less.
+_FREQUENCY_TOLERANCE = 50
 _BETWEEN = "between what came before and after it in its lane and in the other stream"
 
 
@@ -87,7 +101,7 @@ class _Cell(NamedTuple):
 
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
-    """Return the sites of a capture: of its records file, the first of ``files``, of the task graph and of the names."""
+    """Return the sites of a capture: its records file, the first of ``files``, its task graph and its names."""
     name, content = next(iter(files.items()))
     if not content.lstrip().startswith(b"{"):
         return _dump_map(name, content)
@@ -141,15 +155,17 @@ def _add_json(made: FieldMap, file: str, content: bytes) -> None:
     for layout_name, elements in rows.items():
         begin, end = [span.begin for span in elements], [span.end for span in elements]
         lane = _numbered([span.path[:-1] for span in elements])
-        made.records.append(RecordSites(layout_name, file, begin, end, lane, joint=b","))
+        made.records.append(
+            RecordSites(layout_name, file, begin, end, lane, joint=b",", possible=possible.change(layout_name))
+        )
 
 
 def _layout_at(general: Path, data: Any) -> tuple[Layout | None, int]:
     """Return the list that a path leads into, and the length of the path of its elements."""
     for depth in range(1, len(general) + 1):
         layout = _LISTS.get(general[:depth])
-        if layout is DEPS_TASKS and "edges" not in data:
-            layout = V1_TASKS
+        if layout is V1_TASKS and "edges" in data:
+            layout = DEPS_TASKS
         if layout is not None:
             is_decimal = layout.name in _DECIMAL and V1_TASKS.key in data
             return (_DECIMAL[layout.name] if is_decimal else layout), depth
@@ -203,10 +219,25 @@ class _Possible:
             return each(self._kernel(cells))
         return never
 
+    def change(self, layout_name: str) -> PossibleChange:
+        """Return which changes to the elements of a list can leave a sound capture."""
+
+        def possible(change: str, index: int) -> str:
+            if change == EXCHANGED:
+                return "several collectors write in any order"
+            if layout_name == DEPS_EDGES.name:
+                return "edges are not counted, and several may join a pair" if change in (DROPPED, DUPLICATED) else ""
+            return ""
+
+        return possible
+
     def single(self, key: Path, places: Sequence[Span]) -> Possible:
         """Return which values of a place outside of lists are possible."""
         if key[-1] in ("*", "orchestrator_name"):
             return each(lambda index, value: "a name that nothing else tells" if _is_name(value) else "")
+        if key[-1] == "clock_freq_hz":
+            frequency = int(self.data["metadata"]["clock_freq_hz"])
+            return each(lambda index, value: _is_near(frequency, value))
         return never
 
     def _row(self, layout: Layout, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
@@ -221,7 +252,7 @@ class _Possible:
             mine, other = keys[at], (self.dispatch if is_core else self.core).get(keys[at])
             if other is None or not isinstance(value, int):
                 return ""
-            core = self.core[mine] if mine in self.core else other
+            core = self.core.get(mine, other)
             dispatch = self.dispatch[mine]
             before, after = sides[at]
             wait = core[5] if len(core) > 5 else 0
@@ -336,6 +367,11 @@ def _text(value: Value) -> str:
     return str(value) if isinstance(value, int) else value.decode(errors="replace").strip('"')
 
 
+def _is_near(frequency: int, value: Value) -> str:
+    is_near = isinstance(value, int) and abs(value - frequency) * _FREQUENCY_TOLERANCE <= frequency
+    return "within what counters of a chip differ" if is_near else ""
+
+
 def _is_count(value: Value) -> bool:
     return value in (b"true", b"false") or (isinstance(value, int) and 0 <= value < 1 << 32)
 
@@ -345,7 +381,7 @@ def _is_depth(value: Value) -> bool:
 
 
 def _is_name(value: Value) -> bool:
-    return isinstance(value, bytes) and len(value) > len(b'""') and value[1:-1].isascii() and b"\\" not in value
+    return isinstance(value, bytes) and value[1:-1].isascii() and b"\\" not in value
 
 
 # --- dumps of device memory ---------------------------------------------------------------------------------------
