@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lanescope.devices.ascend.formats import device_dump
-from lanescope.devices.ascend.formats.device_structs import POOL, QUEUE_ENTRY
+from lanescope.devices.ascend.formats.device_structs import AICORE_RECORD, AICPU_RECORD, POOL, QUEUE_ENTRY
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
     DEPS,
     DEPS_EDGES,
     DEPS_TASKS,
+    HOST_SUBMITS,
     LEVEL_KEYS,
     PHASE_KINDS,
     PHASES,
     RECORDS,
     SUBMITS,
+    UPLOADS,
     V1_PHASES,
     V1_SUBMITS,
     V1_TASKS,
@@ -90,6 +93,8 @@ _DEPTHS = ("local_at_start", "shared_at_start", "local_at_end", "shared_at_end")
 _MOST_DEPTH = (1 << 15) - 1
 #: One part in so many: two chips of one kind differ by less.
 _FREQUENCY_TOLERANCE = 50
+_V1_ORDER = ("dispatch_time_us", "start_time_us", "end_time_us", "finish_time_us")
+_TIMED = (PHASES, V4_PHASES, SUBMITS, V1_PHASES, V1_SUBMITS, HOST_SUBMITS, UPLOADS)
 _BETWEEN = "between what came before and after it in its lane and in the other stream"
 
 
@@ -207,8 +212,10 @@ class _Possible:
         if name == "kind" or (name == "phase" and layout is V1_PHASES):
             return each(self._kind(cells))
         if layout in (AICORE, AICPU, V4_AICPU):
-            return each(self._row(layout, cells))
-        if layout in (PHASES, V4_PHASES, SUBMITS, V1_PHASES, V1_SUBMITS) and name.startswith(("start_", "end_")):
+            return self.dispatch_time(layout, name, [int(cell.row[-1]) for cell in cells])
+        if layout is V1_TASKS and name in _V1_ORDER:
+            return each(self._joined_time(cells))
+        if layout in _TIMED and name.startswith(("start_", "end_")):
             return each(self._phase_time(cells))
         if name in ("loop_iter", "submit_idx"):
             return each(self._rising(cells))
@@ -240,15 +247,19 @@ class _Possible:
             return each(lambda index, value: _is_near(frequency, value))
         return never
 
-    def _row(self, layout: Layout, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
-        """Return what holds for the stamps of a dispatch: both streams saw it, and its core does one at a time."""
+    def dispatch_time(self, layout: Layout, name: str, rows: Sequence[int]) -> Possible:
+        """Return what holds for the stamps of dispatches: both streams saw each, and a core does one at a time.
+
+        Args:
+            layout: the stream.
+            name: the cell, by its name in the JSON files.
+            rows: the row of each site.
+        """
         is_core = layout is AICORE
-        name = cells[0].name
         sides, keys = self.sides[AICORE.name if is_core else AICPU.name], self.of_row[0 if is_core else 1]
 
         def possible(index: int, value: Value) -> str:
-            at = cells[index].row[-1]
-            assert isinstance(at, int)
+            at = rows[index]
             mine, other = keys[at], (self.dispatch if is_core else self.core).get(keys[at])
             if other is None or not isinstance(value, int):
                 return ""
@@ -265,26 +276,46 @@ class _Possible:
             }.get(name, (1, 0))
             return _BETWEEN if low <= value <= high else ""
 
-        return possible
+        return each(possible)
 
     def _phase_time(self, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
         """Return what holds for the times of phases: those of a thread follow each other, those inside stay inside."""
-        is_start = cells[0].name.startswith("start_")
-        unit = "_us" if cells[0].name.endswith("_us") else "_cycles"
+        name = cells[0].name
+        names = name.replace("end_", "start_"), name.replace("start_", "end_")
+        factor = 1000 if name.endswith("_us") else 1
 
         def possible(index: int, value: Value) -> str:
             row = cells[index].row
             thread, at = _at(self.data, row[:-1]), row[-1]
             assert isinstance(at, int)
             assert isinstance(value, int)
-            factor = 1000 if unit == "_us" else 1
-            spans = [(round(each[f"start{unit}"] * factor), round(each[f"end{unit}"] * factor)) for each in thread]
-            begin, end = spans[at]
-            mine = (value, end) if is_start else (begin, value)
-            rest = [span for place, span in enumerate(spans) if place != at]
-            first, last = min(span[0] for span in spans), max(span[1] for span in spans)
-            is_apart = all(_relation(mine, span) == _relation(spans[at], span) for span in rest)
+            times = [(round(each[names[0]] * factor), round(each[names[1]] * factor)) for each in thread]
+            begin, end = times[at]
+            mine = (value, end) if name == names[0] else (begin, value)
+            rest = [span for place, span in enumerate(times) if place != at]
+            first, last = min(span[0] for span in times), max(span[1] for span in times)
+            is_apart = all(_relation(mine, span) == _relation(times[at], span) for span in rest)
             return _BETWEEN if first <= mine[0] <= mine[1] <= last and is_apart else ""
+
+        return possible
+
+    def _joined_time(self, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
+        """Return what holds for the times of v1, where an element has those of both streams."""
+        name = cells[0].name
+        rows = self.data[V1_TASKS.key]
+
+        def possible(index: int, value: Value) -> str:
+            at = cells[index].row[-1]
+            assert isinstance(at, int)
+            made = {**rows[at], name: int(value) / 1000}
+            order = [made[each] for each in _V1_ORDER if made.get(each)]
+            others = [row for place, row in enumerate(rows) if place != at and row["core_id"] == made["core_id"]]
+            is_apart = all(
+                made["end_time_us"] <= row["start_time_us"] or row["end_time_us"] <= made["start_time_us"]
+                for row in others
+            )
+            is_near = 0 <= int(value) / 1000 <= max(row["end_time_us"] for row in rows)
+            return _BETWEEN if order == sorted(order) and is_apart and is_near else ""
 
         return possible
 
@@ -415,15 +446,49 @@ def _dump_map(file: str, content: bytes) -> FieldMap:
             lane += [number] * count
             made.fields.append(_member(buffer.name, buffer["count"], file, [piece.begin], [number]))
     made.fields = _merged(made.fields)
+    times = _dump_times(content, places, [piece.index for piece in found.pieces])
     for struct, begin, lane in places.values():
         for member in struct.members:
             if member.type == "u8" and "padding" in member.name:
                 continue
-            made.fields.append(_member(struct.name, member, file, begin, lane))
+            sites = _member(struct.name, member, file, begin, lane)
+            made.fields.append(replace(sites, possible=times.get((struct.name, member.name), never)))
         if len(begin) > 1 and struct is not POOL:
             ends = [at + struct.size for at in begin]
             made.records.append(RecordSites(struct.name, file, begin, ends, lane, is_slot=True))
     return made
+
+
+#: Members that are the times of the JSON files.
+_DUMPED = {
+    AICORE_RECORD: (AICORE, {"start_time": "start_cycles", "end_time": "end_cycles"}),
+    AICPU_RECORD: (AICPU, {"dispatch_time": "dispatch_cycles", "finish_time": "finish_cycles"}),
+}
+
+
+def _dump_times(
+    content: bytes, places: Mapping[str, tuple[Struct, list[int], list[int]]], index: Sequence[int]
+) -> dict[tuple[str, str], Possible]:
+    """Return which times are possible in the records of both streams; lanes are numbers of pieces."""
+    rows: dict[str, list[Any]] = {AICORE.key: [], AICPU.key: []}
+    for struct, (layout, _) in _DUMPED.items():
+        _, begin, lane = places.get(struct.name, (struct, [], []))
+        for at, piece in zip(begin, lane, strict=True):
+            row = struct.decode(content[at : at + struct.size])
+            if layout is AICORE:
+                names = ("task_token_raw", "reg_task_id", "start_time", "end_time", "receive_to_start_cycles")
+            else:
+                names = ("reg_task_id", "dispatch_time", "finish_time")
+            rows[layout.key].append([index[piece], *(row[name] for name in names)])
+    possible = _Possible(rows)
+    found: dict[tuple[str, str], Possible] = {
+        (AICORE_RECORD.name, "task_token_raw"): lambda values: "a task id that nothing else tells"
+    }
+    for struct, (layout, names) in _DUMPED.items():
+        numbers = range(len(rows[layout.key]))
+        for member, name in {**names, "receive_to_start_cycles": "receive_to_start_cycles"}.items():
+            found[struct.name, member] = possible.dispatch_time(layout, name, numbers)
+    return found
 
 
 def _used_pools(content: bytes, piece: device_dump.Piece) -> list[int]:

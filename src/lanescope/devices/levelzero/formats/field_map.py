@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -359,12 +360,17 @@ def _add_stream(made: FieldMap, file: str, content: bytes, reader: ctf.Reader) -
     )
     made.fields += [time, id_]
     clocks = _clocks_of(events, content, about)
+    found_fields: list[FieldSites] = []
     for kind in dict.fromkeys(event.number for event in events):
         known = about.events[kind]
         mine = [event for event in events if event.number == kind]
-        made.fields += _of_event(known, file, content, mine, clocks)
+        found_fields += _of_event(known, file, content, mine, clocks)
+    made.fields += _merged(found_fields)
+    kinds = [_record(about.events[event.number].name) for event in events]
+    for name in dict.fromkeys(kinds):
+        mine = [event for event, kind in zip(events, kinds, strict=True) if kind == name]
         places = [event.header for event in mine]
-        made.records.append(RecordSites(known.name, file, places, [event.end for event in mine], [0] * len(mine)))
+        made.records.append(RecordSites(name, file, places, [event.end for event in mine], [0] * len(mine)))
     sizes = [int(size) for size in found.packet("size")]
     made.records.append(
         RecordSites(
@@ -394,6 +400,37 @@ def _event_time(events: Sequence[_Event], bits: int) -> Callable[[int, Value], s
         return "between the times of the events before and after it" if passed <= after - before else ""
 
     return possible
+
+
+def _record(name: str) -> str:
+    """Return the declared name of an event: those of API calls are alike."""
+    return name if name.startswith(f"{layout.OURS}:") else _kind(layout.API, name)
+
+
+def _merged(fields: Sequence[FieldSites]) -> Iterator[FieldSites]:
+    """Join the sites of fields that are declared alike by several kinds of events."""
+    groups: dict[tuple[Any, ...], list[FieldSites]] = {}
+    for sites in fields:
+        groups.setdefault((sites.record, sites.name, sites.pieces), []).append(sites)
+    for found in groups.values():
+        owners = [(part, index) for part, sites in enumerate(found) for index in range(len(sites))]
+
+        def possible(
+            values: Mapping[int, Value],
+            found: Sequence[FieldSites] = found,
+            owners: Sequence[tuple[int, int]] = owners,
+        ) -> str:
+            reasons = [found[owners[at][0]].possible({owners[at][1]: value}) for at, value in values.items()]
+            return reasons[0] if all(reasons) else ""
+
+        first = found[0]
+        yield replace(
+            first,
+            begin=[at for sites in found for at in sites.begin],
+            end=[at for sites in found for at in sites.end],
+            lane=[part for part, _ in owners],
+            possible=possible,
+        )
 
 
 def _values(known: ctf.EventClass, content: bytes, at: int) -> dict[str, Any]:
@@ -430,7 +467,7 @@ def _of_event(
             size = len(value) if isinstance(value, bytes) else item.size
             places[item.name] += [(at + size * element, size) for element in range(count)]
             at += size * count + (item.kind == ctf.TEXT)
-    record = known.name if known.name.startswith(f"{layout.OURS}:") else _kind(layout.API, known.name)
+    record = _record(known.name)
     for item in known.fields:
         found = places[item.name]
         lane = [0] * len(found)
