@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "tests/mutations/ledger.json"
 PAGE = ROOT / "docs/reference/detection.md"
 #: Mutants of each family: of the page, and of the run that `make test-full` repeats.
-COUNT, SMALL = 10_000, 800
+COUNT, SMALL = 10_000, 600
 
 
 def arguments() -> argparse.Namespace:

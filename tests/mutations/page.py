@@ -56,10 +56,11 @@ def _lies(planted: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[st
     yield from _header(("family", "lie", "warning", "notice"))
     for family, rows in planted.items():
         for lie, counts in rows.items():
-            yield _line((_TITLES[family], lie, _found(counts, ("warning",)), _found(counts, ("warning", "notice"))))
+            yield _line((_TITLES[family], lie, found(counts, ("warning",)), found(counts, ("warning", "notice"))))
 
 
-def _found(counts: Mapping[str, int], names: Sequence[str]) -> int:
+def found(counts: Mapping[str, int], names: Sequence[str]) -> int:
+    """Return how many captures were refused, or gave an error or a finding of one of some severities."""
     return sum(counts.get(name, 0) for name in ("refused", "error", *names))
 
 
@@ -153,4 +154,4 @@ def lie_lines(family: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[st
     """Yield what was found of planted lies as a table for a terminal."""
     yield f"{family + ': lies, of ' + str(SEEDS):<40}{'warning':>10}{'notice':>10}"
     for lie, counts in rows.items():
-        yield f"  {lie:<38}{_found(counts, ('warning',)):>10}{_found(counts, ('warning', 'notice')):>10}"
+        yield f"  {lie:<38}{found(counts, ('warning',)):>10}{found(counts, ('warning', 'notice')):>10}"

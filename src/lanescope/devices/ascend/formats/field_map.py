@@ -256,6 +256,8 @@ class _Possible:
             rows: the row of each site.
         """
         is_core = layout is AICORE
+        if not name.endswith("_cycles"):
+            return never
         sides, keys = self.sides[AICORE.name if is_core else AICPU.name], self.of_row[0 if is_core else 1]
 
         def possible(index: int, value: Value) -> str:

@@ -269,7 +269,10 @@ def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
     launch = [min((head["begin_ns"] for head in heads if head["begin_ns"]), default=0)] * len(heads)
     last = [max((head["end_ns"] for head in heads), default=0)] * len(heads)
     begin, end = [head["begin_ns"] for head in heads], [head["end_ns"] for head in heads]
-    warps = {index: {heads[place]["warp"] for place in _block(index, groups)} for index in range(len(heads))}
+    warps = {
+        index: {heads[place]["warp"] for place in _block(index, groups) if place != index}
+        for index in range(len(heads))
+    }
 
     def warp(index: int, value: Value) -> str:
         is_free = isinstance(value, int) and value < _RANDOM_ACCESS_WARPS and value not in warps[index]

@@ -61,7 +61,9 @@ _COUNTS = frozenset(
         *("compute", "quiet", "ends_call", "offset", "offset_s"),
     )
 )
-_SIZES = frozenset(("size", "bytes", "handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context"))
+_SIZES = frozenset(
+    ("size", "bytes", "handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context", "dst", "src")
+)
 _NAMES = frozenset(("name", "pKernelName", "pName_val", "uuid", "hostname", "boot", "dst", "src"))
 #: What may be another one of those that the trace has.
 _ONE_OF_MANY = frozenset(("kernel", "hKernel", "memory"))
@@ -89,8 +91,7 @@ def _possible(name: str, seen: frozenset[Value], *, is_append: bool = False) -> 
         if isinstance(value, int) and name in _COUNTS | _SIZES:
             return _CHOSEN if 0 <= value <= (_MOST_SIZE if name in _SIZES else _MOST_COUNT) else ""
         if isinstance(value, bytes) and name in _NAMES:
-            inner = value.strip(b'"')
-            is_name = inner.isascii() and inner.decode().isprintable() and b"\\" not in inner and b'"' not in inner
+            is_name = _PRINTED.fullmatch(value) is not None
             return _TOLD_ONCE if is_name else ""
         if name in _ONE_OF_MANY:
             return "another one that the trace knows" if value in seen else ""
@@ -99,9 +100,12 @@ def _possible(name: str, seen: frozenset[Value], *, is_append: bool = False) -> 
             return "another result that a call may have" if known else ""
         return ""
 
-    return each(possible)
+    is_told = name in _COUNTS | _SIZES | _NAMES | _ONE_OF_MANY or (name == "zeResult" and not is_append)
+    return each(possible) if is_told else never
 
 
+#: A name, with its quotes or without.
+_PRINTED = re.compile(rb'"(?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"|[\x20-\x21\x23-\x5b\x5d-\x7e]*')
 _RESULT_WORDS = frozenset(word.encode() for word in layout.RESULTS.values())
 
 
@@ -215,10 +219,13 @@ class _Clocks:
     Attributes:
         pairs: device, host time, ticks.
         appends: when the operation of a number or event was appended.
+        rates: ticks per nanosecond that devices declare, for those with one reading.
     """
 
-    def __init__(self, pairs: Sequence[tuple[int, int, int]], appends: Mapping[Any, int]) -> None:
-        self.pairs, self.appends = pairs, appends
+    def __init__(
+        self, pairs: Sequence[tuple[int, int, int]], appends: Mapping[Any, int], rates: Mapping[int, float] = {}
+    ) -> None:
+        self.pairs, self.appends, self.rates = pairs, appends, rates
 
     @classmethod
     def of_text(cls, lines: Sequence[_Line], content: bytes) -> _Clocks:
@@ -239,10 +246,8 @@ class _Clocks:
         """Return the ticks between two host times on the device whose clock fits ``ticks``; (1, 0) where none does."""
         for device in {device for device, *_ in self.pairs}:
             mine = [(time, value) for of, time, value in self.pairs if of == device]
-            if len(mine) < 2 or mine[0][0] == mine[-1][0]:
-                continue
             (begin, low), (end, high) = mine[0], mine[-1]
-            rate = (high - low) / (end - begin)
+            rate = (high - low) / (end - begin) if end > begin else self.rates.get(device, 0)
             found = round(low + (first - begin) * rate), round(low + (last - begin) * rate)
             if rate > 0 and (ticks - found[0] & _WRAP - 1) <= found[1] - found[0]:
                 return found
@@ -275,6 +280,8 @@ def _by_call(name: str, places: Sequence[tuple[int, int, int]], lines: Sequence[
     values = [content[begin:end] for begin, end, _ in places]
     seen = frozenset(int(raw, 0) if raw[:1].isdigit() and not raw.startswith(b"0x0x") else raw for raw in values)
     free, bound = _possible(name, seen), _possible(name, seen, is_append=True)
+    if free is never:
+        return never
 
     def possible(values: Mapping[int, Value]) -> str:
         is_append = any(b"Append" in lines[places[index][2]].match[9] for index in values)
@@ -424,12 +431,13 @@ def _merged(fields: Sequence[FieldSites]) -> Iterator[FieldSites]:
             return reasons[0] if all(reasons) else ""
 
         first = found[0]
+        is_told = any(sites.possible is not never for sites in found)
         yield replace(
             first,
             begin=[at for sites in found for at in sites.begin],
             end=[at for sites in found for at in sites.end],
             lane=[part for part, _ in owners],
-            possible=possible,
+            possible=possible if is_told else never,
         )
 
 
@@ -440,7 +448,7 @@ def _values(known: ctf.EventClass, content: bytes, at: int) -> dict[str, Any]:
 
 def _clocks_of(events: Sequence[_Event], content: bytes, about: ctf.Metadata) -> _Clocks:
     """Collect readings of both clocks and the times of appends from a stream."""
-    pairs, appends = [], dict[Any, int]()
+    pairs, appends, rates = [], dict[Any, int](), dict[int, float]()
     for event in events:
         known = about.events[event.number]
         if not known.name.startswith(f"{layout.OURS}:"):
@@ -448,9 +456,11 @@ def _clocks_of(events: Sequence[_Event], content: bytes, about: ctf.Metadata) ->
         row = _values(known, content, event.payload)
         if known.name.endswith(":clock_pair"):
             pairs.append((row["device"], row["host_ns"], row["device_ticks"]))
+        elif known.name.endswith(":device"):
+            rates[row["device"]] = row["ticks_per_second_num"] / row["ticks_per_second_den"] / _NS
         elif "op_id" in row and "api" in row:
             appends[row["op_id"]] = event.time
-    return _Clocks(pairs, appends)
+    return _Clocks(pairs, appends, rates)
 
 
 def _of_event(
