@@ -33,7 +33,7 @@ $(READY): .venv/venv.stamp .venv/modules.txt $(NATIVE)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-# Type checkers read the sources, not the installed package, and want the stub beside them.
+# Type checkers read the sources, not the installed package, and need the stub next to them.
 $(STUB): $(READY)
 	@$(BIN)/python -m nanobind.stubgen --quiet --module lanescope._native.core --output-file $@
 
@@ -79,13 +79,16 @@ lint: $(STUB) ## ruff, mypy, import-linter
 docs: $(READY) ## build the documentation into docs/_build/html
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-bench: $(READY) ## measure all families beside their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
+bench: $(READY) ## measure all families against their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
 	@$(BIN)/python benchmarks/run.py $(BENCH)
 
 gpu: $(READY) ## run the probes on this machine's GPU: check them, measure them; GPU adds arguments: --quick, -o FOLDER
 	@$(BIN)/python benchmarks/gpu/run.py $(GPU)
 
-bench-check: $(READY) ## count instructions, and fail where a start, a decode or a writer takes more than it may
+gates: $(READY) ## count instructions, and fail where a start, a decode, a check or a writer takes more than it may
+	@$(BIN)/python benchmarks/run.py --check --only gates $(BENCH)
+
+bench-check: $(READY) ## the same, and what a start takes from an installed wheel
 	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 
 fuzz: $(READY) ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers; FUZZ=fuzz_aie takes one; needs clang
@@ -118,7 +121,7 @@ wheel: .venv/venv.stamp ## build a wheel into dist
 	@$(BIN)/python -m pip wheel --quiet --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --config-settings build-dir=build/wheel --wheel-dir dist .
 
-wheel-test: ## build sdist and wheel and run the demo where there is no compiler; PYTHONS names several Pythons
+wheel-test: ## build sdist and wheel and run the demo without a compiler; PYTHONS names several Pythons
 	@tools/wheel_test $(or $(PYTHONS),$(PYTHON))
 
 clean: ## remove everything that is made here
@@ -127,4 +130,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt mutate path-fuzz test-tools browser-tools lint docs bench bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt mutate path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+import lanescope
 from case import least
 from lanescope.devices.aie import decoder as decoding_module
 from lanescope.devices.aie.decoder import AieDecoder
@@ -21,7 +22,6 @@ from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
 from lanescope.devices.aie.simulate import ref_mode2
 from lanescope.families.options import resolve_options
 from lanescope.io import perfetto
-from lanescope.pipeline import session
 from lanescope.source import CHUNK_BYTES, Capture
 from measure import Row, seconds
 
@@ -87,7 +87,7 @@ def to_perfetto(data: bytes, folder: Path, *, compress: bool) -> Callable[[], No
 
     def convert() -> None:
         decoding_module._CORES = CORES
-        perfetto.write(session.iter_batches(source, "aie"), target, compress=compress, in_parts=True)
+        perfetto.write(lanescope.iter_batches(source, "aie"), target, compress=compress, in_parts=True)
 
     return convert
 

@@ -12,11 +12,11 @@ import numpy as np
 
 import lanescope
 import peers
+from lanescope import Trace
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
 from lanescope.families.options import resolve_options
 from lanescope.source import Capture
-from lanescope.trace import Trace
 from lanescope.trace.schema import CORE_TABLES
 from measure import Row, seconds
 

@@ -11,8 +11,8 @@ import numpy as np
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProto
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
+from lanescope import TimeBase, Trace, TraceBuilder
 from lanescope.io import perfetto
-from lanescope.trace import TimeBase, Trace, TraceBuilder
 from lanescope.trace.row_packing import pack_rows
 from measure import Row, seconds
 

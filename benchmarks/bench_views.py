@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lanescope import cuda
+from lanescope import Trace, cuda
 from lanescope.analysis import derived
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.families.options import resolve_options
-from lanescope.trace import Trace
 from measure import Row, seconds
 
 #: 132 blocks of three groups, 12 regions of a block in each tile: a little over a million slices.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
 #: Repeat until so much processor time is spent, or so often; a run that is longer than the last is not repeated.
 ENOUGH_SECONDS, ENOUGH_TIMES, LONG_SECONDS = 0.3, 20, 2.0

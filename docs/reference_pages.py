@@ -142,7 +142,7 @@ def commands() -> str:
     parts = [
         "# Commands",
         "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
-        "`--strict`; 130 interrupted; 70 a bug of ours.",
+        "`--strict`; 130 interrupted; 70 an internal error.",
     ]
     parsers = {
         verb: arguments.build_parser(verb, import_module(f"lanescope.cli.commands.{verb}"), [verb], registry.builtin())

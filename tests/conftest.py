@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / ".tools"
 
-# A slow machine is no failure. What a run tries follows from its effort and its seed, never from the runs before it, so
-# there is no database: a find becomes an @example.
+# A slow machine is not a failure. The examples of a run depend on its effort and seed, never on earlier runs: without a
+# database, a counterexample becomes an @example.
 hypothesis.settings.register_profile(
     EFFORT,
     max_examples=some(100),

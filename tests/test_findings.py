@@ -1,4 +1,4 @@
-"""Checks on simulated captures of every family: nothing is found that is not there, and what is planted is found."""
+"""Checks on simulated captures of every family: all injected faults are found, and nothing else."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ SMALL = {
     "cuda": {"blocks": 4, "tiles": 3},
 }
 
-#: A planted fault, and what must be found of it.
-PLANTED = [
+#: An injected fault, and the rules that must find it.
+INJECTED = [
     ("aie", {"overruns": 1}, {"LS002", "LS104"}),
     ("aie", {"lost_tail": 4}, {"LS002"}),
     ("aie", {"bad_headers": 0.2, "records": 300}, {"LS002"}),
@@ -80,9 +80,9 @@ def test_a_clean_capture_gives_no_false_finding(opened, name, part):
         assert not false, (seed, [(finding.code, finding.detail) for finding in false])
 
 
-@pytest.mark.parametrize(("name", "fault", "codes"), PLANTED, ids=[f"{n}-{next(iter(f))}" for n, f, _ in PLANTED])
+@pytest.mark.parametrize(("name", "fault", "codes"), INJECTED, ids=[f"{n}-{next(iter(f))}" for n, f, _ in INJECTED])
 @pytest.mark.parametrize("seed", range(some(10, 2)))
-def test_a_planted_fault_is_found(opened, name, fault, codes, seed):
+def test_an_injected_fault_is_found(opened, name, fault, codes, seed):
     found = {finding.code for finding in check.run(opened(name, seed, **fault))}
     assert codes <= found
 

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from lanescope import MissingDependencyError
 from lanescope.cuda import include_dir
-from lanescope.errors import MissingDependencyError
 
 ROOT = Path(__file__).resolve().parents[2]
 _HINT = "pip install nvidia-cuda-nvrtc, or install the CUDA toolkit (nvcc)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.errors import MissingDependencyError
+from lanescope import MissingDependencyError
 
 #: CUdevice_attribute.
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76

@@ -199,7 +199,7 @@ COST(ls2_clock64, Cycles)
 COST(tirx, Tirx)
 
 // Regions that last as long as they are told to, by the timer that stamps them.
-extern "C" __global__ void planted(const Word* wanted_ns, int regions, void* probes) {
+extern "C" __global__ void known_regions(const Word* wanted_ns, int regions, void* probes) {
     auto lane = lanescope::init(probes);
 #pragma unroll 1
     for (int region = 0; region < regions; ++region) {

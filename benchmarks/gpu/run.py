@@ -26,10 +26,9 @@ from compiler import compile_
 from driver import DriverError, Gpu
 
 import lanescope
+from lanescope import LanescopeError, MissingDependencyError, Trace
 from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.devices.cuda.probes.overhead import smallest_gap
-from lanescope.errors import LanescopeError, MissingDependencyError
-from lanescope.trace import Trace
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "out" / "gpu"
@@ -39,8 +38,8 @@ STAGES = ["LOAD", "COMPUTE", "STORE"]
 STEPS = ["WAIT_EMPTY", "FILL", "WAIT_FULL", "SUM", "FULL", "EMPTY", "SLOT"]
 WARPS = ["load", "sum 0", "sum 1"]
 THREADS, DEPTH, WIDTH, CONSUMERS = 128, 2, 256, 2
-PLANTED_NS = (0, 500, 1_000, 5_000, 20_000, 100_000)
-#: How much longer than it was told to a planted region may last; an interrupted GPU takes no part in this.
+REGION_NS = (0, 500, 1_000, 5_000, 20_000, 100_000)
+#: Longest accepted excess of a region over its set duration; interrupted GPUs do not count.
 SLACK_NS = 5_000
 PROBED = {
     "ls2": {},
@@ -133,31 +132,31 @@ def measure_timer(bench: Bench) -> None:
     np.save(bench.out / "timer.npy", readings)
 
 
-def check_planted(bench: Bench) -> None:
+def check_known_regions(bench: Bench) -> None:
     """Regions that waited for known times must last that long."""
     step = bench.report.figures["globaltimer"]["step_ns"]
     blocks = bench.gpu.multiprocessors
-    plan = BufferPlan.of(events=[f"{ns} ns" for ns in PLANTED_NS], blocks=blocks, records_per_lane=2 * len(PLANTED_NS))
-    probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.array(PLANTED_NS, np.uint64))
-    bench.gpu.kernel("planted", blocks, 1, wanted, np.int32(len(PLANTED_NS)), probes)()
+    plan = BufferPlan.of(events=[f"{ns} ns" for ns in REGION_NS], blocks=blocks, records_per_lane=2 * len(REGION_NS))
+    probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.array(REGION_NS, np.uint64))
+    bench.gpu.kernel("known_regions", blocks, 1, wanted, np.int32(len(REGION_NS)), probes)()
     bench.gpu.wait()
     words = probes.get()
-    bench.save("planted", words, plan)
+    bench.save("known_regions", words, plan)
     trace = plan.decode(words)
-    sound(bench.report, "planted", trace, plan)
+    sound(bench.report, "known_regions", trace, plan)
     sms = [row["sm"] for row in trace.details["cuda_lanes"].rows()]
     bench.report.check(
-        "planted: multiprocessors exist", holds=max(sms) < 1024 and len(set(sms)) > 1, seen=len(set(sms))
+        "known regions: multiprocessors exist", holds=max(sms) < 1024 and len(set(sms)) > 1, seen=len(set(sms))
     )
     worst = 0
-    for event, ns in enumerate(PLANTED_NS):
+    for event, ns in enumerate(REGION_NS):
         mask = trace.slices.values("name") == f"{ns} ns"
         found = trace.slices.values("dur")[mask]
         least, most = (int(found.min()), int(found.max())) if len(found) else (0, 0)
         worst = max(worst, most - ns)
         holds = len(found) == blocks and least >= ns - step and most <= ns + SLACK_NS + 2 * step
-        bench.report.check(f"planted: event {event} lasts {ns} ns", holds=holds, seen=[least, most])
-    bench.report.figures["planted_over_ns"] = worst
+        bench.report.check(f"known regions: event {event} lasts {ns} ns", holds=holds, seen=[least, most])
+    bench.report.figures["known_regions_over_ns"] = worst
 
 
 def check_refused(bench: Bench) -> None:
@@ -166,7 +165,7 @@ def check_refused(bench: Bench) -> None:
     grid = 64 * room
     plan = BufferPlan.of(events=["0 ns"], blocks=room, records_per_lane=2)
     probes, wanted = bench.gpu.array(plan.new()), bench.gpu.array(np.zeros(1, np.uint64))
-    bench.gpu.kernel("planted", grid, 1, wanted, np.int32(1), probes)()
+    bench.gpu.kernel("known_regions", grid, 1, wanted, np.int32(1), probes)()
     bench.gpu.wait()
     words = probes.get()
     bench.save("refused", words, plan)
@@ -384,7 +383,7 @@ def main(arguments: list[str] | None = None) -> int:
     sizes = {"tiles": 4, "work": 8, "rounds": 2} if given.quick else {"tiles": 16, "work": 256, "rounds": 30}
     bench = Bench(gpu, report, given.output, **sizes)
     for section in (
-        *(measure_timer, check_planted, check_refused, measure_cost),
+        *(measure_timer, check_known_regions, check_refused, measure_cost),
         *(check_stages, check_pipeline, check_triton),
     ):
         try:

@@ -12,10 +12,9 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from lanescope import MissingDependencyError, Trace
 from lanescope.cuda import PROBES, session
 from lanescope.cuda import triton_probes as ls
-from lanescope.errors import MissingDependencyError
-from lanescope.trace import Trace
 
 EVENTS = ["LOAD", "DOT", "STORE"]
 LOAD, DOT, STORE = (tl.constexpr(number) for number in range(3))

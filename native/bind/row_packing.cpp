@@ -67,7 +67,7 @@ void depths(const Array<const int64_t>& begins, const Array<const int64_t>& ends
         if (at < 0 || static_cast<size_t>(at) > n) throw nb::value_error("a row lies outside");
     }
     for (const int64_t index : span_of(order)) {
-        if (static_cast<uint64_t>(index) >= n) throw nb::value_error("order is no permutation");
+        if (static_cast<uint64_t>(index) >= n) throw nb::value_error("order is not a permutation");
     }
     nb::gil_scoped_release release;
     layout::depths(span_of(begins), span_of(ends), span_of(order), span_of(row_start), span_of(depth));

@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.errors import UsageError
+from lanescope import UsageError
 
 if TYPE_CHECKING:
+    from lanescope import Trace
     from lanescope.devices.cuda.probes import numba as numba_probes  # noqa: F401
     from lanescope.devices.cuda.probes import triton as triton_probes  # noqa: F401
     from lanescope.devices.cuda.probes.session import PROBES, DroppedRecordsWarning, session
     from lanescope.devices.cuda.probes.sizing import advice
-    from lanescope.trace import Trace
 
 __all__ = [
     "PROBES",
@@ -63,12 +63,9 @@ def __dir__() -> list[str]:
 def iter_batches(buffer: Any, *, name: str = "buffer", **options: Any) -> Iterator[Trace]:
     """Decode a probe buffer piece by piece; arguments and errors as ``decode``."""
     from lanescope.devices.cuda.probes.array_input import to_bytes
-    from lanescope.families import registry
-    from lanescope.pipeline import session
-    from lanescope.source import MemoryCapture
+    from lanescope.devices.cuda.probes.memory_decode import decode_bytes
 
-    with MemoryCapture(to_bytes(buffer), name) as capture:
-        yield from session.decode(capture, registry.family("cuda"), options)
+    yield from decode_bytes(to_bytes(buffer), name, options)
 
 
 def decode(buffer: Any, *, name: str = "buffer", **options: Any) -> Trace:
@@ -85,7 +82,7 @@ def decode(buffer: Any, *, name: str = "buffer", **options: Any) -> Trace:
         InputError: the bytes are no buffer of the layout; the message says what is wrong with the header.
         UsageError: an unknown option, or an array that cannot be read.
     """
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
     return Trace.concat(iter_batches(buffer, name=name, **options))
 

@@ -11,7 +11,7 @@ from lanescope.pipeline import session
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
 
 TIMES = st.integers(0, 25)
-#: Which core each lane is; other lanes may stand beside them.
+#: The core of each lane; a group may have other lanes too.
 CORES = TableSpec(
     "test_cores",
     "lanes that are cores",

@@ -1,4 +1,4 @@
-"""Every rule finds exactly what was planted, and nothing in a sound trace."""
+"""Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
 from fractions import Fraction
 
@@ -10,11 +10,12 @@ from analysis import oracles
 from effort import TRACES
 from lanescope import StatSpec, UsageError, testing
 from lanescope.analysis import check
-from lanescope.trace import Column, Flag, Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 STATS = (
     StatSpec("test_odd", "notice", "unusual"),
     StatSpec("test_lost", "data_loss", "something is missing"),
+    StatSpec("test_more", "data_loss", "something else is missing"),
     StatSpec("test_wrong", "error", "something contradicts itself"),
     StatSpec("test_hint_unmatched", "info", "no partner, as expected"),
     StatSpec("test_end_unmatched", "data_loss", "no partner"),
@@ -109,6 +110,39 @@ def test_ls001_an_input_without_accounting():
     assert found(trace) == [("LS001", "error", "", 1, [])]
 
 
+@pytest.mark.parametrize(
+    ("dropped", "stats", "rows"),
+    [
+        ([5], {"test_lost": 5}, []),
+        ([5], {"test_lost": 4}, [0]),
+        ([5], {"test_wrong": 5}, [0]),  # not a loss
+        ([5], {"test_end_unmatched": 5}, [0]),  # of another rule
+        ([5, 5], {"test_lost": 5}, [1]),
+        ([4, 3], {"test_lost": 7}, []),
+        ([4, 3], {"test_lost": 5, "test_more": 2}, []),
+        ([4, 4], {"test_lost": 4, "test_more": 4}, []),
+        ([4, 3], {"test_lost": 6}, [0, 1]),
+    ],
+)
+def test_ls002_a_loss_that_a_stat_counts_too_is_one_finding(dropped, stats, rows):
+    made = Made()
+    for name, count in stats.items():
+        made.builder.add_stat(name, count, input_id=0)
+    for number, count in enumerate(dropped):
+        made.builder.add_dropped(unit=f"record {number}", unit_bytes=8, recorded=4, dropped=count)
+    findings = check.run(made.finish(), select=["LS002"])
+    by_table = {table: [f for f in findings if f.evidence.table == table] for table in ("accounting", "stats")}
+    assert sorted(int(f.evidence.ids[0]) for f in by_table["accounting"]) == rows
+    assert {f.stat for f in by_table["stats"]} == {name for name in stats if not name.endswith("unmatched")}
+
+
+def test_ls002_a_stat_of_another_input_counts_another_loss():
+    made = Made()
+    made.builder.add_stat("test_lost", 5)
+    made.builder.add_dropped(unit="record", unit_bytes=8, recorded=4, dropped=5)
+    assert {f.evidence.table for f in check.run(made.finish())} == {"accounting", "stats"}
+
+
 def test_ls002_loss_and_contradictions():
     made = Made()
     made.builder.add_stat("test_odd", 7)
@@ -126,14 +160,39 @@ def test_ls002_loss_and_contradictions():
     ]
     findings = check.run(trace)
     assert [finding.detail for finding in findings] == [
-        "test_wrong",
+        "something contradicts itself",
         "5 of 9 records dropped by the device",
         "16 of 80 bytes lost",
-        "test_lost",
+        "something is missing",
     ]
+    assert [finding.stat for finding in findings] == ["test_wrong", "", "", "test_lost"]
+    assert [finding.to_dict()["stat"] for finding in findings] == ["test_wrong", None, None, "test_lost"]
+    assert check.to_table(findings)["stat"].tolist() == ["test_wrong", "", "", "test_lost"]
     place = findings[3].location
     assert (place.ts, place.input, place.offset) == (5, "r.bin", 64)
     assert findings[3].affected_fraction is None
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("toy_end_unmatched", "LS401"), ("toy_id_duplicate", "LS402"), ("toy_degraded", "LS403"), ("toy_config", "LS404")],
+)
+def test_ls4xx_details_are_what_the_stat_counts(name, code):
+    builder = TraceBuilder(TimeBase(), stats=[StatSpec(name, "notice", "odd objects of a run: kept, see manual")])
+    builder.add_stat(name, 3)
+    (finding,) = check.run(builder.finish())
+    assert (finding.code, finding.detail, finding.stat, finding.count) == (code, "odd objects of a run", name, 3)
+
+
+def test_a_stored_trace_without_the_column_falls_back_to_the_name_of_the_stat():
+    made = Made()
+    made.builder.add_stat("test_lost", 3)
+    trace = made.finish()
+    spec = trace.stats.spec
+    older = TableSpec(spec.name, spec.doc, tuple(column for column in spec.columns if column.name != "counted"))
+    stats = Table(older, {name: trace.stats.column(name) for name in older.names})
+    (finding,) = check.run(Trace(trace.time, {**trace.tables(), "stats": stats}), select=["LS002"])
+    assert finding.detail == "test_lost"
 
 
 def test_a_stat_without_a_time_is_where_its_gap_is():
@@ -303,6 +362,20 @@ def test_ls104_a_gap_of_a_group_concerns_its_lanes():
     made.slices("nested", [(2, 5)])
     made.builder.append("gaps", track_id=made.device, ts=10, dur=5, cause="overrun")
     assert found(made.finish()) == [("LS104", "notice", "disjoint", 1, [1])]
+
+
+def test_ls104_a_gap_of_no_length_has_a_first_slice_after_it_too():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, 5), (30, 5), (40, 5)])
+    lanes = [made.lanes["disjoint"], made.lanes["disjoint"], made.device]
+    made.builder.append("gaps", track_id=lanes, ts=[10, 35, 20], dur=[0, 0, 0], cause="overrun")
+    # Of one within a longer gap nothing is known before that ends.
+    made.slices("nested", [(2, 2), (26, 5), (32, 5)])
+    made.builder.append("gaps", track_id=made.lanes["nested"], ts=20, dur=10, cause="overrun")
+    assert found(made.finish(), "LS104") == [
+        ("LS104", "notice", "disjoint", 3, [1, 2, 3]),
+        ("LS104", "notice", "nested", 1, [6]),
+    ]
 
 
 # --- LS2xx ------------------------------------------------------------------------------------------------------------

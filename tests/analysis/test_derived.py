@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lanescope.analysis import derived, idle
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.families import registry
 from lanescope.io import duckdb_sql
 from lanescope.pipeline import session
@@ -35,7 +36,7 @@ def test_every_table_has_the_columns_it_declares():
 
 @pytest.mark.parametrize("family", registry.builtin(), ids=lambda family: family.name)
 def test_families_declare_tables_that_analyses_can_make(family):
-    shared = derived.AnalysisCache(small())
+    shared = AnalysisCache(small())
     for view in (declared for declared in family.derived if declared.analysis):
         assert view.name.startswith(family.name + "_")
         lazy = derived.as_table(shared, view.analysis, view.name, view.roles, doc=view.doc, columns=view.columns)
@@ -46,9 +47,9 @@ def test_families_declare_tables_that_analyses_can_make(family):
 
 
 def test_a_unit_that_the_trace_does_not_know_gives_an_empty_table():
-    lazy = derived.as_table(derived.AnalysisCache(small()), "utilization", "x", ("sm", "rank"))
+    lazy = derived.as_table(AnalysisCache(small()), "utilization", "x", ("sm", "rank"))
     assert len(lazy.table) == 0
-    assert len(derived.as_table(derived.AnalysisCache(small()), "utilization", "x", ("sm", "block")).table) == 1
+    assert len(derived.as_table(AnalysisCache(small()), "utilization", "x", ("sm", "block")).table) == 1
 
 
 def test_nothing_is_made_until_a_query_reads_it(monkeypatch):
@@ -87,8 +88,8 @@ def test_a_table_of_the_trace_hides_one_made_on_request():
 
 def test_what_analyses_share_is_worked_out_once(monkeypatch):
     calls = []
-    original = idle.idle
-    monkeypatch.setattr(idle, "idle", lambda *args, **options: calls.append(args) or original(*args, **options))
+    original = idle._by_flow
+    monkeypatch.setattr(idle, "_by_flow", lambda *args: calls.append(args) or original(*args))
     found = session.derived_tables(small())
     assert int(np.sum(found["idle_causes"].table["total_ns"])) == int(np.sum(found["idle"].table["dur"]))
     assert len(calls) == 1

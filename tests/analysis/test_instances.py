@@ -5,7 +5,8 @@ from hypothesis import given
 
 from analysis.crowds import CORES, SCENARIOS, crowds, every_role, simulated
 from analysis.sweep import Sweep
-from lanescope.analysis import idle, lane_time, occupancy, overlap, region_stats
+from lanescope.analysis import idle, occupancy, overlap, region_stats
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import units
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.trace import TimeBase, TraceBuilder
@@ -16,17 +17,18 @@ def judged(trace, role):
     of = units(LaneTime(trace), role).of.tolist()
     sweep = Sweep(trace, {n: None if unit < 0 else unit for n, unit in enumerate(of)}, whole=True)
     expected = sweep.units()
-    rows = list(occupancy.utilization(trace, role).rows())
+    rows = list(occupancy.utilization(AnalysisCache(trace), role).rows())
     assert {row["id"]: {name: row[name] for name in expected[row["id"]]} for row in rows} == expected
     unit = trace.time.time_unit
     labels = units(LaneTime(trace), role).labels
     pairs = {
         (labels.index(row["instance"]), row["region"], row["other_region"]): row[f"overlap_{trace.time.time_unit}"]
-        for row in overlap.overlap(trace, role, each=True).rows()
+        for row in overlap.overlap(AnalysisCache(trace), role, each=True).rows()
     }
     assert pairs == sweep.overlaps()
     columns = [f"{name}_{trace.time.time_unit}" for name in ("total", "hidden", "unknown")]
-    exposed = {(row["kind"], row["region"]): [row[c] for c in columns] for row in overlap.exposure(trace, role).rows()}
+    rows = overlap.exposure(AnalysisCache(trace), role).rows()
+    exposed = {(row["kind"], row["region"]): [row[c] for c in columns] for row in rows}
     assert exposed == sweep.hidden()
     for row in rows:
         parts = ("busy", "stalled", "unknown", "vacant")
@@ -35,18 +37,18 @@ def judged(trace, role):
 
 def durations(trace, role):
     """Yield every duration that the analyses of regions print for a role: table, column, values."""
-    time = LaneTime(trace)
+    shared = AnalysisCache(trace)
     for table in (
-        occupancy.utilization(trace, role, time=time),
-        occupancy.residency_steps(trace, role, time=time),
-        occupancy.occupancy(trace, role, time=time),
-        occupancy.occupancy_stats(trace, occupancy.occupancy(trace, role, time=time), time),
-        overlap.overlap(trace, role, each=True, time=time),
-        overlap.exposure(trace, role, time=time),
-        idle.idle(trace, role, time=time),
-        idle.causes(trace, role, time=time),
-        region_stats.regions(trace, role, time=time),
-        lane_time.lanes(trace, time),
+        occupancy.utilization(shared, role),
+        occupancy.residency_steps(shared, role),
+        occupancy.occupancy(shared, role),
+        occupancy.occupancy_stats(shared, occupancy.occupancy(shared, role)),
+        overlap.overlap(shared, role, each=True),
+        overlap.exposure(shared, role),
+        idle.idle(shared, role),
+        idle.causes(shared, role),
+        region_stats.regions(shared, role),
+        occupancy.lanes(shared),
     ):
         for column in table.spec.columns:
             if column.unit == trace.time.time_unit and not column.name.endswith("ts"):
@@ -73,7 +75,7 @@ def test_lanes_of_one_group_are_there_each_for_itself():
     group = builder.track("queues", kind="group", role="device")
     early, late = (builder.track(name, kind="lane", role="queue", parent=group) for name in ("early", "late"))
     builder.append("slices", track_id=[early, late], ts=[0, 60], dur=[20, 40], name="mma")
-    rows = list(occupancy.utilization(builder.finish(), "queue").rows())
+    rows = list(occupancy.utilization(AnalysisCache(builder.finish()), "queue").rows())
     columns = (
         "instance",
         "groups",
@@ -102,7 +104,7 @@ def test_a_lane_without_a_number_beside_several_cores_is_none_of_them():
     of = units(LaneTime(trace), "core").of
     # One group tells where its other lane is; in the other one nothing does.
     assert of[[one, two, barrier, three, loads]].tolist() == [0, 1, -1, 2, 2]
-    assert [row["lanes"] for row in occupancy.utilization(trace, "core").rows()] == [1, 1, 2]
+    assert [row["lanes"] for row in occupancy.utilization(AnalysisCache(trace), "core").rows()] == [1, 1, 2]
 
 
 def test_time_that_no_lane_of_a_resident_block_recorded_is_unknown():
@@ -111,6 +113,6 @@ def test_time_that_no_lane_of_a_resident_block_recorded_is_unknown():
     a, b = (builder.track(name, kind="lane", role="group", parent=block) for name in "ab")
     # Without coverage a lane is recorded from its first row to its last: a until 40, b from 70 on.
     builder.append("slices", track_id=[a, a, b], ts=[0, 30, 70], dur=[20, 10, 30], name=["mma", "mma", "mma"])
-    (row,) = occupancy.utilization(builder.finish(), "block").rows()
+    (row,) = occupancy.utilization(AnalysisCache(builder.finish()), "block").rows()
     columns = ("resident_ns", "busy_ns", "stalled_ns", "unknown_ns", "vacant_ns")
     assert [row[name] for name in columns] == [100, 60, 10, 30, 0]

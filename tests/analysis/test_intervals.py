@@ -11,9 +11,11 @@ from effort import some
 from lanescope.common.intervals import (
     Intervals,
     complement,
+    concurrent_keys,
     covered_length,
     depth,
     highest_before,
+    hulls,
     intersect,
     join,
     order,
@@ -21,6 +23,7 @@ from lanescope.common.intervals import (
     partially_overlapping,
     split,
     subtract,
+    sums,
     total_length,
     union,
 )
@@ -170,3 +173,34 @@ def test_depth_counts_what_runs_at_each_moment(intervals):
     ends = _rows(stretches)
     rows = list(zip(ends, number.tolist(), strict=True))
     assert all(a[:1] != b[:1] or a[2] != b[1] or m != n for (a, m), (b, n) in pairwise(rows))
+
+
+@settings(max_examples=some(200))
+@given(some_intervals(groups=7))
+def test_concurrent_keys_are_those_that_cover_each_moment(intervals):
+    keys = 4
+    running = {}
+    for number, begin, end in _rows(intervals):
+        for time in range(begin, end):
+            running.setdefault((number // keys, time), set()).add(number % keys)
+    stretches, found = concurrent_keys(intervals, keys)
+    rows = _rows(stretches)
+    assert rows == sorted(rows)
+    masks = dict(zip(rows, found.tolist(), strict=True))
+    covered = [((group, time), mask) for (group, begin, end), mask in masks.items() for time in range(begin, end)]
+    assert len(covered) == len(running)
+    assert all(mask == sum(1 << key for key in running[moment]) for moment, mask in covered)
+
+
+@given(some_intervals())
+def test_hulls_and_sums_are_those_of_the_rows_of_each_group(intervals):
+    begin, end = hulls(intervals, 5)
+    total = sums(intervals.group, intervals.end - intervals.begin, 5)
+    rows = _rows(intervals)
+    for group in range(5):
+        mine = [row[1:] for row in rows if row[0] == group]
+        assert total[group] == sum(last - first for first, last in mine)
+        if mine:
+            assert (begin[group], end[group]) == (min(row[0] for row in mine), max(row[1] for row in mine))
+        else:
+            assert begin[group] > end[group]

@@ -7,7 +7,8 @@ from hypothesis import given
 from analysis import oracles
 from effort import TRACES
 from lanescope import testing
-from lanescope.analysis.lane_time import lanes
+from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis.occupancy import lanes
 from lanescope.analysis.track_tree import Tree
 from lanescope.trace import Column, Table, TimeBase, TraceBuilder
 
@@ -15,7 +16,7 @@ from lanescope.trace import Column, Table, TimeBase, TraceBuilder
 @given(testing.traces(**TRACES))
 def test_time_is_split_as_by_hand(trace):
     testing.assert_consistent(trace)
-    table = lanes(trace)
+    table = lanes(AnalysisCache(trace))
     assert sorted(table["track_id"]) == [row["id"] for row in trace.tracks.rows() if row["kind"] == "lane"]
     first, last = oracles.window(trace)
     unit = trace.time.time_unit
@@ -35,7 +36,8 @@ def _lane(builder, name="lane", **options):
 
 
 def _split(builder):
-    return [(row["busy_ns"], row["idle_ns"], row["unknown_ns"]) for row in lanes(builder.finish()).rows()]
+    rows = lanes(AnalysisCache(builder.finish())).rows()
+    return [(row["busy_ns"], row["idle_ns"], row["unknown_ns"]) for row in rows]
 
 
 def test_a_lane_without_coverage_counts_as_recorded_between_its_rows():
@@ -75,11 +77,12 @@ def test_a_trace_of_nothing_has_no_window():
     builder = TraceBuilder(TimeBase())
     _lane(builder)
     assert _split(builder) == [(0, 0, 0)]
-    assert len(lanes(TraceBuilder(TimeBase()).finish())) == 0
+    assert len(lanes(AnalysisCache(TraceBuilder(TimeBase()).finish()))) == 0
 
 
 def test_the_table_carries_the_unit_of_the_trace():
-    assert lanes(TraceBuilder(TimeBase(time_unit="cycles")).finish()).spec.column("busy_cycles").unit == "cycles"
+    table = lanes(AnalysisCache(TraceBuilder(TimeBase(time_unit="cycles")).finish()))
+    assert table.spec.column("busy_cycles").unit == "cycles"
 
 
 # --- the tree of tracks -----------------------------------------------------------------------------------------------

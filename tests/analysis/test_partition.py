@@ -10,9 +10,10 @@ from analysis import oracles
 from analysis.crowds import SCENARIOS, crowds, every_role, simulated
 from analysis.sweep import Sweep
 from effort import some
-from lanescope.analysis.derived import AnalysisCache
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import combine, residency, units
-from lanescope.analysis.lane_time import LaneTime, lanes
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.occupancy import lanes
 from lanescope.analysis.partition import (
     BUSY,
     IDLE,
@@ -62,7 +63,7 @@ def judged(trace):
     assert_divides(coarse, len(time.tree), time.window)
     unit = trace.time.time_unit
     spent = by_state(coarse, len(time.tree))
-    for row in lanes(trace, time).rows():
+    for row in lanes(cache).rows():
         mine = spent[row["track_id"]]
         expected_time = oracles.split(trace, row["track_id"]) if row[f"window_{unit}"] < 1000 else None
         found = {"busy": mine[BUSY], "idle": mine[IDLE], "unknown": mine[LOST] + mine[UNRECORDED]}

@@ -14,7 +14,7 @@ from analysis.sweep import NAMES, WAITS, Sweep, runs
 from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import idle, occupancy, overlap, region_stats, work_classes
-from lanescope.analysis import lane_time as lanes
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import roles, units
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import UNRECORDED
@@ -78,7 +78,7 @@ def filled(counter):
 def test_overlap_is_what_a_sweep_finds(trace):
     sweep = Sweep(trace)
     expected = sweep.overlaps()
-    table = overlap.overlap(trace, each=True)
+    table = overlap.overlap(AnalysisCache(trace), each=True)
     labels = units(LaneTime(trace), "parent").labels
     tracks = {oracles.path(trace, unit): unit for unit in sweep.unit.values()}
     unit_of = {label: tracks.get(label, next(t for p, t in tracks.items() if p.endswith(label))) for label in labels}
@@ -90,10 +90,10 @@ def test_overlap_is_what_a_sweep_finds(trace):
     summed = Counter()
     for (_, one, other), time in expected.items():
         summed[one, other] += time
-    rows = list(overlap.overlap(trace).rows())
+    rows = list(overlap.overlap(AnalysisCache(trace)).rows())
     assert filled({(row["region"], row["other_region"]): row["overlap_ns"] for row in rows}) == summed
     assert all(row["region_ns"] == summed[row["region"], row["region"]] for row in rows)
-    hidden = list(overlap.exposure(trace).rows())
+    hidden = list(overlap.exposure(AnalysisCache(trace)).rows())
     columns = ("total_ns", "hidden_ns", "unknown_ns")
     assert {(row["kind"], row["region"]): [row[name] for name in columns] for row in hidden} == sweep.hidden()
     assert all(row["total_ns"] == row["hidden_ns"] + row["exposed_ns"] + row["unknown_ns"] for row in hidden)
@@ -103,7 +103,7 @@ def test_overlap_is_what_a_sweep_finds(trace):
 def test_occupancy_is_what_a_sweep_finds(trace):
     sweep = Sweep(trace)
     found = Counter()
-    rows = list(occupancy.occupancy(trace).rows())
+    rows = list(occupancy.occupancy(AnalysisCache(trace)).rows())
     for row in rows:
         assert row["active"] > 0
         for t in range(row["ts"], row["ts"] + row["dur"]):
@@ -119,7 +119,7 @@ def test_the_time_of_units_adds_up(trace):
     sweep = Sweep(trace)
     states = sweep.states()
     tracks = units(LaneTime(trace), "parent").of
-    rows = list(occupancy.utilization(trace).rows())
+    rows = list(occupancy.utilization(AnalysisCache(trace)).rows())
     first, last = oracles.window(trace)
     for row in rows:
         mine = [lane for lane in sweep.lanes if tracks[lane] == row["id"]]
@@ -149,7 +149,7 @@ def test_the_time_of_units_adds_up(trace):
 def test_regions_spread_as_counted(trace):
     sweep = Sweep(trace)
     own = sweep.own()
-    rows = {row["region"]: row for row in region_stats.regions(trace).rows()}
+    rows = {row["region"]: row for row in region_stats.regions(AnalysisCache(trace)).rows()}
     assert set(rows) == {row["name"] for row in sweep.slices}
     for name, row in rows.items():
         lengths = sorted(s["dur"] for s in sweep.slices if s["name"] == name and s["dur"] is not None)
@@ -188,7 +188,7 @@ def in_a_free_lane(*slices):
 @given(pipelines())
 def test_idle_stretches_are_what_a_sweep_finds(trace):
     sweep = Sweep(trace)
-    rows = list(idle.idle(trace).rows())
+    rows = list(idle.idle(AnalysisCache(trace)).rows())
     idle_of = Counter()
     waiting = {}
     for row in rows:
@@ -200,7 +200,7 @@ def test_idle_stretches_are_what_a_sweep_finds(trace):
             assert row["name"] == between(sweep, row["track_id"], span)
         else:
             waiting.setdefault((row["track_id"], row["name"]), []).append(span)
-    assert idle_of == filled({row["track_id"]: row["idle_ns"] for row in lanes.lanes(trace).rows()})
+    assert idle_of == filled({row["track_id"]: row["idle_ns"] for row in occupancy.lanes(AnalysisCache(trace)).rows()})
     expected = {}
     for (lane, number), moments in sweep.waiting().items():
         expected.setdefault((lane, sweep.slices[number]["name"]), []).extend(runs(moments))
@@ -242,14 +242,14 @@ def between(sweep, lane, span):
     ],
 )
 def test_a_gap_is_named_by_what_ended_last_and_began_first(slices, names):
-    rows = idle.idle(in_a_free_lane(*slices)).rows()
+    rows = idle.idle(AnalysisCache(in_a_free_lane(*slices))).rows()
     assert [row["name"] for row in rows if row["kind"] == "bubble"] == names
 
 
 @given(pipelines())
 def test_stretches_are_charged_to_those_they_wait_for(trace):
     flows = list(trace.flows.rows())
-    rows = list(idle.idle(trace).rows())
+    rows = list(idle.idle(AnalysisCache(trace)).rows())
     for row in rows:
         begin, end = row["ts"], row["ts"] + row["dur"]
         if row["producer_track_id"] is None:
@@ -276,7 +276,7 @@ def test_stretches_are_charged_to_those_they_wait_for(trace):
 def test_waits_without_flows_are_charged_to_what_ended_last_or_usually_does(trace):
     sweep = Sweep(trace)
     lane_names = trace.tracks["name"].tolist()
-    waits = [r for r in idle.idle(trace).rows() if r["kind"] == "wait" and r["flow_id"] is None]
+    waits = [r for r in idle.idle(AnalysisCache(trace)).rows() if r["kind"] == "wait" and r["flow_id"] is None]
     ended, votes = {}, Counter()
     for row in waits:
         unit = sweep.unit[row["track_id"]]
@@ -303,7 +303,7 @@ def test_waits_without_flows_are_charged_to_what_ended_last_or_usually_does(trac
 
 @given(pipelines())
 def test_causes_are_the_sums_of_stretches(trace):
-    rows = list(idle.idle(trace).rows())
+    rows = list(idle.idle(AnalysisCache(trace)).rows())
     names = trace.tracks["name"].tolist()
     expected = {}
     for row in rows:
@@ -314,19 +314,20 @@ def test_causes_are_the_sums_of_stretches(trace):
     columns = ("count", "total_ns", "blocked_ns", "latency_ns", "inferred")
     found = {
         (row["lane"], row["kind"], row["name"], row["waits_for"]): [row[name] for name in columns]
-        for row in idle.causes(trace).rows()
+        for row in idle.causes(AnalysisCache(trace)).rows()
     }
     assert found == expected
-    lanes_apart = idle.causes(trace, each=True)
+    lanes_apart = idle.causes(AnalysisCache(trace), each=True)
     assert sum(lanes_apart["total_ns"]) == sum(row["dur"] for row in rows)
 
 
 @given(testing.traces(**TRACES))
 def test_any_trace_can_be_asked(trace):
+    shared = AnalysisCache(trace)
     for table in (
-        overlap.overlap(trace), overlap.overlap(trace, each=True), overlap.exposure(trace), occupancy.occupancy(trace),
-        occupancy.occupancy(trace, "parent"), occupancy.utilization(trace), idle.idle(trace), idle.causes(trace),
-        region_stats.regions(trace),
+        overlap.overlap(shared), overlap.overlap(shared, each=True), overlap.exposure(shared),
+        occupancy.occupancy(shared), occupancy.occupancy(shared, "parent"), occupancy.utilization(shared),
+        idle.idle(shared), idle.causes(shared), region_stats.regions(shared),
     ):  # fmt: skip
         assert sum(1 for _ in table.rows()) == len(table)
 
@@ -340,7 +341,7 @@ def test_a_flow_that_names_the_waiting_slice_belongs_to_it():
     builder.append(
         "flows", kind="signal", src_track_id=a, src_ts=25, dst_track_id=b, dst_ts=10, src_slice_id=0, dst_slice_id=2
     )
-    (wait,) = [row for row in idle.idle(builder.finish()).rows() if row["kind"] == "wait"]
+    (wait,) = [row for row in idle.idle(AnalysisCache(builder.finish())).rows() if row["kind"] == "wait"]
     assert (wait["waits_for"], wait["producer_slice_id"], wait["blocked_ns"], wait["latency_ns"]) == ("load", 0, 15, 15)
     assert wait["quality"] == "exact"
 
@@ -351,7 +352,7 @@ def test_many_regions_share_a_row():
     count = overlap.MAX_REGIONS + 5
     builder.append("slices", track_id=lane, ts=np.arange(count) * 100, dur=np.arange(count) + 1,
                    name=[f"r{n}" for n in range(count)])  # fmt: skip
-    table = overlap.overlap(builder.finish())
+    table = overlap.overlap(AnalysisCache(builder.finish()))
     others = [row for row in table.rows() if row["region"] == row["other_region"] == "(other)"]
     assert [row["region_ns"] for row in others] == [1 + 2 + 3 + 4 + 5]
     assert len(table) == (overlap.MAX_REGIONS + 1) ** 2
@@ -364,9 +365,9 @@ def test_a_region_around_others_does_not_compute():
     builder.append("slices", track_id=[loads, issuer, issuer], ts=[0, 0, 60], dur=[100, 100, 30],
                    name=["load", "tile", "mma"])  # fmt: skip
     trace = builder.finish()
-    (row, _) = overlap.exposure(trace).rows()
+    (row, _) = overlap.exposure(AnalysisCache(trace)).rows()
     assert (row["kind"], row["hidden_ns"], row["exposed_ns"]) == ("load", 30, 70)
-    (row, _) = overlap.exposure(trace, given={"compute": "t*"}).rows()
+    (row, _) = overlap.exposure(AnalysisCache(trace, {"compute": "t*"})).rows()
     assert (row["hidden_ns"], row["exposed_ns"]) == (100, 0)
 
 
@@ -410,4 +411,4 @@ def test_times_beyond_what_can_be_added_up_are_refused():
             track = builder.track(f"lane {lane}", kind="lane", role="group", parent=block)
             builder.append("slices", track_id=track, ts=0, dur=(1 << 61) + lane, name=("load", "mma")[lane])
     with pytest.raises(UsageError, match="cannot add up the times"):
-        overlap.overlap(builder.finish())
+        overlap.overlap(AnalysisCache(builder.finish()))

@@ -1,4 +1,4 @@
-"""The gates of ``make bench-check`` can fail: they count what a program really does, and judge it by what is kept."""
+"""The gates of ``make gates`` can fail: they count what a program really does, and judge it by what is kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from lanescope.families.registry import BUILTIN
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -26,25 +28,43 @@ def gates(monkeypatch):
 def counted(gates, require_tool):
     """Return a function from a program to its count."""
     require_tool("valgrind")
-    return lambda program: gates.count(gates.Gate("work", program))
+    return lambda program: gates.count(gates.Gate("work", program)).total
 
 
-def kept_file(gates, tmp_path, **instructions):
+def content(gates, totals, **parts):
+    """Return a file of gates; ``parts`` are shares of all of them."""
+    return {
+        "counted_with": gates.versions(),
+        "references": {"python": 1_000_000, "numpy": 2_000_000},
+        "instructions": {name: {"total": total, "parts": parts} for name, total in totals.items()},
+    }
+
+
+def kept_file(gates, tmp_path, **totals):
     path = tmp_path / "gates.json"
-    path.write_text(
-        json.dumps({"tolerance": 0.05, "counted_with": gates.versions(), "instructions": instructions}),
-        encoding="utf-8",
-    )
+    path.write_text(json.dumps(content(gates, totals)), encoding="utf-8")
     return path
 
 
-def judge(gates, found, kept, tolerance=0.05):
-    content = {"tolerance": tolerance, "counted_with": gates.versions(), "instructions": kept}
-    return {row.name: row for row in gates.judged(found, content)}
+def counts(gates, totals):
+    return {name: gates.Count(total) if isinstance(total, int) else total for name, total in totals.items()}
+
+
+def judge(gates, found, kept, references=None, **parts):
+    """Return the rows by name; without ``references`` those are as they were kept."""
+    kept = content(gates, kept, **parts)
+    rows = gates.judged(counts(gates, found), kept, counts(gates, references or kept["references"]))
+    return {row.name: row for row in rows}
+
+
+@pytest.fixture
+def without_references(gates, monkeypatch):
+    """References cost seconds, and what is kept here has no parts that they would scale."""
+    monkeypatch.setattr(gates, "REFERENCES", {})
 
 
 def test_a_gate_fails_beyond_its_tolerance_and_not_before(gates):
-    found = {"much": 1_060_000, "little": 1_040_000, "same": 1_000_000, "less": 500_000}
+    found = {"much": 1_021_000, "little": 1_019_000, "same": 1_000_000, "less": 500_000}
     rows = judge(gates, found, dict.fromkeys(found, 1_000_000))
     assert {name for name, row in rows.items() if row.fails} == {"much"}
     assert "--renew" in rows["less"].note, "an improvement has to be kept, or half of it may be lost unseen"
@@ -57,18 +77,80 @@ def test_what_is_not_kept_or_cannot_be_counted_fails(gates):
     assert rows["broken"].note == "no callgrind"
 
 
-def test_other_versions_are_named(gates):
-    content = {"tolerance": 0.05, "counted_with": {**gates.versions(), "numpy": "1.0"}, "instructions": {"a": 100}}
-    (row,) = gates.judged({"a": 200}, content)
+def test_python_and_numpy_of_another_build_are_told_from_our_own_code(gates):
+    """Half of the gate is plain Python, a tenth numpy; Python takes a tenth more here, numpy half."""
+    here = {"python": 1_100_000, "numpy": 1_000_000}
+    found = {"same code": 1_000_000, "slower": 1_021_000}
+    rows = judge(gates, found, dict.fromkeys(found, 1_000_000), here, python=0.5, numpy=0.1)
+    assert rows["same code"].goal == pytest.approx(1.0 * (1 + gates.TOLERANCE))
+    assert {name for name, row in rows.items() if row.fails} == {"slower"}
+    (alone,) = judge(gates, {"a": 1_500_000}, {"a": 1_000_000}, {**here, "python": 2_000_000}, python=0.5).values()
+    assert not alone.fails
+
+
+def test_a_reference_that_cannot_be_counted_fails_every_gate(gates):
+    (row,) = judge(gates, {"a": 100}, {"a": 100}, {"python": "no callgrind", "numpy": 2_000_000}).values()
     assert row.fails
-    assert "numpy 1.0" in row.note
+    assert row.note == "reference python: no callgrind"
+
+
+def test_other_versions_are_named_and_given_more_room(gates):
+    kept = content(gates, {"a": 100, "b": 100})
+    kept["counted_with"]["numpy"] = "1.0"
+    much, little = gates.judged(counts(gates, {"a": 116, "b": 110}), kept, counts(gates, kept["references"]))
+    assert much.fails
+    assert not little.fails
+    assert "numpy 1.0" in much.note
+
+
+LINES = """\
+ob=(1) /usr/lib/libpython3.11.so.1.0
+fn=(1) eval
++3 100
+cob=(2) /v/lib/python3.11/site-packages/numpy/_core/umath.so
+cfn=(2) sort
+calls=2 0
+* 7000
+-1 5
+ob=(2)
+fn=(2)
+0 40
+cob=(3) /v/lib/python3.11/site-packages/lanescope/_native/core.cpython-311-x86_64-linux-gnu.so
+calls=1 0
++1 9000
+ob=(3)
+12 600
+ob=(4) /usr/bin/python3.11
+0 1
+"""
+
+
+def test_instructions_are_those_of_the_binary_that_executed_them(gates):
+    assert gates.by_part(LINES.splitlines(keepends=True)) == {"python": 106, "numpy": 40, "other": 600}
 
 
 def test_the_committed_file_keeps_each_gate(gates):
     content = json.loads((BENCHMARKS / "gates.json").read_text())
     assert list(content["instructions"]) == [gate.name for gate in gates.GATES]
-    assert content["tolerance"] == gates.TOLERANCE
-    assert min(content["instructions"].values()) > 1_000_000
+    assert set(content["references"]) == set(gates.REFERENCES)
+    assert min(gate["total"] for gate in content["instructions"].values()) > 1_000_000
+    assert all(set(gate["parts"]) == set(gates.REFERENCES) for gate in content["instructions"].values())
+
+
+def test_every_command_and_writer_that_is_gated_is_there_for_every_family(gates):
+    names = {gate.name for gate in gates.GATES}
+    for family in BUILTIN:
+        assert {f"{what} {gates.SLICES[family]} slices, {family}" for what in ("decode", "check")} <= names
+        assert f"check {gates.SLICES[family]} slices, {family} --json" in names
+    assert {f"write 100000 slices, {writer}" for writer in ("perfetto", "chrome", "parquet")} <= names
+
+
+def test_parts_are_of_who_executes_them(gates, require_tool):
+    """The references are what they are called, and parts of another piece of work are not all theirs."""
+    require_tool("valgrind")
+    found = gates.counts(gates.REFERENCES.values())
+    for name, count in found.items():
+        assert count.parts[name] > 0.9, count
 
 
 def test_a_count_is_of_the_work_alone(gates, counted):
@@ -78,7 +160,7 @@ def test_a_count_is_of_the_work_alone(gates, counted):
     assert counted(SLOWER) > 1.05 * once
 
 
-def test_make_bench_check_fails_when_work_grows(gates, counted, tmp_path, monkeypatch, capsys):
+def test_make_bench_check_fails_when_work_grows(gates, counted, without_references, tmp_path, monkeypatch, capsys):
     """The same gate under `run.py --check`: passes with what it was kept with, fails once it does a tenth more."""
     run = import_module("run")
     monkeypatch.setattr(run, "OUT", tmp_path / "out")
@@ -91,7 +173,7 @@ def test_make_bench_check_fails_when_work_grows(gates, counted, tmp_path, monkey
     assert "goals missed: gates: work" in capsys.readouterr().err
 
 
-def test_renewing_keeps_what_is_counted(gates, require_tool, tmp_path, monkeypatch):
+def test_renewing_keeps_what_is_counted(gates, require_tool, without_references, tmp_path, monkeypatch):
     require_tool("valgrind")
     path = kept_file(gates, tmp_path, gone=7)
     monkeypatch.setattr(gates, "GATES", [gates.Gate("work", WORK)])

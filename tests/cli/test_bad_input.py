@@ -1,4 +1,4 @@
-"""Input that is no capture, or a broken one: one clear line and exit 3, never a traceback, never a hang."""
+"""Input that is not a capture, or a broken one: one clear line and exit 3, never a traceback, never a hang."""
 
 import gzip
 import os

@@ -16,4 +16,5 @@ def test_findings_of_one_rule_are_folded_on_a_terminal_only(call, monkeypatch):
     monkeypatch.setattr(check, "is_terminal", lambda stream: True)
     done = call("check", capture)
     assert done.out.count("LS103") == 8
-    assert f"... {len(crowd) - 8} more locations (use --json)" in done.err
+    assert f"... {len(crowd) - 8} more locations (use --all or --json)" in done.err
+    assert call("check", capture, "--all").out.count("LS103") == len(crowd)

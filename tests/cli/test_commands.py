@@ -40,7 +40,10 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
     done = call("info", "lossy.blink")
     assert done.status == 0
     assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])
-    assert done.err == "lanescope: warning: data loss: blinker_lost 10; run 'lanescope check' for locations\n"
+    assert (
+        done.err
+        == "lanescope: warning: data loss: missing sequence numbers (10); run 'lanescope check' for locations\n"
+    )
 
 
 def test_info_as_json(call, lossy_file):
@@ -109,7 +112,7 @@ def test_summary_adds_up_to_the_slices(call, run_file, by):
     assert sum(row["count"] + row["unfinished"] for row in content["rows"]) == len(slices)
 
 
-def test_summary_is_tab_separated_where_nobody_looks(call, run_file):
+def test_summary_is_tab_separated_off_a_terminal(call, run_file):
     head, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
     assert head.split("\t") == ["lane", "count", "unfinished", "total", "min", "median", "p99", "max", "share"]
     assert len(rows) == 4

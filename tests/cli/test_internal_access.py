@@ -1,4 +1,4 @@
-"""Code of ours reads columns by ``Table.values``, never by ``[]``, which masks what is unknown and is for users."""
+"""Internal code reads columns with ``Table.values``, never with ``[]``, which masks nulls and is for users."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ SIMULATED = {
 
 @pytest.fixture
 def culprits(monkeypatch):
-    """Places of ours that used ``[]``."""
+    """Locations in the package that used ``[]``."""
     found = set()
     public = Table.__getitem__
 

@@ -1,4 +1,4 @@
-"""What holds for every command: how it ends, what it imports, that nobody sees a traceback."""
+"""Properties of every command: exit status, imports, and no traceback for users."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Families of other packages that are broken: each is named, and stands in the way of nobody else."""
+"""Broken families of other packages: each is named, and none affects another family."""
 
 import json
 import os
@@ -107,7 +107,7 @@ def test_a_plugin_cannot_take_the_place_of_a_family_of_the_tree(broken_shell):
     assert broken_shell("info", "run.npy", "--family", "cuda").status == 0
 
 
-def test_what_nobody_recognises_says_once_whom_it_could_not_ask(broken_shell):
+def test_unrecognized_input_names_each_broken_family_once(broken_shell):
     done = broken_shell("info", "text")
     assert (done.status, done.out) == (3, "")
     assert is_one_line(done.err)

@@ -11,7 +11,7 @@ from cli.test_commands import on_a_terminal
 def kernel_file(call, tmp_path):
     """A simulated kernel, and what it did."""
     assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
-    return json.loads((tmp_path / "k.npy.truth.json").read_text())["planted"]
+    return json.loads((tmp_path / "k.npy.truth.json").read_text())["expected"]
 
 
 def test_summary_of_overlap_has_the_numbers_of_the_simulator(call, kernel_file):

@@ -155,7 +155,7 @@ def test_the_demo_does_not_contradict_itself(call):
     assert done.status == 0
     lines = [line for line in done.out.splitlines() if line.startswith("accounting: ")]
     assert lines[0] == (
-        "accounting: 1,600 bytes: 1,600 decoded, 0 padding, 0 lost; missing or inconsistent data: aie_restart 3"
+        "accounting: 1,600 bytes: 1,600 decoded, 0 padding, 0 lost; missing or inconsistent data: buffer overruns (3)"
     )
     for line, family in zip(lines, registry.BUILTIN, strict=True):
         trace = lanescope.open(next(path for path in _captures(family)))
@@ -182,4 +182,4 @@ def test_the_demo_counts_what_is_lost_in_units(call, tmp_path):
     assert lost
     text = accounted(trace)
     for unit, count in lost.items():
-        assert f"{count:,} lost" in text if unit == "byte" else f"{unit}s lost {count:,}" in text
+        assert f"{count:,} lost" in text if unit == "byte" else f"{unit}s lost ({count:,})" in text

@@ -2,6 +2,7 @@
 
 import doctest
 
+import numpy as np
 import pytest
 
 from lanescope.families import declaration as module
@@ -35,6 +36,19 @@ def test_values_by_position_and_by_name():
 def test_what_does_not_fit_is_refused(args, given):
     with pytest.raises(TypeError, match="Span"):
         Span(*args, **given)
+
+
+def test_arrays_are_compared_element_by_element():
+    def span(*values):
+        return Span(np.array(values), (np.array([7]), "a"))
+
+    assert span(1, 2) == span(1, 2)
+    assert span(1, 2) != span(1, 3)
+    assert span(1, 2) != span(1, 2, 3)
+    assert span(1) != span(1, 1)
+    assert span(1) != Span(1, (7, "a"))
+    assert Span([1, np.array([1, 2])]) != Span([1, np.array([1, 2]), 3])
+    assert Span(np.array([])) != Span(None)
 
 
 def test_nothing_can_be_changed():

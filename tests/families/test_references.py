@@ -48,7 +48,7 @@ def test_what_another_package_lacks_is_said_with_the_way_out():
     with pytest.raises(MissingDependencyError, match="no_such_package:x of another package cannot be loaded: Module"):
         load("no_such_package:x")
     with pytest.raises(ModuleNotFoundError):
-        load("lanescope.no_such_module:x")  # a bug of ours
+        load("lanescope.no_such_module:x")  # a bug in lanescope
 
 
 def test_families_are_told_apart_by_format():

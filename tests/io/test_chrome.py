@@ -14,6 +14,7 @@ from chrome_whole import drawn, whole_events
 from effort import TRACES, some
 from lanescope import testing
 from lanescope.analysis import check
+from lanescope.errors import UsageError
 from lanescope.io import chrome
 from lanescope.testing import strategies
 from lanescope.trace import ColumnSpec, TableSpec, TimeBase, Trace, TraceBuilder
@@ -140,6 +141,24 @@ def test_times_before_those_of_the_first_part_stay_above_zero():
     times = [nanos(event["ts"]) for event in document["traceEvents"] if event["ph"] == "X"]
     assert [time + report.base_ns for time in times] == [start, start - 1_000_000]
     assert all(0 <= time <= 2**53 for time in times)
+
+
+def test_times_too_far_before_those_of_the_first_part_are_refused(tmp_path):
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"core {n}", kind="lane", role="core") for n in range(2)]
+    start, days = 1_700_000_000_000_000_123, 24 * 3600 * 10**9
+    batches = []
+    for lane, ts in zip(lanes, (start, start - 53 * days), strict=True):
+        builder.append("slices", track_id=lane, ts=ts, dur=3, name="a")
+        batches.append(builder.batch())
+    last = builder.finish()
+    with pytest.raises(UsageError, match=f"starts {53 * days - 2**52} ns before the earliest time") as caught:
+        chrome.write(iter([*batches, last]), tmp_path / "run.json", in_parts=True)
+    assert "pftrace" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+    document, report = written(iter([*batches, last]))
+    assert report.base_ns == start - 53 * days
+    assert sorted(nanos(e["ts"]) for e in document["traceEvents"] if e["ph"] == "X") == [0, 53 * days]
 
 
 @given(strategies.traces(**TRACES))

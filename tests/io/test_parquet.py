@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanescope.analysis import check
 from lanescope.errors import InputError
 from lanescope.io import parquet
-from lanescope.trace import ColumnSpec, TableSpec, TimeBase, TraceBuilder
+from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, TraceBuilder
 
 TASKS = TableSpec(
     "toy_tasks",
@@ -76,6 +77,17 @@ def written(tmp_path):
     builder.append("slices", track_id=lane, ts=np.arange(5), dur=[1, 1, 2, 0, 1], dur_valid=[1, 1, 1, 0, 1], name="mma")
     parquet.write(builder.finish(), tmp_path / "out.parquet")
     return tmp_path / "out.parquet"
+
+
+def test_what_a_stat_counts_comes_back(tmp_path):
+    builder = TraceBuilder(
+        TimeBase(), stats=[StatSpec("toy_dropped", "data_loss", "dropped records: the ring was full")]
+    )
+    builder.add_stat("toy_dropped", 3)
+    parquet.write(builder.finish(), tmp_path / "out.parquet")
+    read = parquet.read(tmp_path / "out.parquet")
+    assert read.stats["counted"].tolist() == ["dropped records"]
+    assert [(finding.detail, finding.stat) for finding in check.run(read)] == [("dropped records", "toy_dropped")]
 
 
 def test_others_read_the_files(written):

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import lanescope
 from lanescope import cli
-from lanescope.common.signals import UNKNOWN
 from lanescope.devices.aie.analysis import wave_diff
 from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.io import vcd
 from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.trace.signals import UNKNOWN, signals
 
 
 def trace_of(slices=(), instants=(), gaps=(), unit="cycles"):
@@ -65,11 +65,11 @@ def test_a_wire_is_one_while_a_slice_runs_and_unknown_in_gaps(slices, instants, 
         count = wave.signal(f"{STALL}.call")
         assert int(count.values[-1]) == len(instants)
     # A trace equals what was written of it.
-    assert all(row.difference is None for row in wave_diff.compare(vcd.signals(trace), wave, period=Fraction(1000)))
+    assert all(row.difference is None for row in wave_diff.compare(signals(trace), wave, period=Fraction(1000)))
 
 
 @given(slices=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 30)), min_size=2, max_size=12), data=st.data())
-def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factory):
+def test_an_injected_difference_is_found_where_it_is(slices, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("vcd") / "a.vcd"
     trace = trace_of(slices)
     written(trace, path)
@@ -85,23 +85,21 @@ def test_a_planted_difference_is_found_where_it_is(slices, data, tmp_path_factor
         return
     lines[at] = f"#{time + 1}"
     path.write_text("\n".join(lines) + "\n")
-    (row,) = wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), period=Fraction(1000))
+    (row,) = wave_diff.compare(signals(trace), wave_diff.Waveform(path), period=Fraction(1000))
     assert row.difference is not None
     assert (row.our_time, row.their_time) == (time, time + 1)
     assert row.our_value == row.their_value
     assert (
-        wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), period=Fraction(1000), tolerance=1)[
-            0
-        ].difference
+        wave_diff.compare(signals(trace), wave_diff.Waveform(path), period=Fraction(1000), tolerance=1)[0].difference
         is None
     )
-    assert wave_diff.compare(vcd.signals(trace), wave_diff.Waveform(path), is_order_only=True)[0].difference is None
+    assert wave_diff.compare(signals(trace), wave_diff.Waveform(path), is_order_only=True)[0].difference is None
 
 
 def test_a_missing_change_is_a_difference_of_counts(tmp_path):
     trace = trace_of([(10, 5), (30, 5), (50, 5)])
     wave = written(trace_of([(10, 5), (30, 5)]), tmp_path / "a.vcd")
-    (row,) = wave_diff.compare(vcd.signals(trace), wave, period=Fraction(1000))
+    (row,) = wave_diff.compare(signals(trace), wave, period=Fraction(1000))
     assert row == wave_diff.Comparison(STALL, STALL, 6, 4, 4, 50, 1, None, None)
 
 
@@ -114,17 +112,17 @@ def test_times_are_counted_from_a_landmark_and_by_the_period(tmp_path):
     changes = [(cycle * 800 + 77_000, value) for cycle, value in ((0, 1), (5, 0), (30, 1), (35, 0), (50, 1), (55, 0))]
     (tmp_path / "b.vcd").write_text(text + "#0\n0!\n" + "".join(f"#{time}\n{value}!\n" for time, value in changes))
     wave, names = wave_diff.Waveform(tmp_path / "b.vcd"), {STALL: "top.stall"}
-    (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800))
+    (row,) = wave_diff.compare(signals(ours), wave, names=names, period=Fraction(800))
     assert row.difference == 0
     for which in (1, 2, 3):
-        (row,) = wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, which))
+        (row,) = wave_diff.compare(signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, which))
         assert row.difference is None
     with pytest.raises(UsageError, match="3 rises"):
-        wave_diff.compare(vcd.signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, 4))
+        wave_diff.compare(signals(ours), wave, names=names, period=Fraction(800), sync_on=(STALL, 4))
     with pytest.raises(UsageError, match="unknown signal"):
-        wave_diff.compare(vcd.signals(ours), wave, names={STALL: "top.other"}, period=Fraction(800))
+        wave_diff.compare(signals(ours), wave, names={STALL: "top.other"}, period=Fraction(800))
     with pytest.raises(UsageError, match="--map"):
-        wave_diff.compare(vcd.signals(ours), wave, period=Fraction(800))
+        wave_diff.compare(signals(ours), wave, period=Fraction(800))
 
 
 def test_addresses_of_program_flow_are_a_vector(tmp_path):
@@ -147,9 +145,7 @@ def test_addresses_of_program_flow_are_a_vector(tmp_path):
 def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
     (tmp_path / "a.vcd").write_text(text)
     with pytest.raises((InputError, UsageError)):
-        wave_diff.compare(
-            vcd.signals(trace_of([(1, 2)])), wave_diff.Waveform(tmp_path / "a.vcd"), period=Fraction(1000)
-        )
+        wave_diff.compare(signals(trace_of([(1, 2)])), wave_diff.Waveform(tmp_path / "a.vcd"), period=Fraction(1000))
     with pytest.raises(InputError, match="not a file"):
         wave_diff.Waveform(tmp_path / "none.vcd")
 
@@ -161,12 +157,12 @@ def test_the_commands_write_and_compare(tmp_path, capsys):
         assert cli.main(["aie-wavediff", "run.bin", "run.vcd", "--period", "1000"]) == 0
         text = (tmp_path / "run.vcd").read_text()
         stamps = re.findall(r"^#(\d+)$", text, re.MULTILINE)
-        planted = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
-        (tmp_path / "other.vcd").write_text(text.replace(f"#{planted}\n", f"#{planted + 1}\n"))
+        changed = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
+        (tmp_path / "other.vcd").write_text(text.replace(f"#{changed}\n", f"#{changed + 1}\n"))
         capsys.readouterr()
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--json"]) == 1
         found = json.loads(capsys.readouterr().out)["signals"]
-        assert {row["our_time"] for row in found if row["difference"] is not None} == {planted}
+        assert {row["our_time"] for row in found if row["difference"] is not None} == {changed}
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "1000", "--tolerance", "1"]) == 0
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time"]) == 0
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--period", "0"]) == 2

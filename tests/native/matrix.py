@@ -172,7 +172,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args(given)
-    # The undefined behaviour that gcc finds costs little beside the addresses.
+    # Detecting undefined behavior costs little compared with the address checks of gcc.
     sanitize = "address,undefined" if arguments.sanitize == "address" else arguments.sanitize
     built = Bench.build(LEVELZERO, sanitize)
     try:

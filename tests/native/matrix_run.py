@@ -623,7 +623,7 @@ class _Comparison:
         ):
             mark = self.marks.get(op_id)
             if mark is None:
-                self.fail(f"a result of operation {op_id}, which nobody appended")
+                self.fail(f"a result of operation {op_id}, which was never appended")
             elif (mark, run) in self.found:
                 self.fail(f"{mark}, run {run}: two results")
             elif status not in ("ZE_RESULT_SUCCESS", ""):

@@ -81,7 +81,7 @@ def sanitized(request: pytest.FixtureRequest, require_tool: Callable[[str], Path
 def test_programs_are_right_under_every_quirk(
     fake_ze: FakeZe, tmp_path: Path, subcommand: str, quirks: dict[str, str | int]
 ) -> None:
-    """Results are right, nothing stays behind, nobody misuses the API; the truth obeys the order that the API sets."""
+    """Results are right, nothing leaks, the API is not misused; the ground truth obeys the order that the API sets."""
     output = run(fake_ze, "fake_ze_app", subcommand, truth=tmp_path / "truth", stats=tmp_path / "stats", **quirks)
     assert output == f"{subcommand}: right\n"
     stats = json.loads((tmp_path / "stats").read_text())
@@ -278,7 +278,7 @@ def test_ticks_follow_the_configured_clock(fake_ze: FakeZe, tmp_path: Path, quir
 
 
 def test_devices_say_how_their_clocks_run(fake_ze: FakeZe) -> None:
-    """Readings lie on the line that frequency and drift set; the skew is exact; 19.2 MHz is no whole number of ns."""
+    """Readings follow frequency and drift; the skew is exact; a 19.2 MHz tick is not a whole number of ns."""
     quirks = {
         "devices": 2,
         "subdevices": 3,

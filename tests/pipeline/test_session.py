@@ -118,7 +118,7 @@ def test_a_score_below_50_is_a_no(families, path):
     lanescope.open(path)
 
 
-def test_strangers_are_asked_when_nobody_else_knows(families, path):
+def test_plugins_detect_what_no_builtin_family_does(families, path):
     families(toy_family("mine", 0), plugin_families=(toy_family("theirs"),))
     with Capture(path) as capture:
         family, match = session.detect_family(capture)
@@ -140,7 +140,7 @@ def test_probe_lists_the_surest_first(families, path):
         (b"words", "unrecognized format"),
     ],
 )
-def test_what_nobody_knows_is_said_in_one_line(families, path, content, message):
+def test_unknown_content_has_a_one_line_message(families, path, content, message):
     families(toy_family("toy"))
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):

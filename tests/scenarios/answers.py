@@ -174,6 +174,7 @@ def _check(scenario: Scenario, path: str, call: Any, found: Answers) -> None:
                 "offset": place["offset"],
                 "input": Path(place["input"]).name,
                 "detail": finding["detail"],
+                "stat": finding["stat"],
                 "fraction": finding["affected_fraction"],
             }
         )
@@ -329,7 +330,11 @@ def as_toml(found: Answers) -> str:
         if len(many) > 1:
             one |= {"places": len(many), "detail": detail}
         else:
-            one |= {key: many[0][key] for key in ("track", "ts", "offset", "detail") if many[0][key] not in (None, "")}
+            one |= {
+                key: many[0][key]
+                for key in ("track", "ts", "offset", "stat", "detail")
+                if many[0][key] not in (None, "")
+            }
         lines.append(f"    {_inline(one)},")
     lines.append("]")
     for query in found.sql:

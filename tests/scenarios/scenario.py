@@ -47,7 +47,7 @@ EXPECT = {
     "refused",
     "exit",
 }
-FINDING = {"code", "severity", "places", "count", "track", "ts", "offset", "input", "detail", "fraction"}
+FINDING = {"code", "severity", "places", "count", "track", "ts", "offset", "input", "detail", "stat", "fraction"}
 QUERY = {"query", "rows"}
 RUN = {"args", "exit", "out", "err", "stdin"}
 SOURCES = ("simulate", "records", "words32", "words64", "hex", "text", "data", "corpus")

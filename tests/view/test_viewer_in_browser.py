@@ -39,7 +39,7 @@ def opened(require_tool, tmp_path):
     return run
 
 
-def test_lanes_are_there_by_name_and_nobody_else_is_asked(opened):
+def test_lanes_are_shown_by_name_without_other_requests(opened):
     address, seen, screenshot = opened("core (1, 2)", "--tiles", "3", "--records", "50", "--seed", "2")
     assert seen["found"], seen["text"]
     assert "memtile (1, 1)" in seen["text"]

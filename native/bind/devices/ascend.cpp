@@ -7,6 +7,7 @@
 
 #include "core/devices/ascend/json_writer.hpp"
 #include "core/devices/ascend/json_scanner.hpp"
+#include "core/devices/ascend/task_graph.hpp"
 #include "bind/module.hpp"
 
 namespace nb = nanobind;
@@ -19,6 +20,8 @@ using Text = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::c
 using Columns = nb::ndarray<uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstColumns = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Which = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Tasks = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Marks = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using CellRow = std::tuple<std::string, std::string, uint32_t, uint64_t, bool, std::vector<std::string>>;
 using LineRow = std::tuple<std::vector<std::string>, std::vector<uint32_t>, std::vector<bool>>;
@@ -76,6 +79,18 @@ size_t format(const std::vector<LineRow>& rows, Which which, ConstColumns values
     nb::gil_scoped_release release;
     return format_lines(lines, chosen, {values.data(), values.size()}, separator,
                         {reinterpret_cast<char*>(out.data()), out.size()});
+}
+
+void cycles(Tasks pred, Tasks succ, Marks found) {
+    if (pred.size() != succ.size()) throw nb::value_error("an edge has two ends");
+    for (const Tasks& ends : {pred, succ}) {
+        for (size_t edge = 0; edge < ends.size(); ++edge) {
+            if (static_cast<uint64_t>(ends.data()[edge]) >= found.size()) throw nb::value_error("no such task");
+        }
+    }
+    nb::gil_scoped_release release;
+    find_cycles({pred.data(), pred.size()}, {succ.data(), succ.size()},
+                {reinterpret_cast<uint8_t*>(found.data()), found.size()});
 }
 
 }  // namespace
@@ -157,4 +172,7 @@ void lanescope::bind::ascend(nb::module_& m) {
 
     m.def("ascend_format", &format, "lines"_a, "which"_a.noconvert(), "values"_a.noconvert(), "separator"_a,
           "out"_a.noconvert(), "Write rows as lines of text; returns the bytes written to `out`.");
+
+    m.def("ascend_cycles", &cycles, "pred"_a.noconvert(), "succ"_a.noconvert(), "found"_a.noconvert(),
+          "Mark the tasks on cycles, and on ways from one cycle to another.");
 }

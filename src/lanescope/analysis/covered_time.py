@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lanescope.common.intervals import Intervals, Ints, union
+from lanescope.common.intervals import Intervals, Ints, group_starts, sums, union
 
 _NOTHING = np.empty(0, np.int64)
 #: Kept intervals are united again once there are so many times as many as after the last time.
@@ -32,7 +32,7 @@ _NONE = KeyedIntervals(_NOTHING, _NOTHING, _NOTHING, _NOTHING)
 
 
 class CoveredTime:
-    """How much time the intervals of each key cover, lane by lane; what several share counts once.
+    """Time covered by the intervals of each key, per lane; shared time counts once.
 
     Where the intervals of a key on a lane come in order of their starts, all but the last stretch of them is summed up
     and let go.
@@ -57,17 +57,17 @@ class CoveredTime:
         if not len(intervals.key):
             return
         if not self._is_sorted:
-            united = _united([intervals])
+            united = united_by_key([intervals])
             self._more.append(united)
             self._count += len(united.key)
             if self._count > max(_GROWTH * len(self._pending.key), _LEAST):
                 self._unite()
             return
         pending = self._pending
-        united = _united([pending, intervals])
+        united = united_by_key([pending, intervals])
         if not len(united.key):
             return
-        is_first = _starts(united)
+        is_first = group_starts(united.key) | group_starts(united.lane)
         is_last = np.append(is_first[1:], True)
         if len(pending.key):
             # The first stretch of a key on a lane begins where the pending one did, unless something came before it.
@@ -86,21 +86,21 @@ class CoveredTime:
 
     def _unite(self) -> None:
         if self._more:
-            self._pending = _united([self._pending, *self._more])
+            self._pending = united_by_key([self._pending, *self._more])
             self._more, self._count = [], 0
 
     def _sum(self, disjoint: KeyedIntervals) -> None:
         """Add the lengths of disjoint intervals to those of their keys."""
         if not len(disjoint.key):
             return
-        keys = max(len(self._lengths), int(disjoint.key.max()) + 1)
-        lengths = np.zeros(keys, np.int64)
-        lengths[: len(self._lengths)] = self._lengths
-        np.add.at(lengths, disjoint.key, disjoint.end - disjoint.begin)
+        lengths = sums(
+            disjoint.key, disjoint.end - disjoint.begin, max(len(self._lengths), int(disjoint.key.max()) + 1)
+        )
+        lengths[: len(self._lengths)] += self._lengths
         self._lengths = lengths
 
 
-def _united(parts: Sequence[KeyedIntervals]) -> KeyedIntervals:
+def united_by_key(parts: Sequence[KeyedIntervals]) -> KeyedIntervals:
     """Return the time covered, by key and lane: disjoint, not touching, sorted."""
     key, lane, begin, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     if not len(key):
@@ -109,13 +109,6 @@ def _united(parts: Sequence[KeyedIntervals]) -> KeyedIntervals:
     lanes = int(lane.max()) - first + 1
     time = union(Intervals(key * lanes + (lane - first), begin, end))
     return KeyedIntervals(time.group // lanes, time.group % lanes + first, time.begin, time.end)
-
-
-def _starts(united: KeyedIntervals) -> np.typing.NDArray[np.bool_]:
-    """Return bool [n], True at the first stretch of each key on each lane."""
-    found = np.ones(len(united.key), np.bool_)
-    found[1:] = (united.key[1:] != united.key[:-1]) | (united.lane[1:] != united.lane[:-1])
-    return found
 
 
 def _positions(known: KeyedIntervals, wanted: KeyedIntervals) -> Ints:

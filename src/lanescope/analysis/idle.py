@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.analysis.instances import PARENT, units
-from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.partition import IDLE, WAITING, LeafIntervals, Partition, leaf_intervals, partition
-from lanescope.analysis.work_classes import waits
-from lanescope.common.intervals import (
-    INT64_MAX,
-    Intervals,
-    Ints,
-    known_extents,
-    last_before,
-    order,
-)
+from lanescope.analysis.analysis_cache import AnalysisCache, instances, once
+from lanescope.analysis.instances import PARENT
+from lanescope.analysis.partition import BUSY, IDLE, WAITING, LeafIntervals, Partition
+from lanescope.analysis.work_classes import CLASSES, WAIT
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, last_before, order, sums
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.row_packing import rows_of
@@ -100,17 +92,6 @@ def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _IdleIntervals:
-    """Idle stretches, sorted by lane and begin; int64 [n] each. ``row`` is the waiting slice, -1 of a gap."""
-
-    time: Intervals
-    row: Ints
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Attribution:
     """Causes of idle stretches; int64 [n] each, -1 if unknown."""
 
@@ -119,16 +100,14 @@ class _Attribution:
     done: Ints  # when the producer was done
     flow: Ints
 
+    @classmethod
+    def unknown(cls, count: int) -> _Attribution:
+        """Return the causes of ``count`` stretches of which none is known."""
+        return cls(*np.full((4, count), -1, np.int64))
 
-def idle(
-    trace: Trace,
-    role: str = PARENT,
-    *,
-    given: Mapping[str, str] = {},
-    time: LaneTime | None = None,
-    pieces: LeafIntervals | None = None,
-    parts: Partition | None = None,
-) -> Table:
+
+@once
+def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return every stretch in which a lane does no work, and for whom it waits.
 
     They are the stretches of ``partition`` in which a lane waits or is idle; unknown time is neither. The producer is
@@ -137,67 +116,59 @@ def idle(
     are mostly charged to, to the last of those, if there is one.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
-        given: patterns of names by kind of work, see ``work_classes.classify``.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``leaf_intervals`` returned, when the caller has it already.
-        parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
         UsageError: the trace has no such instances, or ``given`` a kind that is none.
 
     Example:
+        >>> from lanescope.analysis.analysis_cache import AnalysisCache
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> builder = TraceBuilder(TimeBase())
         >>> block = builder.track("block 0", kind="group", role="block")
         >>> a, b = (builder.track(name, kind="lane", role="group", parent=block) for name in ("load", "compute"))
         >>> names = ["tma", "wait", "mma"]
         >>> _ = builder.append("slices", track_id=[a, b, b], ts=[0, 0, 120], dur=[100, 120, 9], name=names)
-        >>> row = next(idle(builder.finish()).rows())
+        >>> row = next(idle(AnalysisCache(builder.finish())).rows())
         >>> row["name"], row["waits_for"], row["blocked_ns"], row["latency_ns"], row["quality"]
         ('wait', 'tma', 100, 20, 'inferred')
     """
-    time = time or LaneTime(trace)
-    pieces = leaf_intervals(time) if pieces is None else pieces
-    column = trace.slices.column("name")
-    texts = list(column.dictionary.texts) if column.dictionary is not None else []
-    does_wait = waits(trace, pieces, given)
-    code = column.values.astype(np.int64)
-    stretches = _stretches(time, partition(time, does_wait, pieces) if parts is None else parts)
-    charge = _by_flow(trace, stretches, pieces)
-    inferred = _by_last_end(time, units(time, role).of, stretches, charge, ~does_wait[code] if len(code) else None)
-    known = charge.flow >= 0
-    is_inferred = inferred.row >= 0
-    row = np.where(is_inferred, inferred.row, charge.row)
-    has_producer = known | is_inferred
-    track = np.where(is_inferred, inferred.track, charge.track)
-    done = np.clip(np.where(is_inferred, inferred.done, charge.done), stretches.time.begin, stretches.time.end)
-    blocked = np.where(has_producer, done - stretches.time.begin, 0)
-    latency = np.where(has_producer, stretches.time.end - done, 0)
-    name, names = _names(stretches, pieces, code, texts)
-    has_row = has_producer & (row >= 0)
-    unit = trace.time.time_unit
-    ids = trace.slices.values("id")
-    safe = np.where(has_row, row, 0)
+    trace, unit = shared.trace, shared.unit
+    parts = shared.partition
+    is_lane = np.zeros(len(shared.time.tree), np.bool_)
+    is_lane[shared.time.tree.lanes] = True
+    stretches = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
+    start, end = stretches.start, stretches.end
+    charge = _by_flow(trace, stretches, shared.pieces)
+    _charge_last_ends(shared, instances(shared, role).of, stretches, charge)
+    is_exact, has_row = charge.flow >= 0, charge.row >= 0
+    has_producer = is_exact | has_row
+    done = np.clip(charge.done, start, end)
+    name, names = _names(stretches, shared)
+    row = np.where(has_row, charge.row, 0)
     return Table(
         spec(unit),
         {
-            "id": Column.array(np.arange(len(stretches))),
-            "track_id": Column.array(stretches.time.group),
-            "ts": Column.array(stretches.time.begin),
-            "dur": Column.array(stretches.time.end - stretches.time.begin),
+            "id": Column.array(np.arange(len(start))),
+            "track_id": Column.array(stretches.lane),
+            "ts": Column.array(start),
+            "dur": Column.array(end - start),
             "kind": Column.array((stretches.row < 0).astype(np.int32), dictionary=Dictionary(KINDS)),
             "name": Column.array(name.astype(np.int32), dictionary=names),
             "waits_for": Column.array(
-                _at(code, safe, has_row).astype(np.int32), valid=has_row, dictionary=Dictionary(texts)
+                _at(shared.name_of, row, has_row).astype(np.int32),
+                valid=has_row,
+                dictionary=Dictionary(shared.names.texts),
             ),
-            "producer_track_id": Column.array(np.where(has_producer, track, 0), valid=has_producer),
-            "producer_slice_id": Column.array(_at(ids, safe, has_row), valid=has_row),
-            "flow_id": Column.array(np.where(charge.flow >= 0, charge.flow, 0), valid=charge.flow >= 0),
-            f"blocked_{unit}": Column.array(blocked, valid=has_producer),
-            f"latency_{unit}": Column.array(latency, valid=has_producer),
-            "quality": Column.array(is_inferred.astype(np.int32), valid=has_producer, dictionary=Dictionary(QUALITIES)),
+            "producer_track_id": Column.array(np.where(has_producer, charge.track, 0), valid=has_producer),
+            "producer_slice_id": Column.array(_at(trace.slices.values("id"), row, has_row), valid=has_row),
+            "flow_id": Column.array(np.where(is_exact, charge.flow, 0), valid=is_exact),
+            f"blocked_{unit}": Column.array(np.where(has_producer, done - start, 0), valid=has_producer),
+            f"latency_{unit}": Column.array(np.where(has_producer, end - done, 0), valid=has_producer),
+            "quality": Column.array(
+                (has_producer & ~is_exact).astype(np.int32), valid=has_producer, dictionary=Dictionary(QUALITIES)
+            ),
         },
     )
 
@@ -207,36 +178,29 @@ def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
     return np.where(known, values[rows], 0) if len(values) else np.zeros(len(rows), np.int64)
 
 
-def _stretches(time: LaneTime, parts: Partition) -> _IdleIntervals:
-    """Return the time in which lanes wait or are idle."""
-    is_lane = np.zeros(len(time.tree), np.bool_)
-    is_lane[time.tree.lanes] = True
-    found = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
-    return _IdleIntervals(found.time, found.row)
-
-
-def _names(stretches: _IdleIntervals, pieces: LeafIntervals, code: Ints, texts: list[str]) -> tuple[Ints, Dictionary]:
+def _names(stretches: Partition, shared: AnalysisCache) -> tuple[Ints, Dictionary]:
     """Return the name of each stretch, codes int64 [n], and their texts."""
-    track, begin, end = stretches.time
+    pieces, code, texts = shared.pieces, shared.name_of, shared.names.texts
     gaps = np.flatnonzero(stretches.row < 0)
+    track, begin, end = stretches.time.take(gaps)
     of, since, until = pieces.time
     # In a lane where pieces overlap, the one that began last need not be the one that ended last.
     by_end = order(of, until)
-    before = last_before(of, until[by_end], track[gaps], begin[gaps])
+    before = last_before(of, until[by_end], track, begin)
     before[before >= 0] = by_end[before[before >= 0]]
     # The first piece that begins no earlier than the gap ends is the one behind the last that begins before.
-    last = last_before(of, since, track[gaps], end[gaps], "left")
-    after = np.where(last >= 0, last + 1, np.searchsorted(of, track[gaps]))
+    last = last_before(of, since, track, end, "left")
+    after = np.where(last >= 0, last + 1, np.searchsorted(of, track))
     there = after < len(of)
-    there[there] = of[after[there]] == track[gaps[there]]
+    there[there] = of[after[there]] == track[there]
     none = len(texts)
-    piece_code = np.append(code[pieces.row], none) if len(pieces) else np.array([none])
+    piece_code = np.append(code[pieces.row], none)
     left = piece_code[np.where(before >= 0, before, len(pieces))]
     right = piece_code[np.where(there, after, len(pieces))]
     pairs, inverse = np.unique(left * (none + 1) + right, return_inverse=True)
     names = Dictionary(texts)
     codes = [names.code(_between(pair // (none + 1), pair % (none + 1), texts)) for pair in pairs.tolist()]
-    found = code[stretches.row] if len(code) else np.zeros(len(stretches), np.int64)
+    found = code[stretches.row] if len(code) else np.zeros(len(stretches.row), np.int64)
     found[gaps] = np.array(codes, np.int64).reshape(-1)[inverse.reshape(-1)]
     return found, names
 
@@ -253,13 +217,11 @@ def _between(before: int, after: int, texts: list[str]) -> str:
 # --- producers ----------------------------------------------------------------------------------------------------
 
 
-def _by_flow(trace: Trace, stretches: _IdleIntervals, pieces: LeafIntervals) -> _Attribution:
+def _by_flow(trace: Trace, stretches: Partition, pieces: LeafIntervals) -> _Attribution:
     """Charge stretches to the source of the latest flow that ends in each."""
     flows, slices = trace.flows, trace.slices
-    count = len(stretches)
-    nobody = np.full(count, -1, np.int64)
-    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
-    if not len(flows) or not count:
+    found = _Attribution.unknown(len(stretches.row))
+    if not len(flows) or not len(stretches.row):
         return found
     ends_in = _target(flows, slices, stretches)
     used = np.flatnonzero(ends_in >= 0)
@@ -287,7 +249,7 @@ def _by_flow(trace: Trace, stretches: _IdleIntervals, pieces: LeafIntervals) -> 
     return found
 
 
-def _target(flows: Table, slices: Table, stretches: _IdleIntervals) -> Ints:
+def _target(flows: Table, slices: Table, stretches: Partition) -> Ints:
     """Return the stretch that each flow ends in, int64 [flows], -1 for none."""
     track, begin, end = stretches.time
     dst, ts = flows.values("dst_track_id"), flows.values("dst_ts")
@@ -314,34 +276,26 @@ def _target(flows: Table, slices: Table, stretches: _IdleIntervals) -> Ints:
     return found
 
 
-def _by_last_end(
-    time: LaneTime, unit_of: Ints, stretches: _IdleIntervals, charge: _Attribution, works: Mask | None
-) -> _Attribution:
+def _charge_last_ends(shared: AnalysisCache, instance_of: Ints, stretches: Partition, charge: _Attribution) -> None:
     """Charge waits that no flow ends in to what ended last, within them, on another lane of their instance.
 
     A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,
     the region that most waits of this name, on lanes of this name, were charged to first gets this one too.
     """
-    count = len(stretches)
-    nobody = np.full(count, -1, np.int64)
-    found = _Attribution(nobody, nobody.copy(), np.zeros(count, np.int64), nobody.copy())
-    slices = time.trace.slices
-    track, begin, end = known_extents(slices)
-    if works is None or not count:
-        return found
-    known = works & (end > begin) & (track >= 0) & (track < len(time.tree))
-    known[known] = unit_of[track[known]] >= 0
+    lanes = len(instance_of)
+    ends, name = shared.time.extents, shared.name_of
+    track, begin, end = ends
+    known = (end > begin) & (track >= 0) & (track < lanes) & (shared.kind_of[name] != CLASSES.index(WAIT))
+    known[known] = instance_of[track[known]] >= 0
     rows = np.flatnonzero(known)
-    asked = np.flatnonzero((stretches.row >= 0) & (charge.flow < 0))
-    asked = asked[unit_of[stretches.time.group[asked]] >= 0]
+    asked = np.flatnonzero((stretches.state == WAITING) & (charge.flow < 0))
+    asked = asked[instance_of[stretches.lane[asked]] >= 0]
     if not len(rows) or not len(asked):
-        return found
-    unit, waiting = unit_of[track[rows]], stretches.time.take(asked)
-    wait_unit = unit_of[waiting.group]
-    ends = Intervals(track, begin, end)
+        return
+    unit, waiting = instance_of[track[rows]], stretches.time.take(asked)
+    wait_unit = instance_of[waiting.group]
     row = _last_end(ends, rows, unit, wait_unit, waiting)
-    name = slices.column("name").values.astype(np.int64)
-    lane_name = Dictionary().codes(time.tree.names).astype(np.int64)
+    lane_name = Dictionary().codes(shared.time.tree.names).astype(np.int64)
     usual = _most_common_producer(lane_name[waiting.group], name[stretches.row[asked]], row, name)
     # Once more, looking for the usual region only.
     names = int(name.max()) + 1
@@ -352,8 +306,7 @@ def _by_last_end(
     row[again] = np.where(better >= 0, better, row[again])
     hit = row >= 0
     to, row = asked[hit], row[hit]
-    found.row[to], found.track[to], found.done[to] = row, track[row], end[row]
-    return found
+    charge.row[to], charge.track[to], charge.done[to] = row, track[row], end[row]
 
 
 def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: Intervals) -> Ints:
@@ -404,45 +357,29 @@ def _last_of_another_lane(track: Ints, group: Ints) -> Ints:
 # --- sums ---------------------------------------------------------------------------------------------------------
 
 
-def causes(
-    trace: Trace,
-    role: str = PARENT,
-    *,
-    each: bool = False,
-    given: Mapping[str, str] = {},
-    time: LaneTime | None = None,
-    rows: Table | None = None,
-) -> Table:
+def causes(shared: AnalysisCache, role: str = PARENT, *, each: bool = False) -> Table:
     """Return idle stretches summed: why lanes did not work, and for whom they waited.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
         each: sum each lane by itself; else all lanes of one name together.
-        given: patterns of names by kind of work, see ``work_classes.classify``.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        rows: what ``idle`` returned, when the caller has it already.
 
     Raises:
         UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
-    time = time or LaneTime(trace)
-    rows = idle(trace, role, given=given, time=time) if rows is None else rows
-    unit = trace.time.time_unit
+    rows, unit, tree = idle(shared, role), shared.unit, shared.time.tree
     lanes = Dictionary()
-    lane_of = np.arange(len(time.tree)) if each else lanes.codes(time.tree.names).astype(np.int64)
-    recorded = np.zeros(len(lane_of) + 1, np.int64)
-    first, last = time.window
-    np.add.at(recorded, lane_of[time.tree.lanes], (last - first - time.unknown)[time.tree.lanes])
+    lane_of = np.arange(len(tree)) if each else lanes.codes(tree.names).astype(np.int64)
+    spent = shared.lane_states[tree.lanes]
+    recorded = sums(lane_of[tree.lanes], spent[:, BUSY] + spent[:, IDLE], len(lane_of))
     producer = np.where(rows.valid("waits_for"), rows.codes("waits_for").astype(np.int64), -1)
     codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
     keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]
     found, inverse = _group_similar(keys)
 
     def total(values: Ints) -> Ints:
-        summed = np.zeros(len(found), np.int64)
-        np.add.at(summed, inverse, values)
-        return summed
+        return sums(inverse, values, len(found))
 
     length = total(rows.values("dur"))
     lane, kind, name = (key[found] for key in keys[:3])

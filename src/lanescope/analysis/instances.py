@@ -6,21 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import (
-    BUSY,
-    IDLE,
-    LOST,
     NO_ROW,
     STATES,
     UNRECORDED,
     VACANT,
-    WAITING,
     Partition,
 )
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, group_starts, join, order_within, union
+from lanescope.common.intervals import Intervals, Ints, concurrent_keys, hulls, join
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Table, Trace
 from lanescope.trace.column import Mask
@@ -31,7 +26,7 @@ ALL, PARENT, LANE = "all", "parent", "lane"
 
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """Which unit each track belongs to.
+    """Instance that each track belongs to.
 
     Attributes:
         role: what an instance is: ``all``, ``parent``, ``lane``, a role of tracks (``block``), or a column of the
@@ -143,9 +138,7 @@ def _of_numbers(time: LaneTime, role: str, tracks: Ints, column: Column) -> Inst
     # The table may leave lanes out that belong to another one: they are where the others of their group are, if those
     # are all in one place.
     parents = np.array(tree.parents, np.int64).reshape(-1)
-    lowest, highest = np.full(len(tree) + 1, INT64_MAX, np.int64), np.full(len(tree) + 1, -1, np.int64)
-    np.minimum.at(lowest, parents[lanes], of[lanes])
-    np.maximum.at(highest, parents[lanes], of[lanes])
+    lowest, highest = hulls(Intervals(parents[lanes], of[lanes], of[lanes]), len(tree) + 1)
     of_group = np.where(lowest == highest, highest, -1)
     of_group[-1] = -1  # lanes at the top have no group
     left_out = np.flatnonzero((of < 0) & (tree.tracks.values("kind") == "lane"))
@@ -202,26 +195,12 @@ def residency(time: LaneTime, instances: Instances) -> Intervals:
     parents = np.array(tree.parents, np.int64).reshape(-1)[lanes]
     group_of = np.where(parents < 0, lanes, parents)
     found, member = np.unique(group_of * groups + of[lanes], return_inverse=True)
-    member = member.reshape(-1)
-    first, last = np.full(len(found), INT64_MAX, np.int64), np.full(len(found), -INT64_MAX, np.int64)
-    np.minimum.at(first, member, begin[lanes])
-    np.maximum.at(last, member, end[lanes])
+    first, last = hulls(Intervals(member.reshape(-1), begin[lanes], end[lanes]), len(found))
     return Intervals(found % max(groups, 1), first, last)
 
 
-#: Bits of the sweep beyond those of the states: an instance is resident; the window itself.
-_RESIDENT, _WINDOW = STATES, STATES + 1
-
-
-def _state_of(mask: int) -> int:
-    """Return the state of an instance from those that its lanes are in."""
-    for state in (BUSY, LOST, WAITING, IDLE):
-        if mask >> state & 1:
-            return state
-    return UNRECORDED if mask >> _RESIDENT & 1 else VACANT
-
-
-_STATE_OF: npt.NDArray[np.int64] = np.array([_state_of(mask) for mask in range(1 << (_WINDOW + 1))], np.int64)
+#: Of each set of states, bits, the first: that of the instance.
+_FIRST: Ints = np.array([(states & -states).bit_length() - 1 for states in range(1 << STATES)], np.int64)
 
 
 def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:
@@ -239,31 +218,13 @@ def combine(parts: Partition, instances: Instances, resident: Intervals, window:
     Returns:
         The states of all instances; rows are -1.
     """
-    # Regions do not matter here: stretches of one lane and state that follow each other are one.
-    heads = np.flatnonzero(group_starts(parts.lane) | group_starts(parts.state))
-    lasts = np.append(heads[1:], len(parts.lane)) - 1 if len(heads) else heads
-    parts = parts.take(heads)._replace(end=parts.end[lasts])
+    parts = parts.merged()  # regions do not matter here
     of = instances.of[parts.lane]
-    used = np.flatnonzero((of >= 0) & (parts.state != UNRECORDED))
-    every = np.arange(len(instances))
-    keys = _WINDOW + 1
-    lanes = Intervals(of[used] * keys + parts.state[used], parts.start[used], parts.end[used])
-    there = Intervals(resident.group * keys + _RESIDENT, resident.begin, resident.end)
-    whole = Intervals(every * keys + _WINDOW, np.full(len(every), window[0]), np.full(len(every), window[1]))
-    layers = union(join(lanes, there, whole))
-    instance, layer = np.divmod(layers.group, keys)
-    bit = np.left_shift(np.int64(1), layer)
-    at = np.concatenate([layers.begin, layers.end])
-    instance, bit = np.tile(instance, 2), np.tile(bit, 2)
-    sort = order_within(instance, at)
-    at, instance = at[sort], instance[sort]
-    # Intervals of one layer do not touch, so each begin and each end turns its bit over.
-    running = np.bitwise_xor.accumulate(bit[sort])
-    used = np.flatnonzero((running != 0) & (np.diff(at, append=at[-1:]) > 0))
-    start, instance, state = at[used], instance[used], _STATE_OF[running[used]]
-    changed = group_starts(instance) | group_starts(state)
-    start, instance, state = start[changed], instance[changed], state[changed]
-    # All of the window is covered, so a stretch ends where the next one of its instance starts.
-    end = np.append(start, window[1])[1:]
-    end[:-1][instance[1:] != instance[:-1]] = window[1]
-    return Partition(instance, start, end, state, np.full(len(start), NO_ROW))
+    used = (of >= 0) & (parts.state != UNRECORDED)
+    # A resident instance of which no lane tells anything is not recorded, and vacant is what it is without all that.
+    lanes = parts.time._replace(group=of * STATES + parts.state).take(used)
+    there = resident._replace(group=resident.group * STATES + UNRECORDED)
+    every = np.arange(len(instances)) * STATES + VACANT
+    whole = Intervals(every, np.full(len(every), window[0]), np.full(len(every), window[1]))
+    time, states = concurrent_keys(join(lanes, there, whole), STATES)
+    return Partition(*time, _FIRST[states], np.full(len(states), NO_ROW)).merged()

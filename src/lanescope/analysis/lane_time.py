@@ -1,4 +1,4 @@
-"""Busy, idle and unknown time of each lane."""
+"""Times of lanes, as the rows of a trace give them: slices, gaps, what was recorded."""
 
 from __future__ import annotations
 
@@ -6,55 +6,26 @@ from functools import cached_property
 
 import numpy as np
 
-from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, by_state, partition
-from lanescope.analysis.track_tree import Tree, text_column
+from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import (
     INT64_MAX,
     Intervals,
     Ints,
     complement,
+    hulls,
     join,
     known_extents,
     order,
     positions,
     union,
 )
-from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
-from lanescope.trace.column import Mask
-
-
-def spec(unit: str) -> TableSpec:
-    """Return the declaration of the table of lanes for a time unit."""
-    return TableSpec(
-        "lanes",
-        "one lane: busy + idle + unknown = window",
-        (
-            ColumnSpec("id", "int64", "dense, in drawing order"),
-            ColumnSpec("track_id", "int64", "lane"),
-            ColumnSpec("lane", "utf8", "path of the lane"),
-            ColumnSpec("slices", "int64", "slices, unfinished ones included"),
-            ColumnSpec("unfinished", "int64", "slices without a known end"),
-            ColumnSpec(f"busy_{unit}", "int64", "time covered by slices, nested slices counted once", unit=unit),
-            ColumnSpec(f"idle_{unit}", "int64", "recorded time without a slice", unit=unit),
-            ColumnSpec(
-                f"unknown_{unit}", "int64", "gaps, time not recorded, and time after an unfinished slice", unit=unit
-            ),
-            ColumnSpec(f"window_{unit}", "int64", "time from the first to the last timestamp of the trace", unit=unit),
-        ),
-    )
+from lanescope.trace import Table, Trace
 
 
 class LaneTime:
     """Time of every track, computed once from the rows of a trace.
 
-    ``partition`` puts it together:
-
-    * A **gap** of the lane, or of a group above it, is unknown, whatever else is recorded.
-    * Else time within a slice is busy: up to the slice's end, or up to the last known time of an unfinished slice.
-    * Else what follows an unfinished slice, up to the next start on its lane, is unknown: it may still have run.
-    * Else time that was not recorded is unknown. ``coverage`` rows of the lane, or of the nearest group above it, tell
-      what was recorded; without any, a lane counts as recorded from its first to its last row.
-    * The rest is idle.
+    ``partition`` puts it together.
 
     Attributes:
         trace: the trace.
@@ -130,106 +101,47 @@ class LaneTime:
         return union(Intervals(group[rows], end[rows], until))
 
     @cached_property
-    def uncovered(self) -> Intervals:
-        """Time of the window that was not recorded, by lane."""
+    def _coverage(self) -> Intervals:
+        """Time that ``coverage`` gives as recorded, by lane."""
         coverage = self.trace.coverage
         rows, tracks = self.tree.spread(coverage.values("track_id"))
-        recorded = Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
-        bare = np.ones(len(self.tree), np.bool_)
-        bare[tracks] = False
-        return complement(union(join(recorded, self._extents(bare))), len(self.tree), *self.window)
+        return Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
 
-    def _extents(self, wanted: Mask) -> Intervals:
-        """Return the time from the first to the last row of the wanted tracks (bool [tracks])."""
-        begin, end = self._first_and_last()
-        return Intervals(np.arange(len(wanted)), begin, end).take(wanted & (begin < end))
+    @cached_property
+    def uncovered(self) -> Intervals:
+        """Time of the window that was not recorded, by lane.
 
-    def _first_and_last(self, *more: Intervals) -> tuple[Ints, Ints]:
-        """Return when slices, instants and ``more`` of every track begin first and end last, int64 [tracks] each."""
-        begin = np.full(len(self.tree), INT64_MAX, np.int64)
-        end = np.full(len(self.tree), -INT64_MAX, np.int64)
-        instants = self.trace.instants
-        points = Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts"))
-        for part in (self.extents, points, *more):
-            known = (part.group >= 0) & (part.group < len(begin))
-            group, first, last = part if known.all() else part.take(known)
-            np.minimum.at(begin, group, first)
-            np.maximum.at(end, group, last)
-        return begin, end
+        ``coverage`` rows of the lane, or of a group above it, tell what was recorded; without any, a lane counts as
+        recorded from its first to its last row.
+        """
+        begin, end = self._hulls(self.extents, self._points)
+        is_bare = begin < end
+        is_bare[self._coverage.group] = False
+        bare = Intervals(np.arange(len(begin)), begin, end).take(is_bare)
+        return complement(union(join(self._coverage, bare)), len(self.tree), *self.window)
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:
         """First and last known time of every track, int64 [tracks] each; the last before the first where none is."""
-        coverage = self.trace.coverage
-        rows, tracks = self.tree.spread(coverage.values("track_id"))
-        covered = Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows])
-        return self._first_and_last(covered)
-
-    @cached_property
-    def states(self) -> Ints:
-        """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
-        return by_state(partition(self), len(self.tree))
+        return self._hulls(self.extents, self._points, self._coverage)
 
     @property
-    def busy(self) -> Ints:
-        """Busy time of every track, int64 [tracks]."""
-        return self.states[:, BUSY]
+    def _points(self) -> Intervals:
+        """The instants."""
+        instants = self.trace.instants
+        return Intervals(instants.values("track_id"), instants.values("ts"), instants.values("ts"))
 
-    @property
-    def idle(self) -> Ints:
-        """Idle time of every track, int64 [tracks]."""
-        return self.states[:, IDLE]
-
-    @property
-    def unknown(self) -> Ints:
-        """Unknown time of every track, int64 [tracks]."""
-        return self.states[:, LOST] + self.states[:, UNRECORDED]
+    def _hulls(self, *parts: Intervals) -> tuple[Ints, Ints]:
+        """Return when ``parts`` of every track begin first and end last, int64 [tracks] each."""
+        found = [hulls(on_tracks(part, len(self.tree)), len(self.tree)) for part in parts]
+        begin, end = zip(*found, strict=True)
+        return np.minimum.reduce(begin), np.maximum.reduce(end)
 
 
-def lanes(trace: Trace, time: LaneTime | None = None) -> Table:
-    """Return what became of each lane's time, one row per lane, in drawing order.
-
-    ``busy + idle + unknown == window`` for every lane, exactly.
-
-    Args:
-        trace: the trace.
-        time: its ``LaneTime``, when the caller has one already.
-
-    Example:
-        >>> from lanescope.trace import TimeBase, TraceBuilder
-        >>> builder = TraceBuilder(TimeBase())
-        >>> lane = builder.track("core 0", kind="lane", role="core")
-        >>> _ = builder.append("slices", track_id=lane, ts=np.array([0, 60]), dur=np.array([30, 40]), name="mma")
-        >>> _ = builder.append("gaps", track_id=lane, ts=40, dur=20, cause="overrun")
-        >>> row = next(lanes(builder.finish()).rows())
-        >>> row["busy_ns"], row["idle_ns"], row["unknown_ns"], row["window_ns"]
-        (70, 10, 20, 100)
-    """
-    time = time or LaneTime(trace)
-    tree = time.tree
-    slices = trace.slices
-    unit = trace.time.time_unit
-    first, last = time.window
-    tracks = slices.values("track_id")
-    known = (tracks >= 0) & (tracks < len(tree))
-    count = np.bincount(tracks[known], minlength=len(tree))
-    is_open = known & ~slices.valid("dur")
-    opened = np.bincount(tracks[is_open], minlength=len(tree))
-    shown = tree.lanes
-    return Table(
-        spec(unit),
-        {
-            "id": Column.array(np.arange(len(shown))),
-            "track_id": Column.array(shown),
-            "lane": text_column([tree.path(lane) for lane in shown.tolist()]),
-            "slices": Column.array(count[shown]),
-            "unfinished": Column.array(opened[shown]),
-            f"busy_{unit}": Column.array(time.busy[shown]),
-            f"idle_{unit}": Column.array(time.idle[shown]),
-            f"unknown_{unit}": Column.array(time.unknown[shown]),
-            f"window_{unit}": Column.array(np.full(len(shown), last - first, np.int64)),
-        },
-    )
+def on_tracks(intervals: Intervals, count: int) -> Intervals:
+    """Return the intervals on tracks that exist, those from 0 to ``count`` - 1."""
+    known = (intervals.group >= 0) & (intervals.group < count)
+    return intervals if known.all() else intervals.take(known)
 
 
 def end_or_last_known(table: Table) -> Ints:

@@ -1,30 +1,17 @@
-"""Occupancy over time, and utilization of instances."""
+"""Occupancy over time, and utilization of lanes and instances."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.instances import PARENT, combine, residency, units
-from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.partition import (
-    BUSY,
-    IDLE,
-    LOST,
-    UNRECORDED,
-    VACANT,
-    WAITING,
-    LeafIntervals,
-    Partition,
-    by_state,
-    leaf_intervals,
-    partition,
-)
-from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE, WAIT, classes
-from lanescope.common.intervals import INT64_MAX, Ints, covered_length, depth
-from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+from lanescope.analysis.analysis_cache import AnalysisCache, instance_states, instances, once, resident
+from lanescope.analysis.instances import PARENT
+from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, VACANT, WAITING, by_state
+from lanescope.analysis.track_tree import text_column
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE
+from lanescope.common.intervals import Intervals, Ints, covered_length, depth, hulls, sums
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec
 
 
 def spec(unit: str = "ns") -> TableSpec:
@@ -40,6 +27,27 @@ def spec(unit: str = "ns") -> TableSpec:
             ColumnSpec("ts", "int64", "start", unit=unit),
             ColumnSpec("dur", "int64", "duration", unit=unit),
             ColumnSpec("active", "int64", "count in the interval"),
+        ),
+    )
+
+
+def lanes_spec(unit: str = "ns") -> TableSpec:
+    """Return the declaration of the table of lanes for a time unit."""
+    return TableSpec(
+        "lanes",
+        "one lane: busy + idle + unknown = window",
+        (
+            ColumnSpec("id", "int64", "dense, in drawing order"),
+            ColumnSpec("track_id", "int64", "lane"),
+            ColumnSpec("lane", "utf8", "path of the lane"),
+            ColumnSpec("slices", "int64", "slices, unfinished ones included"),
+            ColumnSpec("unfinished", "int64", "slices without a known end"),
+            ColumnSpec(f"busy_{unit}", "int64", "time covered by slices, nested slices counted once", unit=unit),
+            ColumnSpec(f"idle_{unit}", "int64", "recorded time without a slice", unit=unit),
+            ColumnSpec(
+                f"unknown_{unit}", "int64", "gaps, time not recorded, and time after an unfinished slice", unit=unit
+            ),
+            ColumnSpec(f"window_{unit}", "int64", "time from the first to the last timestamp of the trace", unit=unit),
         ),
     )
 
@@ -119,54 +127,40 @@ def occupancy_stats_spec(unit: str = "ns") -> TableSpec:
     )
 
 
-def occupancy(
-    trace: Trace,
-    role: str | None = None,
-    *,
-    time: LaneTime | None = None,
-    pieces: LeafIntervals | None = None,
-) -> Table:
+def occupancy(shared: AnalysisCache, role: str | None = None) -> Table:
     """Return how many are at work over time: lanes by region, or resident instances.
 
     The sum of ``dur * active`` is the time that all of them spent.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: count instances of this role (see ``Instances``), each from the first to the last thing known of it;
             None: count lanes by the region that they are in.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Raises:
         UsageError: the trace has no such instances.
 
     Example:
+        >>> from lanescope.analysis.analysis_cache import AnalysisCache
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> builder = TraceBuilder(TimeBase())
         >>> lanes = [builder.track(name, kind="lane", role="group") for name in ("a", "b")]
         >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name="mma")
-        >>> [(row["ts"], row["dur"], row["active"]) for row in occupancy(builder.finish()).rows()]
+        >>> [(row["ts"], row["dur"], row["active"]) for row in occupancy(AnalysisCache(builder.finish())).rows()]
         [(0, 40, 1), (40, 60, 2), (100, 20, 1)]
     """
-    time = time or LaneTime(trace)
     if role is None:
-        pieces = leaf_intervals(time) if pieces is None else pieces
-        column = trace.slices.column("name")
-        dictionary = column.dictionary or Dictionary()
-        key = column.values[pieces.row].astype(np.int64)
-        counted = pieces.time._replace(group=key)
+        names, pieces = shared.names, shared.pieces
+        counted = pieces.time._replace(group=shared.name_of[pieces.row])
     else:
-        found = units(time, role)
-        dictionary = Dictionary([f"<{role}>"])
-        counted = residency(time, found)
+        names, counted = Dictionary([f"<{role}>"]), resident(shared, role)
         counted = counted._replace(group=np.zeros(len(counted.group), np.int64))
     (what, ts, end), active = depth(counted)
-    unit_name = trace.time.time_unit
     return Table(
-        spec(unit_name),
+        spec(shared.unit),
         {
             "id": Column.array(np.arange(len(ts))),
-            "counted": Column.array(what.astype(np.int32), dictionary=dictionary),
+            "counted": Column.array(what.astype(np.int32), dictionary=names),
             "ts": Column.array(ts),
             "dur": Column.array(end - ts),
             "active": Column.array(active),
@@ -174,23 +168,20 @@ def occupancy(
     )
 
 
-def residency_steps(trace: Trace, role: str = PARENT, *, time: LaneTime | None = None) -> Table:
+def residency_steps(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return how many groups of lanes, blocks of a kernel, are resident on each instance over time.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
-        time: the trace's ``LaneTime``, when the caller has one already.
 
     Raises:
         UsageError: the trace has no such instances.
     """
-    time = time or LaneTime(trace)
-    found = units(time, role)
-    (unit, ts, end), active = depth(residency(time, found))
-    name = trace.time.time_unit
+    found = instances(shared, role)
+    (unit, ts, end), active = depth(resident(shared, role))
     return Table(
-        residency_spec(name),
+        residency_spec(shared.unit),
         {
             "id": Column.array(np.arange(len(ts))),
             "instance": Column.array(found.label_column[unit]),
@@ -202,60 +193,75 @@ def residency_steps(trace: Trace, role: str = PARENT, *, time: LaneTime | None =
     )
 
 
-def utilization(
-    trace: Trace,
-    role: str = PARENT,
-    *,
-    given: Mapping[str, str] = {},
-    time: LaneTime | None = None,
-    pieces: LeafIntervals | None = None,
-    parts: Partition | None = None,
-) -> Table:
+def lanes(shared: AnalysisCache) -> Table:
+    """Return what became of each lane's time, one row per lane, in drawing order.
+
+    ``busy + idle + unknown == window`` for every lane, exactly.
+
+    Args:
+        shared: the trace.
+
+    Example:
+        >>> from lanescope.analysis.analysis_cache import AnalysisCache
+        >>> from lanescope.trace import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> lane = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=lane, ts=[0, 60], dur=[30, 40], name="mma")
+        >>> _ = builder.append("gaps", track_id=lane, ts=40, dur=20, cause="overrun")
+        >>> row = next(lanes(AnalysisCache(builder.finish())).rows())
+        >>> row["busy_ns"], row["idle_ns"], row["unknown_ns"], row["window_ns"]
+        (70, 10, 20, 100)
+    """
+    tree, slices, unit = shared.time.tree, shared.trace.slices, shared.unit
+    tracks = slices.values("track_id")
+    known = (tracks >= 0) & (tracks < len(tree))
+    shown = tree.lanes
+    spent = shared.lane_states[shown]
+    return Table(
+        lanes_spec(unit),
+        {
+            "id": Column.array(np.arange(len(shown))),
+            "track_id": Column.array(shown),
+            "lane": text_column([tree.path(lane) for lane in shown.tolist()]),
+            "slices": Column.array(np.bincount(tracks[known], minlength=len(tree))[shown]),
+            "unfinished": Column.array(np.bincount(tracks[known & ~slices.valid("dur")], minlength=len(tree))[shown]),
+            f"busy_{unit}": Column.array(spent[:, BUSY]),
+            f"idle_{unit}": Column.array(spent[:, IDLE]),
+            f"unknown_{unit}": Column.array(spent[:, LOST] + spent[:, UNRECORDED]),
+            f"window_{unit}": Column.array(np.full(len(shown), shared.window, np.int64)),
+        },
+    )
+
+
+@once
+def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return what became of the time of each instance: busy, stalled, unknown, vacant, tail.
 
     ``busy + stalled + unknown + vacant == window`` for every instance, exactly.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
-        given: patterns of names by kind of work, see ``work_classes.classify``.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``leaf_intervals`` returned, when the caller has it already.
-        parts: what ``partition`` returned for the same kinds, when the caller has it already.
 
     Raises:
         UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
-    time = time or LaneTime(trace)
-    pieces = leaf_intervals(time) if pieces is None else pieces
-    found = units(time, role)
-    count = len(found)
-    kind_of = classes(trace, pieces, given)
-    parts = partition(time, kind_of == CLASSES.index(WAIT), pieces) if parts is None else parts
-    hull = residency(time, found)
-    combined = combine(parts, found, hull, time.window)
-    spent = by_state(combined, count)
-    pieces = pieces.outside(time.gaps)
-    unit = found.of[pieces.time.group]
-    ran = pieces.time._replace(group=unit).take(unit >= 0)
-    kind = kind_of[trace.slices.codes("name")[pieces.row]][unit >= 0] if len(pieces) else unit
+    found, hull, parts = instances(shared, role), resident(shared, role), instance_states(shared, role)
+    count, name, window = len(found), shared.unit, shared.window
+    spent = by_state(parts, count)
+    pieces = shared.known_pieces
+    ran = pieces.time._replace(group=found.of[pieces.time.group])
+    kind = np.where(ran.group >= 0, shared.kind_of[shared.name_of[pieces.row]], -1)
 
     def runs(kind_name: str) -> Ints:
         return covered_length(ran.take(kind == CLASSES.index(kind_name)), count)
 
     groups = np.bincount(hull.group, minlength=count)
-    lanes = np.bincount(found.of[found.of >= 0], minlength=count)
-    first_ts, last_ts = np.full(count, INT64_MAX, np.int64), np.full(count, -INT64_MAX, np.int64)
-    np.minimum.at(first_ts, hull.group, hull.begin)
-    np.maximum.at(last_ts, hull.group, hull.end)
+    first_ts, last_ts = hulls(hull, count)
     seen = groups > 0
-    vacant = combined.take(combined.state == VACANT)
-    tail = np.zeros(count, np.int64)
-    np.add.at(tail, vacant.lane, np.maximum(vacant.end - np.maximum(vacant.start, last_ts[vacant.lane]), 0))
-    resident, present = covered_length(hull, count), np.zeros(count, np.int64)
-    np.add.at(present, hull.group, hull.end - hull.begin)
-    window = time.window[1] - time.window[0]
-    name = trace.time.time_unit
+    vacant = parts.take(parts.state == VACANT)
+    after_last = np.maximum(vacant.end - np.maximum(vacant.start, last_ts[vacant.lane]), 0)
+    present = sums(hull.group, hull.end - hull.begin, count)
     some = None if window else np.zeros(count, np.bool_)
     return Table(
         utilization_spec(name),
@@ -264,10 +270,10 @@ def utilization(
             "instance": Column.array(found.label_column),
             "instance_id": found.number_column(np.arange(count)),
             "groups": Column.array(groups),
-            "lanes": Column.array(lanes),
+            "lanes": Column.array(np.bincount(found.of[found.of >= 0], minlength=count)),
             "first_ts": Column.array(np.where(seen, first_ts, 0), valid=seen),
             "last_ts": Column.array(np.where(seen, last_ts, 0), valid=seen),
-            f"resident_{name}": Column.array(resident),
+            f"resident_{name}": Column.array(covered_length(hull, count)),
             f"busy_{name}": Column.array(spent[:, BUSY]),
             f"compute_{name}": Column.array(runs(COMPUTE)),
             f"load_{name}": Column.array(runs(LOAD)),
@@ -275,7 +281,7 @@ def utilization(
             f"stalled_{name}": Column.array(spent[:, WAITING] + spent[:, IDLE]),
             f"unknown_{name}": Column.array(spent[:, LOST] + spent[:, UNRECORDED]),
             f"vacant_{name}": Column.array(spent[:, VACANT]),
-            f"tail_{name}": Column.array(tail),
+            f"tail_{name}": Column.array(sums(vacant.lane, after_last, count)),
             f"window_{name}": Column.array(np.full(count, window, np.int64)),
             "mean_resident": Column.array(present / (window or 1), valid=some),
             "share": Column.array(spent[:, BUSY] / (window or 1), valid=some),
@@ -283,28 +289,23 @@ def utilization(
     )
 
 
-def occupancy_stats(trace: Trace, table: Table, time: LaneTime | None = None) -> Table:
+def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:
     """Return what a table of ``occupancy`` amounts to, a row for each thing that is counted.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         table: what ``occupancy`` returned for it.
-        time: the trace's ``LaneTime``, when the caller has one already.
     """
-    first, last = (time or LaneTime(trace)).window
-    unit = trace.time.time_unit
-    what, active, ts, dur = table.codes("counted"), table.values("active"), table.values("ts"), table.values("dur")
+    unit, window = shared.unit, shared.window
+    active, ts, dur = table.values("active"), table.values("ts"), table.values("dur")
+    what = table.codes("counted").astype(np.int64)
     names = int(what.max(initial=-1)) + 1
-    total, most, at_most = (np.zeros(names, np.int64) for _ in range(3))
-    begin, end = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
-    np.add.at(total, what, dur * active)
+    total, most = sums(what, dur * active, names), np.zeros(names, np.int64)
     np.maximum.at(most, what, active)
-    np.add.at(at_most, what, np.where(active == most[what], dur, 0))
-    np.minimum.at(begin, what, ts)
-    np.maximum.at(end, what, ts + dur)
+    at_most = sums(what, np.where(active == most[what], dur, 0), names)
+    begin, end = hulls(Intervals(what, ts, ts + dur), names)
     shown = np.lexsort((np.arange(names), -total))
     shown = shown[most[shown] > 0]
-    window = last - first
     return Table(
         occupancy_stats_spec(unit),
         {

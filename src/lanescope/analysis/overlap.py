@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.instances import PARENT, Instances, units
-from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.partition import LeafIntervals, leaf_intervals
-from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER, classes
-from lanescope.common.intervals import Intervals, Ints, join, order_within, union
+from lanescope.analysis.analysis_cache import AnalysisCache, instances, once
+from lanescope.analysis.instances import PARENT
+from lanescope.analysis.lane_time import on_tracks
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER
+from lanescope.common.intervals import Intervals, Ints, concurrent_keys, join, sums
 from lanescope.errors import UsageError
-from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
+from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec
 from lanescope.trace.column import Mask
 
 #: Regions that get a row of their own, those with most time; the rest share one. One bit of a word each, one each for
@@ -96,8 +95,7 @@ class ConcurrentTime:
         """Return int64 [keys, keys], how long each two run at the same time; on the diagonal, how long each runs."""
         found = np.zeros((keys, keys), np.int64)
         mask, inverse = np.unique(self.mask, return_inverse=True)
-        time = np.zeros(len(mask), np.int64)
-        np.add.at(time, inverse.reshape(-1), self.time)
+        time = sums(inverse.reshape(-1), self.time, len(mask))
         for first in range(0, len(mask), _AT_ONCE):
             bits = _bits(mask[first : first + _AT_ONCE], keys).astype(np.int64)
             found += (bits * time[first : first + _AT_ONCE, None]).T @ bits
@@ -131,24 +129,18 @@ def _summed(key: Ints, value: Ints) -> tuple[Ints, Ints]:
     """Return each key (0 or more) once, sorted, with the sum of its values."""
     size = int(key.max(initial=0)) + 1
     if size <= 4 * len(key):
-        sums = np.zeros(size, np.int64)
-        np.add.at(sums, key, value)
         found = np.flatnonzero(np.bincount(key, minlength=size))
-        return found, sums[found]
+        return found, sums(key, value, size)[found]
     found, inverse = np.unique(key, return_inverse=True)
-    total = np.zeros(len(found), np.int64)
-    np.add.at(total, inverse.reshape(-1), value)
-    return found, total
+    return found, sums(inverse.reshape(-1), value, len(found))
 
 
-def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> ConcurrentTime:
+def concurrent_time(intervals: Intervals) -> ConcurrentTime:
     """Return how long which sets of keys run at the same time in each instance.
 
     Args:
-        unit: int64 [n], 0 or more.
-        key: int64 [n], 0 to 63. A key that several intervals of a unit have at a time runs once.
-        begin: int64 [n], ns.
-        end: int64 [n], ns.
+        intervals: ``group`` is 64 times the instance, 0 or more, plus the key, 0 to 63. A key that several intervals of
+            an instance have at a time runs once.
 
     Raises:
         UsageError: the times of all units together do not fit 62 bits.
@@ -156,24 +148,13 @@ def concurrent_time(unit: Ints, key: Ints, begin: Ints, end: Ints) -> Concurrent
     Complexity:
         O(n log n), whatever overlaps.
     """
-    disjoint = union(Intervals(unit * 64 + key, begin, end))
-    unit, key = np.divmod(disjoint.group, 64)
-    bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
-    at = np.concatenate([disjoint.begin, disjoint.end])
-    unit, bit = np.tile(unit, 2), np.tile(bit, 2)
-    sort = order_within(unit, at)  # bits that turn at the same time may turn in any order
-    at, unit = at[sort], unit[sort]
-    # Intervals of one key do not touch, so each begin and each end turns its bit over.
-    running = np.bitwise_xor.accumulate(bit[sort]) if len(sort) else bit
-    length = np.diff(at, append=at[-1:])
+    (unit, begin, end), running = concurrent_keys(intervals, 64)
     # Every sum that anybody makes of these is a part of this one.
-    if np.diff(at.astype(np.float64), append=at[-1:])[running != 0].sum() > _MOST:
+    if (end.astype(np.float64) - begin).sum() > _MOST:
         raise UsageError("cannot add up the times of all units: sum exceeds 63 bits", hint="use a shorter trace")
-    used = np.flatnonzero((running != 0) & (length != 0))  # behind a unit's last end nothing runs
-    unit, running, length = unit[used], running[used], length[used]
     masks, number = np.unique(running, return_inverse=True)
     count = max(len(masks), 1)
-    key, total = _summed(unit * count + number.reshape(-1), length)
+    key, total = _summed(unit * count + number.reshape(-1), end - begin)
     return ConcurrentTime(key // count, masks[key % count], total)
 
 
@@ -181,29 +162,19 @@ class Overlap:
     """Concurrent time of the regions of a trace, computed once for all users.
 
     Attributes:
-        time: the trace's lane times.
         units: what is compared: lanes of one instance with each other, no others.
         names: the regions that are told apart, by total time, and ``(other)`` if there are more.
         kinds: int64 [names], the kind of work of each, index into ``CLASSES``.
         together: the shared times; keys are ``names``, then ``CLASSES``, then that the state of a lane is unknown.
     """
 
-    def __init__(
-        self, time: LaneTime, role: str = PARENT, given: Mapping[str, str] = {}, pieces: LeafIntervals | None = None
-    ) -> None:
-        self.time = time
-        self.units: Instances = units(time, role)
-        pieces = leaf_intervals(time) if pieces is None else pieces
-        kind_of = classes(time.trace, pieces, given)
-        pieces = pieces.outside(time.gaps)
-        unit = self.units.of[pieces.time.group]
-        used = np.flatnonzero(unit >= 0)
-        unit, (_, begin, end) = unit[used], pieces.time.take(used)
-        column = time.trace.slices.column("name")
-        texts = column.dictionary.texts if column.dictionary is not None else []
-        code = column.values[pieces.row[used]].astype(np.int64)
-        total = np.zeros(len(texts), np.int64)
-        np.add.at(total, code, end - begin)
+    def __init__(self, shared: AnalysisCache, role: str) -> None:
+        self.units, kind_of, texts = instances(shared, role), shared.kind_of, shared.names.texts
+        pieces = shared.known_pieces
+        ran = pieces.time._replace(group=self.units.of[pieces.time.group])
+        used = np.flatnonzero(ran.group >= 0)
+        ran, code = ran.take(used), shared.name_of[pieces.row[used]]
+        total = sums(code, ran.end - ran.begin, len(texts))
         shown = np.lexsort((np.arange(len(texts)), -total))[: int(np.count_nonzero(total))]
         own = shown[:MAX_REGIONS]
         # The others are told apart by kind while they are counted.
@@ -214,15 +185,14 @@ class Overlap:
         if len(shown) > len(own):
             self.names.append("(other)")
             self.kinds = np.append(self.kinds, CLASSES.index(OUTER))
-        lost = join(time.gaps, time.possibly_running)
-        lost = lost.take((lost.group >= 0) & (lost.group < len(time.tree)))
-        lost_in = self.units.of[lost.group]
-        lost = lost.take(lost_in >= 0)
+        lost = on_tracks(join(shared.time.gaps, shared.time.possibly_running), len(self.units.of))
+        lost = lost._replace(group=self.units.of[lost.group])
+        lost = lost.take(lost.group >= 0)
         found = concurrent_time(
-            np.concatenate([unit, lost_in[lost_in >= 0]]),
-            np.concatenate([key_of[code], np.full(len(lost.group), len(own) + len(CLASSES))]),
-            np.concatenate([begin, lost.begin]),
-            np.concatenate([end, lost.end]),
+            join(
+                ran._replace(group=ran.group * 64 + key_of[code]),
+                lost._replace(group=lost.group * 64 + len(own) + len(CLASSES)),
+            )
         )
         self.together = self._with_classes(found, len(own))
         #: int64 [keys, keys], shared times of all units.
@@ -245,12 +215,12 @@ class Overlap:
 
     @property
     def keys(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return self.regions + len(CLASSES) + 1
 
     @property
     def regions(self) -> int:
-        """How many regions are told apart."""
+        """Number of distinct regions."""
         return len(self.names)
 
     def of_class(self, kind: str) -> int:
@@ -258,60 +228,58 @@ class Overlap:
         return self.regions + CLASSES.index(kind)
 
 
-def overlap(
-    trace: Trace,
-    role: str = PARENT,
-    *,
-    each: bool = False,
-    time: LaneTime | None = None,
-    known: Overlap | None = None,
-) -> Table:
+@once
+def shared_time(shared: AnalysisCache, role: str = PARENT) -> Overlap:
+    """Return the ``Overlap`` of a role; errors as ``overlap``."""
+    return Overlap(shared, role)
+
+
+def overlap(shared: AnalysisCache, role: str = PARENT, *, each: bool = False) -> Table:
     """Return how long each two regions run at the same time.
 
     Lanes of one instance are compared with each other. A region runs in an instance while it is the innermost one of
     any lane there; two lanes in the same region count once. All numbers are exact; what is unknown counts for nothing.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``; ``parent`` compares the lanes of one group.
         each: a row for each pair of each instance that shares time; else instances are summed and every pair has a row.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        known: the ``Overlap`` of the same role, when the caller has one already.
 
     Raises:
         UsageError: the trace has no such instances.
 
     Example:
+        >>> from lanescope.analysis.analysis_cache import AnalysisCache
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> builder = TraceBuilder(TimeBase())
         >>> block = builder.track("block 0", kind="group", role="block")
         >>> lanes = [builder.track(name, kind="lane", role="group", parent=block) for name in ("load", "compute")]
         >>> _ = builder.append("slices", track_id=lanes, ts=[0, 40], dur=[100, 80], name=["load", "mma"])
-        >>> for row in overlap(builder.finish()).rows():
+        >>> for row in overlap(AnalysisCache(builder.finish())).rows():
         ...     print(row["region"], row["other_region"], row["region_ns"], row["overlap_ns"])
         load load 100 100
         load mma 100 60
         mma load 80 60
         mma mma 80 80
     """
-    found = known or Overlap(time or LaneTime(trace), role)
+    found = shared_time(shared, role)
     regions = found.regions
     dictionary = Dictionary(found.names)
     columns: dict[str, Column] = {}
     if each:
-        unit, one, other, shared = found.together.pairs_by_unit(found.keys)
+        unit, one, other, length = found.together.pairs_by_unit(found.keys)
         used = np.flatnonzero((one < regions) & (other < regions))
-        unit, one, other, shared = unit[used], one[used], other[used], shared[used]
+        unit, one, other, length = unit[used], one[used], other[used], length[used]
         same = one == other
         keys = unit * regions + one
-        whole = shared[same][np.searchsorted(keys[same], keys)]
+        whole = length[same][np.searchsorted(keys[same], keys)]
         columns["instance"] = Column.array(found.units.label_column[unit])
         columns["instance_id"] = found.units.number_column(unit)
     else:
         one, other = (part.ravel() for part in np.indices((regions, regions)))
-        shared = found.matrix[one, other]
+        length = found.matrix[one, other]
         whole = found.matrix[one, one]
-    unit_name = trace.time.time_unit
+    unit_name = shared.unit
     return Table(
         spec(unit_name, each=each),
         {
@@ -320,33 +288,23 @@ def overlap(
             "region": Column.array(one.astype(np.int32), dictionary=dictionary),
             "other_region": Column.array(other.astype(np.int32), dictionary=dictionary),
             f"region_{unit_name}": Column.array(whole),
-            f"overlap_{unit_name}": Column.array(shared),
-            "share": _share(shared, whole),
+            f"overlap_{unit_name}": Column.array(length),
+            "share": _share(length, whole),
         },
     )
 
 
-def exposure(
-    trace: Trace,
-    role: str = PARENT,
-    *,
-    given: Mapping[str, str] = {},
-    time: LaneTime | None = None,
-    known: Overlap | None = None,
-) -> Table:
+def exposure(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return how much of the time of loads, stores and waits something computes in the same instance.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
-        given: patterns of names by kind of work, see ``work_classes.classify``.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        known: the ``Overlap`` of the same role and kinds, when the caller has one already.
 
     Raises:
         UsageError: the trace has no such instances, or ``given`` a kind that is none.
     """
-    found = known or Overlap(time or LaneTime(trace), role, given)
+    found = shared_time(shared, role)
     compute = found.of_class(COMPUTE)
     masks, times = found.together.mask, found.together.time
     blank = (masks & np.uint64(1 << compute) == 0) & (masks & np.uint64(1 << (found.keys - 1)) != 0)
@@ -360,7 +318,7 @@ def exposure(
             name = found.names[key] if key < found.regions else None
             unknown = int(times[masks & np.uint64(1 << key) != 0].sum())
             rows.append((kind, name, int(found.matrix[key, key]), int(found.matrix[key, compute]), unknown))
-    unit = trace.time.time_unit
+    unit = shared.unit
     columns: dict[str, Any] = {
         "id": range(len(rows)),
         "kind": [row[0] for row in rows],

@@ -6,10 +6,11 @@ Every moment of every lane has exactly one state, so times of states add up to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from lanescope.analysis.lane_time import LaneTime, on_tracks
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import (
     Intervals,
@@ -24,55 +25,18 @@ from lanescope.common.intervals import (
     positions,
     split,
     subtract,
+    sums,
     union,
 )
 from lanescope.trace.column import Array, Mask
 
-if TYPE_CHECKING:
-    from lanescope.analysis.track_tree import Tree
-    from lanescope.trace import Trace
-
-#: States of a lane, or of an instance: in a region that works; in a region that waits; recorded, but in no region; in a
-#: gap or after the last known time of an unfinished region; not recorded; (instances only) not resident.
-BUSY, WAITING, IDLE, LOST, UNRECORDED, VACANT = range(6)
+#: States of a lane, or of an instance: in a region that works; in a gap or after the last known time of an unfinished
+#: region; in a region that waits; recorded, but in no region; not recorded; (instances only) not resident. An instance
+#: is in the first of those that its lanes are in.
+BUSY, LOST, WAITING, IDLE, UNRECORDED, VACANT = range(6)
 STATES = 6
 #: The row of a stretch that is of no region.
 NO_ROW = -1
-
-
-class Lanes(Protocol):
-    """The times of lanes that a partition is made from, as ``lane_time.LaneTime`` has them."""
-
-    trace: Trace
-    tree: Tree
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """Start and end of what is divided."""
-
-    @property
-    def extents(self) -> Intervals:
-        """Known extents of the slices."""
-
-    @property
-    def order(self) -> Ints:
-        """Rows of the slices in the order of their intervals."""
-
-    @property
-    def slice_union(self) -> Intervals:
-        """Time that slices cover, per track."""
-
-    @property
-    def gaps(self) -> Intervals:
-        """Time in gaps, per track."""
-
-    @property
-    def possibly_running(self) -> Intervals:
-        """Time after the last known time of unfinished slices."""
-
-    @property
-    def uncovered(self) -> Intervals:
-        """Time that was not recorded."""
 
 
 class Partition(NamedTuple):
@@ -104,6 +68,11 @@ class Partition(NamedTuple):
         """The stretches as intervals."""
         return Intervals(self.lane, self.start, self.end)
 
+    def merged(self) -> Partition:
+        """Return stretches of one lane and state that follow each other as one, of the row of the first."""
+        heads = np.flatnonzero(group_starts(self.lane) | group_starts(self.state))
+        return self.take(heads)._replace(end=np.append(self.end[heads[1:] - 1], self.end[-1:]))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafIntervals:
@@ -131,7 +100,7 @@ class LeafIntervals:
 # --- the innermost region -----------------------------------------------------------------------------------------
 
 
-def leaf_intervals(time: Lanes) -> LeafIntervals:
+def leaf_intervals(time: LaneTime) -> LeafIntervals:
     """Return which region each lane is in at each moment.
 
     A slice counts while nothing that is nested in it on its lane does. Slices that overlap another one of their lane
@@ -211,7 +180,7 @@ def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
 # --- lanes --------------------------------------------------------------------------------------------------------
 
 
-def partition(time: Lanes, waits: Mask | None = None, pieces: LeafIntervals | None = None) -> Partition:
+def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals | None = None) -> Partition:
     """Divide the window of every track into states.
 
     Of several states that fit, the first of these:
@@ -233,10 +202,10 @@ def partition(time: Lanes, waits: Mask | None = None, pieces: LeafIntervals | No
         The states of all tracks: a track that is not a lane is not recorded.
     """
     count = len(time.tree)
-    gaps = _on_tracks(time.gaps, count)
+    gaps = on_tracks(time.gaps, count)
     ran, state, row = _ran(time, gaps, waits, pieces)
     busy = ran if waits is None else ran.take(state == BUSY)
-    tails = _beyond(_on_tracks(time.possibly_running, count), gaps, busy)
+    tails = _beyond(on_tracks(time.possibly_running, count), gaps, busy)
     if len(tails.group):
         waiting = np.flatnonzero(state == WAITING)
         cut = split(ran.take(waiting), tails)
@@ -261,11 +230,11 @@ def partition(time: Lanes, waits: Mask | None = None, pieces: LeafIntervals | No
 
 
 def _ran(
-    time: Lanes, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
+    time: LaneTime, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
 ) -> tuple[Intervals, Ints, Ints]:
     """Return disjoint time in regions outside gaps, BUSY or WAITING (int64 [n]), and the row of each (int64 [n])."""
     if waits is None:
-        ran = split(_on_tracks(time.slice_union, len(time.tree)), gaps).outside
+        ran = split(on_tracks(time.slice_union, len(time.tree)), gaps).outside
         return ran, np.full(len(ran.group), BUSY), np.full(len(ran.group), NO_ROW)
     pieces = (leaf_intervals(time) if pieces is None else pieces).outside(gaps)
     ran, row = pieces.time, pieces.row
@@ -277,12 +246,6 @@ def _ran(
     cut = split(waiting, union(busy))
     state = np.repeat([BUSY, WAITING], [len(busy_row), len(cut.outside_row)])
     return join(busy, cut.outside), state, np.concatenate([busy_row, waiting_row[cut.outside_row]])
-
-
-def _on_tracks(intervals: Intervals, count: int) -> Intervals:
-    """Return the intervals on tracks that exist."""
-    known = (intervals.group >= 0) & (intervals.group < count)
-    return intervals if known.all() else intervals.take(known)
 
 
 def _once(pieces: Intervals, row: Ints) -> tuple[Intervals, Ints]:
@@ -305,6 +268,4 @@ def _beyond(some: Intervals, *others: Intervals) -> Intervals:
 
 def by_state(parts: Partition, groups: int) -> Ints:
     """Return how long each lane, or instance, is in each state: int64 [groups, states]; rows add up to the window."""
-    found = np.zeros((groups, STATES), np.int64)
-    np.add.at(found, (parts.lane, parts.state), parts.end - parts.start)
-    return found
+    return sums(parts.lane * STATES + parts.state, parts.end - parts.start, groups * STATES).reshape(-1, STATES)

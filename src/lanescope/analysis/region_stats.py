@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.analysis.instances import PARENT, units
-from lanescope.analysis.lane_time import LaneTime
-from lanescope.analysis.partition import LeafIntervals, leaf_intervals
+from lanescope.analysis.analysis_cache import AnalysisCache, instances
+from lanescope.analysis.instances import PARENT
 from lanescope.analysis.summary import sorted_within
-from lanescope.common.intervals import INT64_MAX, Ints
-from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
+from lanescope.common.intervals import Intervals, hulls, sums
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec
 
 #: Percentiles that are shown.
 PERCENTILES = (1, 10, 50, 90, 99)
@@ -56,50 +55,40 @@ def spec(unit: str = "ns") -> TableSpec:
     )
 
 
-def regions(
-    trace: Trace, role: str = PARENT, *, time: LaneTime | None = None, pieces: LeafIntervals | None = None
-) -> Table:
+def regions(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return the duration of each region, and its balance between instances.
 
     Percentiles are lengths that occurred: the smallest that at least that part of the slices does not exceed.
 
     Args:
-        trace: the trace.
+        shared: the trace.
         role: what an instance is, see ``Instances``.
-        time: the trace's ``LaneTime``, when the caller has one already.
-        pieces: what ``leaf_intervals`` returned, when the caller has it already.
 
     Raises:
         UsageError: the trace has no such instances.
 
     Example:
+        >>> from lanescope.analysis.analysis_cache import AnalysisCache
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> builder = TraceBuilder(TimeBase())
         >>> blocks = [builder.track(f"block {n}", kind="group", role="block") for n in range(2)]
         >>> lanes = [builder.track("group 0", kind="lane", role="group", parent=block) for block in blocks]
         >>> where = [lanes[0], lanes[1], lanes[1]]
         >>> _ = builder.append("slices", track_id=where, ts=[0, 0, 50], dur=[40, 50, 70], name="mma")
-        >>> row = next(regions(builder.finish()).rows())
+        >>> row = next(regions(AnalysisCache(builder.finish())).rows())
         >>> row["p50_ns"], row["p99_ns"], row["imbalance"], row["slowest_instance"], row["tail_ns"]
         (50, 70, 1.5, 'block 1', 80)
     """
-    time = time or LaneTime(trace)
-    pieces = leaf_intervals(time) if pieces is None else pieces
-    slices = trace.slices
-    column = slices.column("name")
-    texts = list(column.dictionary.texts) if column.dictionary is not None else []
-    names = len(texts)
-    code = column.values.astype(np.int64)
+    slices, pieces, code, unit = shared.trace.slices, shared.pieces, shared.name_of, shared.unit
+    names = len(shared.names)
     closed = slices.valid("dur")
     lengths, of = slices.values("dur")[closed], code[closed]
     members, count = np.bincount(code, minlength=names), np.bincount(of, minlength=names)
     sorted_lengths = sorted_within(of, lengths)
     edges = np.concatenate([[0], np.cumsum(count)])
-    total = np.zeros(names, np.int64)
-    np.add.at(total, of, lengths)
-    own = np.zeros(names, np.int64)
-    np.add.at(own, code[pieces.row], pieces.time.end - pieces.time.begin)
-    spread = _Spread(time, role, code, pieces, names)
+    total = sums(of, lengths, names)
+    own = sums(code[pieces.row], pieces.time.end - pieces.time.begin, names)
+    spread = _Spread(shared, role)
     shown = np.lexsort((-members, -total))
     shown = shown[members[shown] > 0]
     known = count[shown] > 0
@@ -110,7 +99,6 @@ def regions(
         values[known] = sorted_lengths[(edges[shown] + steps)[known]]
         return Column.array(values, valid=None if known.all() else known)
 
-    unit = trace.time.time_unit
     in_units = spread.units[shown]
     placed = in_units > 0
     mean = own[shown] / np.where(placed, in_units, 1)
@@ -120,7 +108,7 @@ def regions(
         spec(unit),
         {
             "id": Column.array(np.arange(len(shown))),
-            "region": Column.array(shown.astype(np.int32), dictionary=column.dictionary),
+            "region": Column.array(shown.astype(np.int32), dictionary=shared.names),
             "count": Column.array(count[shown]),
             "unfinished": Column.array((members - count)[shown]),
             f"total_{unit}": Column.array(total[shown]),
@@ -137,7 +125,7 @@ def regions(
 
 
 class _Spread:
-    """How the own time of each region lies on the units.
+    """Distribution of the self time of each region over the instances.
 
     Attributes:
         labels: the units.
@@ -147,18 +135,17 @@ class _Spread:
         tail: int64 [names], between the first and the last unit's last end.
     """
 
-    def __init__(self, time: LaneTime, role: str, code: Ints, pieces: LeafIntervals, names: int) -> None:
-        found = units(time, role)
+    def __init__(self, shared: AnalysisCache, role: str) -> None:
+        found, pieces, names = instances(shared, role), shared.pieces, len(shared.names)
         self.labels = found.labels
         unit = found.of[pieces.time.group]
         used = np.flatnonzero(unit >= 0)
         count = max(len(found), 1)
-        _, begin, end = pieces.time.take(used)
-        pair, inverse = np.unique(code[pieces.row[used]] * count + unit[used], return_inverse=True)
+        time = pieces.time.take(used)
+        pair, inverse = np.unique(shared.name_of[pieces.row[used]] * count + unit[used], return_inverse=True)
         inverse = inverse.reshape(-1)
-        spent, last = np.zeros(len(pair), np.int64), np.full(len(pair), -INT64_MAX, np.int64)
-        np.add.at(spent, inverse, end - begin)
-        np.maximum.at(last, inverse, end)
+        spent = sums(inverse, time.end - time.begin, len(pair))
+        _, last = hulls(time._replace(group=inverse), len(pair))
         name, unit = np.divmod(pair, count)
         self.units = np.bincount(name, minlength=names)
         self.most = np.zeros(names, np.int64)
@@ -166,7 +153,5 @@ class _Spread:
         self.slowest = np.full(names, -1, np.int64)
         top = np.flatnonzero(spent == self.most[name])[::-1]  # of equals the first unit stays
         self.slowest[name[top]] = unit[top]
-        earliest, latest = np.full(names, INT64_MAX, np.int64), np.full(names, -INT64_MAX, np.int64)
-        np.minimum.at(earliest, name, last)
-        np.maximum.at(latest, name, last)
+        earliest, latest = hulls(Intervals(name, last, last), names)
         self.tail = np.where(self.units > 0, latest - np.minimum(earliest, latest), 0)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals
+from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals, united_by_key
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.track_tree import Tree
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, known_extents, union
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.streams import StreamInfo, bare
@@ -135,7 +135,7 @@ class Summary:
             self._lengths.setdefault(one, array("q")).frombytes(part.view(np.uint8).data)
 
     def wants_replay(self) -> bool:
-        """Tell whether lanes came out of order, or before their tracks."""
+        """Return whether lanes were out of order, or came before their tracks."""
         is_late = any(0 <= track < len(self._last.tracks) for track in self._strays)
         if not (is_late or self._lane_time.is_wrong or self._key_time.is_wrong):
             return False
@@ -231,7 +231,7 @@ _RANKS = {"min": (0, 1), "median": (1, 2), "p99": (99, 100), "max": (1, 1)}
 
 
 class _Group:
-    """What is known of the slices of one group."""
+    """Statistics of the slices of one group."""
 
     def __init__(self) -> None:
         self.lengths: list[Ints] = []
@@ -282,8 +282,5 @@ def covered_by(time: LaneTime, group: Ints, groups: int) -> npt.NDArray[np.float
     if int(length.sum()) == int((time.slice_union.end - time.slice_union.begin).sum()):
         # Nothing shares time, so nothing can be counted twice.
         return np.bincount(group, length, groups).astype(np.float64)
-    first = int(track.min())
-    lanes = int(track.max()) - first + 1
-    disjoint = union(Intervals(group * lanes + (track - first), begin, end))
-    time_of = np.bincount(disjoint.group // lanes, disjoint.end - disjoint.begin, groups)
-    return time_of.astype(np.float64)
+    disjoint = united_by_key([KeyedIntervals(group, track, begin, end)])
+    return np.bincount(disjoint.key, disjoint.end - disjoint.begin, groups).astype(np.float64)

@@ -54,7 +54,7 @@ class Tree:
 
     @cached_property
     def depths(self) -> list[int]:
-        """How many groups stand above each track."""
+        """Number of groups above each track."""
         return [len(self.ancestors(track)) - 1 for track in range(len(self))]
 
     def ancestors(self, track: int) -> list[int]:

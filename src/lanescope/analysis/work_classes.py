@@ -12,7 +12,6 @@ from lanescope.analysis.partition import LeafIntervals
 from lanescope.common.intervals import Ints
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
-from lanescope.trace.column import Mask
 
 #: Kinds of work, as far as a name tells: what moves data in, what computes, what moves it out, what waits; and regions
 #: that only enclose others, of whose own time nothing tells what happens in it.
@@ -78,12 +77,6 @@ def classes(trace: Trace, pieces: LeafIntervals, given: Mapping[str, str] = {}) 
     outer = (2 * enclosing > count).tolist()
     kinds = [classify(name, given, is_outer=is_outer) for name, is_outer in zip(texts, outer, strict=True)]
     return np.array([CLASSES.index(kind) for kind in kinds], np.int64).reshape(-1)
-
-
-def waits(trace: Trace, pieces: LeafIntervals, given: Mapping[str, str] = {}) -> Mask:
-    """Return which names of slices are of regions that wait, bool [names]; arguments as ``classes``."""
-    found: Mask = classes(trace, pieces, given) == CLASSES.index(WAIT)
-    return found
 
 
 def check(given: Mapping[str, str]) -> None:

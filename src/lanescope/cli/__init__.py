@@ -40,7 +40,7 @@ FAMILY_COMMANDS = {
     "ascend-deps": ("ascend", "show dependencies of an Ascend task"),
 }
 
-#: Objects between two looks for garbage: more than a start makes, few beside the memory of a capture.
+#: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.
 _GARBAGE_THRESHOLD = 50_000
 
 _EXAMPLES = """\

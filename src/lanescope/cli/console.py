@@ -8,13 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lanescope.errors import UsageError
 from lanescope.view.formatting import escape, format_bytes, format_total
-
-if TYPE_CHECKING:
-    from lanescope.trace import Trace
 
 #: Names of standard output, where the user may name a file.
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -24,7 +21,7 @@ _EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flow
 
 @contextmanager
 def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
-    """Give a function that shows how far reading is, once it has taken a second; None when nobody looks."""
+    """Yield a function that shows the progress of reading after the first second; None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -47,7 +44,7 @@ def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
 
 
 def is_stdout(path: str | None) -> bool:
-    """Tell whether an output is standard output, which is written to as it is and never replaced."""
+    """Return whether an output is standard output, which is written directly and never replaced."""
     return path in _STDOUT
 
 
@@ -102,38 +99,6 @@ def _on_one_line(text: str) -> str:
     return escape(" ".join(text.split()))
 
 
-def time_span(trace: Trace) -> tuple[int, int] | None:
-    """Return the first and the last time of a trace, None when nothing has one."""
-    span = TimeSpan()
-    span.add(trace)
-    return None if span.begin is None or span.end is None else (span.begin, span.end)
-
-
-class TimeSpan:
-    """The first and the last time of batches, None while nothing has one."""
-
-    def __init__(self) -> None:
-        self.begin: int | None = None
-        self.end: int | None = None
-
-    def add(self, trace: Trace) -> None:
-        """Take in the rows of one batch."""
-        for table in (trace.slices, trace.instants, trace.counters, trace.coverage, trace.gaps):
-            if len(table):
-                ts = table.values("ts")
-                ends = [ts + table.values("dur") if "dur" in table.spec.names else ts]
-                if "last_known_ts" in table.spec.names:
-                    ends.append(table.values("last_known_ts"))
-                begin, end = int(ts.min()), max(int(times.max()) for times in ends)
-                self.begin = begin if self.begin is None else min(self.begin, begin)
-                self.end = end if self.end is None else max(self.end, end)
-
-
 def format_row_counts(rows: Mapping[str, int]) -> str:
     """Return how many events there are, in words, from the number of rows by table."""
     return ", ".join(format_total(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
-
-
-def row_counts(trace: Trace) -> dict[str, int]:
-    """Return the number of rows by table."""
-    return {name: len(table) for name, table in trace.tables().items()}

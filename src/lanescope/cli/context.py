@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,10 @@ from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import echo, progress, warn
 from lanescope.errors import DataLossError, UsageError
-from lanescope.families import registry
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
-    from lanescope.common.signals import Signal
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -29,8 +27,8 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
+    from lanescope import Trace
     from lanescope.pipeline import readable, session
-    from lanescope.trace import Trace
 
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
@@ -56,36 +54,9 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
 # --- loss ---------------------------------------------------------------------------------------------------------
 
 
-def loss_counts(trace: Trace) -> dict[str, int]:
-    """Return what a trace, or the last batch of a decode, has lost.
-
-    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
-    """
-    from lanescope.pipeline.run import losses
-
-    return losses(trace)
-
-
-def unsettled_labels(trace: Trace) -> dict[str, int]:
-    """Return the stats of a trace, or of the last batch of a decode, about a configuration that leaves labels open."""
-    from lanescope.trace.stats import CONFIG
-
-    found: dict[str, int] = {}
-    for row in trace.stats.rows():
-        if row["name"].endswith(CONFIG):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
-    return found
-
-
-def _warn_of_no_records(trace: Trace) -> None:
-    """Warn of captures without records."""
-    from lanescope.trace.stats import NO_RECORDS
-
-    for row in trace.stats.rows():
-        if row["name"].endswith(NO_RECORDS):
-            file = list(trace.inputs.rows())[row["input_id"]]
-            meaning = {spec.name: spec.doc for spec in registry.family(file["family"]).stats}[row["name"]]
-            warn(f"{file['path']}: {row['count']:,} {meaning}")
+def listed(counts: Mapping[str, int]) -> str:
+    """Return counts by what is counted as text: ``dropped records (120), bytes lost (16)``."""
+    return ", ".join(f"{what} ({count:,})" for what, count in counts.items())
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
@@ -94,18 +65,19 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     Raises:
         InputError: all of it was lost.
     """
-    _warn_of_no_records(trace)
+    from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
+    for path, number, meaning in diagnostics.empty_inputs(trace):
+        warn(f"{path}: {number:,} {meaning}")
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = ", ".join(f"{name} {count:,}" for name, count in unsettled_labels(trace).items())
+    unsettled = listed(diagnostics.unsettled_labels(trace))
     if unsettled:
         warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
-    lost = loss_counts(trace)
+    lost = diagnostics.described_losses(trace)
     if not lost:
         return status
-    listed = ", ".join(f"{name} {count:,}" for name, count in lost.items())
-    warn(f"data loss: {listed}; run 'lanescope check' for locations")
+    warn(f"data loss: {listed(lost)}; run 'lanescope check' for locations")
     return DataLossError.exit_status if args.strict else status
 
 
@@ -121,8 +93,8 @@ class Context:
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options of the command line and those given here."""
+        from lanescope import Trace
         from lanescope.pipeline import readable, session
-        from lanescope.trace import Trace
 
         given = {**parse_options(self._args), **options}
         with progress(path) as shown:
@@ -140,12 +112,6 @@ class Context:
     def option(self, name: str) -> str | None:
         """Return the text that the command line gave for a decode option."""
         return parse_options(self._args).get(name)
-
-    def signals(self, trace: Trace) -> list[Signal]:
-        """Return the lanes of a trace as signals."""
-        from lanescope.io import vcd
-
-        return vcd.signals(trace)
 
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
@@ -177,7 +143,7 @@ class Context:
         console.print_written(target, *content, size=size)
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target is standard output."""
+        """Return whether a target is standard output."""
         return target is None or console.is_stdout(target)
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
@@ -199,13 +165,11 @@ class Context:
         if suffix not in (".pftrace", ".json"):
             raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")
         self.check_target(target)
-        if suffix == ".pftrace":
-            from lanescope.io import perfetto
+        from lanescope.pipeline import session
 
-            return perfetto.write(trace, target).bytes
-        from lanescope.io import chrome
-
-        return chrome.write(trace, target).bytes
+        report = session.write(trace, target)
+        assert report.written is not None
+        return report.written.bytes
 
     def finish(self, status: int) -> int:
         """Warn of what the opened captures lack, and return the exit status that follows."""

@@ -139,7 +139,12 @@ def union(intervals: Intervals) -> Intervals:
     filled = intervals.end > intervals.begin
     if not filled.all():
         intervals = intervals.take(filled)
-    group, begin, end = intervals.take(order(*intervals))
+    return merged(intervals.take(order(*intervals)))
+
+
+def merged(intervals: Intervals) -> Intervals:
+    """Return what ``union`` does of intervals that are sorted by group and begin; none is empty."""
+    group, begin, end = intervals
     if not len(group):
         return Intervals(group, begin, end)
     reach, first = highest_before(group, end)
@@ -287,6 +292,49 @@ def total_length(disjoint: Intervals, groups: int) -> Ints:
     np.cumsum(disjoint.end - disjoint.begin, out=total[1:])
     edges = np.searchsorted(disjoint.group, np.arange(groups + 1))
     return np.diff(total[edges])
+
+
+def sums(group: Ints, value: Ints, groups: int) -> Ints:
+    """Return the sum of the values of each group, int64 [groups]; exact, in any order."""
+    found = np.zeros(groups, np.int64)
+    np.add.at(found, group, value)
+    return found
+
+
+def hulls(intervals: Intervals, groups: int) -> tuple[Ints, Ints]:
+    """Return the first begin and the last end of each group, int64 [groups] each.
+
+    A group without intervals begins at the largest value of 63 bits and ends at the smallest.
+    """
+    begin, end = np.full(groups, INT64_MAX, np.int64), np.full(groups, -INT64_MAX, np.int64)
+    np.minimum.at(begin, intervals.group, intervals.begin)
+    np.maximum.at(end, intervals.group, intervals.end)
+    return begin, end
+
+
+def concurrent_keys(intervals: Intervals, keys: int) -> tuple[Intervals, npt.NDArray[np.uint64]]:
+    """Return which keys of each group run at each moment.
+
+    Args:
+        intervals: any; ``group`` is ``keys`` times the group, plus the key. A key that several intervals of a group
+            have at a time runs once.
+        keys: how many keys there are, at most 64.
+
+    Returns:
+        The stretches in which a key runs and none starts or ends, by group and time; and the keys of each, uint64 with
+        a bit for each.
+    """
+    disjoint = union(intervals)
+    group, key = np.divmod(disjoint.group, keys)
+    bit = np.left_shift(np.uint64(1), key.astype(np.uint64))
+    at = np.concatenate([disjoint.begin, disjoint.end])
+    group, bit = np.tile(group, 2), np.tile(bit, 2)
+    sort = order_within(group, at)  # bits that turn at the same time may turn in any order
+    at, group = at[sort], group[sort]
+    # Intervals of one key do not touch, so each begin and each end turns its bit over; none is set after a group's end.
+    running = np.bitwise_xor.accumulate(bit[sort])
+    used = np.flatnonzero((running[:-1] != 0) & (at[1:] != at[:-1]))
+    return Intervals(group[used], at[used], at[used + 1]), running[used]
 
 
 def covered_length(intervals: Intervals, groups: int) -> Ints:

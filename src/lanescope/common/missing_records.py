@@ -163,7 +163,7 @@ def drop_gaps(dropped: Ints, *, bits: int | None = None, period: int | None = No
 
 
 def _is_dense(counter: Ints, group: Ints | None) -> bool:
-    """Tell whether rows stand by group and count up one by one: what a producer writes that lost nothing."""
+    """Return whether rows are grouped and count up one by one, as a producer without losses writes them."""
     follows = counter[1:] == counter[:-1] + 1
     if group is None:
         return bool(follows.all())

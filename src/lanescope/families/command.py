@@ -46,7 +46,7 @@ class Argument(NamedTuple):
 
 
 class CommandContext(Protocol):
-    """What a command of a family gets from the house: captures in, tables, files and words out."""
+    """Services for the commands of a family: captures in, tables, files and messages out."""
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture into one trace, with the options of the command line and those given here.
@@ -59,9 +59,6 @@ class CommandContext(Protocol):
 
     def option(self, name: str) -> str | None:
         """Return the text that the command line gave for a decode option, None when it gave none."""
-
-    def signals(self, trace: Trace) -> Sequence[Any]:
-        """Return the lanes of a trace as ``lanescope.common.signals.Signal``: what ``convert -o FILE.vcd`` writes."""
 
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
@@ -84,7 +81,7 @@ class CommandContext(Protocol):
         """Report an output on standard error: ``wrote TARGET (CONTENT, SIZE)``; ``size`` is in bytes."""
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target names standard output."""
+        """Return whether a target names standard output."""
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
         """Refuse, before the work is done, a file that cannot be written, is an input, or is there without --force.

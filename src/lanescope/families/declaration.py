@@ -133,7 +133,19 @@ def _values(self: Any) -> tuple[Any, ...]:
 
 
 def __eq__(self: Any, other: object) -> bool:
-    return _values(self) == _values(other) if type(other) is type(self) else NotImplemented
+    return _is_same(_values(self), _values(other)) if type(other) is type(self) else NotImplemented
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal; arrays, which compare one element at a time, if all elements are."""
+    if one is other:
+        return True
+    if isinstance(one, tuple | list) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if getattr(one, "shape", None) != getattr(other, "shape", None):
+        return False
+    found = one == other
+    return found if isinstance(found, bool) else bool(found.all())
 
 
 def __hash__(self: Any) -> int:

@@ -245,7 +245,7 @@ class Family:
     simulator: Simulator | None = None
 
     def detect(self, head: FileHead) -> Detection:
-        """Say how surely the input is this family's: the answer of the surest of its formats."""
+        """Return the detection of the format that matches best."""
         return max((match for _, match in self._asked(head)), key=lambda match: match.score)
 
     def format_of(self, capture: Capture) -> Format:

@@ -29,7 +29,7 @@ class Broken(NamedTuple):
 
 
 class Plugins(NamedTuple):
-    """What other packages registered.
+    """Families registered by other packages.
 
     Attributes:
         families: the families that can be used, by name.

@@ -74,7 +74,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a rule reports: faults of one kind at one place.
+    """Result of a rule: violations of one kind at one location.
 
     Attributes:
         detail: one line, what exactly is wrong here; empty where the rule's title says it all.
@@ -86,6 +86,7 @@ class Violation:
         ts: the earliest time concerned, on that lane if there is one.
         input_id: input concerned.
         offset: byte offset of the first fault in that input.
+        stat: name of the stat that the violation comes from; empty if it comes from no stat.
     """
 
     detail: str = ""
@@ -97,3 +98,4 @@ class Violation:
     ts: int | None = None
     input_id: int | None = None
     offset: int | None = None
+    stat: str = ""

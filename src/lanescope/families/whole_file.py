@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodeContext:
-    """What a ``Format.decode_file`` function gets with the bytes.
+    """Context of a ``Format.decode_file`` function.
 
     Attributes:
         family: name of the family that decodes.

@@ -66,7 +66,7 @@ def atomic_writer(out: Output) -> Iterator[BinaryIO]:
 
 @contextmanager
 def folder(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new folder to fill, which takes the name ``out`` when the block ends without an error.
+    """Yield a new folder, which is renamed to ``out`` when the block ends without an error.
 
     What was there before, a folder or a file, is removed: whoever calls this has made sure that it may be. It goes
     after the new folder is on the disk and has its name. The two names are exchanged in one step where the system can
@@ -90,7 +90,7 @@ def folder(out: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Give a folder in the system's temporary folder that only this user can look into; it is removed at the end."""
+    """Yield a folder in the system's temporary folder that only this user can read; it is removed at the end."""
     import tempfile
 
     with _unused_name(Path(tempfile.gettempdir())) as made:
@@ -141,7 +141,7 @@ def _unused_in(folder: Path) -> Path:
 
 @contextmanager
 def _unused_name(folder: Path) -> Iterator[Path]:
-    """Give a path in a folder where nothing is; what is there at the end is removed."""
+    """Yield an unused path in a folder; what exists there at the end is removed."""
     path = _unused_in(folder)
     # Known before it is made: a signal may come at any time.
     _unfinished[path] = os.getpid()

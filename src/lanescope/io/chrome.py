@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from lanescope._native import core
-from lanescope.errors import InternalError
+from lanescope.errors import InternalError, UsageError
 from lanescope.io.atomic_file import Output
 from lanescope.io.event_args import drawn_events, drawn_samples
 from lanescope.io.event_stream import EventStream, encode_utf8
@@ -159,8 +159,7 @@ class ChromeSink(FileSink):
     def _draw(self, part: Trace, findings: Table | None) -> None:
         """Write a part: names of threads that are new, then its events."""
         drawing = EventStream(part, findings, 0)
-        if self._base is None:
-            self._base = _base(drawing, part, is_alone=self._is_alone)
+        self._settle_base(drawing, part)
         processes, threads, names, events = self._threads.place(part, drawing)
         for event in events:
             self._file.write(b",\n" + event)
@@ -182,6 +181,23 @@ class ChromeSink(FileSink):
         ):
             self._counts[name] += count
 
+    def _settle_base(self, drawing: EventStream, part: Trace) -> None:
+        """Decide with the first times what to take off all of them; refuse later ones that would be below 0."""
+        times = [drawing.spans.begin, drawing.points.ts, part.counters.values("ts")]
+        filled = [column for column in times if len(column)]
+        if not filled:
+            return
+        first = min(int(column.min()) for column in filled)
+        if self._base is None:
+            is_exact = max(int(column.max()) for column in filled) <= _EXACT_NS
+            self._base = 0 if is_exact else first if self._is_alone else max(first - _EARLIER_NS, 0)
+        if 0 <= first < self._base:
+            raise UsageError(
+                f"cannot write this trace as Chrome JSON: a later part starts {self._base - first} "
+                f"{part.time.time_unit} before the earliest time that the first part left room for",
+                hint="convert to .pftrace or .parquet",
+            )
+
 
 class _Counting:
     def __init__(self, file: BinaryIO) -> None:
@@ -199,7 +215,7 @@ class _Counting:
 
 @contextmanager
 def _text(counting: _Counting, *, compress: bool) -> Iterator[Any]:
-    """Give what the text is written to."""
+    """Yield the stream that receives the text."""
     if not compress:
         yield counting
         return
@@ -208,18 +224,6 @@ def _text(counting: _Counting, *, compress: bool) -> Iterator[Any]:
     # mtime 0: the same trace gives the same bytes.
     with igzip.IGzipFile(fileobj=counting, mode="wb", compresslevel=1, mtime=0) as packed_file:  # type: ignore[no-untyped-call]
         yield packed_file
-
-
-def _base(drawing: EventStream, trace: Trace, *, is_alone: bool) -> int | None:
-    """Return what to take off all times: something where they are too large for doubles; None where there are none."""
-    times = [drawing.spans.begin, drawing.points.ts, trace.counters.values("ts")]
-    filled = [column for column in times if len(column)]
-    if not filled:
-        return None
-    if max(int(column.max()) for column in filled) <= _EXACT_NS:
-        return 0
-    first = min(int(column.min()) for column in filled)
-    return first if is_alone else max(first - _EARLIER_NS, 0)
 
 
 def _about(trace: Trace, lost: int, base: int) -> bytes:

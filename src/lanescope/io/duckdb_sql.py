@@ -27,7 +27,7 @@ class _OnRequest:
 
 @contextmanager
 def connect(trace: Trace, views: Iterable[LazyTable] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection on which every table of the trace is a view, read in place.
+    """Yield a connection on which every table of the trace is a view, read in place.
 
     Queries cannot reach files or the network. The connection is closed at the end of the block.
 

@@ -68,7 +68,7 @@ class Vocabulary:
 
 
 def is_empty_column(column: Column) -> bool:
-    """Tell whether a text column says nothing in any row, without looking at the rows."""
+    """Return whether a text column is empty in all rows, without reading the rows."""
     texts = column.dictionary.texts if column.dictionary is not None else []
     constant = column.constant_value
     return len(column) == 0 or not any(texts) or (constant is not None and not texts[constant])

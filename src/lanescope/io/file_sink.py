@@ -87,7 +87,7 @@ class BlocksSink(FileSink):
             self._bytes += self._file.write(block)
 
     def finish(self, annotations: Table | None = None) -> BlocksReport:
-        """Give the file its name; findings have no place in it."""
+        """Rename the file to its final name; it cannot contain findings."""
         self.commit()
         return BlocksReport(self._bytes)
 

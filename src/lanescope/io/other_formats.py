@@ -56,7 +56,7 @@ def what_is(head: bytes, name: str) -> Known | None:
 
 
 def _is_perfetto(head: bytes, name: str) -> bool:
-    """Tell whether a file is a sequence of trace packets: field 1 of a message, each with its length."""
+    """Return whether a file is a sequence of trace packets: field 1 of a message, each with its length."""
     first = _packet_end(head, 0)
     if first is None:
         return False

@@ -239,7 +239,7 @@ def _quoted(name: str) -> str:
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Tell whether ``path`` is a folder that ``write`` made."""
+    """Return whether ``path`` is a folder that ``write`` made."""
     # Not pathlib's, which raises where a name is too long to exist.
     return os.path.isfile(os.path.join(path, METADATA))  # noqa: PTH113, PTH118
 

@@ -92,6 +92,7 @@ def _result(finding: dict[str, Any], index: dict[str, int], artifact: str) -> di
         "locations": [location] if location else [],
         "occurrenceCount": max(1, finding["count"]),
         "properties": {
+            "stat": finding["stat"],
             "ts": place["ts"],
             "affected_fraction": finding["affected_fraction"],
             "affected_lane_fraction": finding["affected_lane_fraction"],

@@ -33,6 +33,11 @@ class Candidate(NamedTuple):
     format: str
     reason: str
 
+    @property
+    def is_recognized(self) -> bool:
+        """Whether the family takes the capture for its own."""
+        return self.score >= MINE
+
 
 def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, Detection]:
     """Return the family of a capture and how surely it is detected.
@@ -182,7 +187,7 @@ def detect(path: PathLike) -> list[Candidate]:
 
 
 def is_parquet_dataset(path: PathLike) -> bool:
-    """Tell whether ``path`` is a folder of Parquet files that lanescope wrote, and no capture."""
+    """Return whether ``path`` is a folder of Parquet files that lanescope wrote, and not a capture."""
     # Asked for every input, so it has to be cheap if the input is a file.
     if not os.path.isdir(path):  # noqa: PTH112
         return False

@@ -9,7 +9,6 @@ from typing import Any
 from lanescope.errors import InputError
 from lanescope.pipeline.detection import capture, detect
 from lanescope.pipeline.sources import CaptureSource
-from lanescope.source import MINE
 from lanescope.trace import Trace
 from lanescope.trace.streams import Progress, StreamInfo, bare
 
@@ -76,7 +75,7 @@ def _what_else(path: str, family: str) -> str:
     from lanescope.io import other_formats as known
 
     if os.path.isfile(path):  # noqa: PTH113
-        candidates = [found.family for found in detect(path) if found.score >= MINE]
+        candidates = [found.family for found in detect(path) if found.is_recognized]
         if candidates and candidates[0] != family:
             return f"remove --family {family}: the file looks like {candidates[0]}"
         with capture(path) as opened:

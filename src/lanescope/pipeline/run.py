@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.errors import InputError
+from lanescope.pipeline.diagnostics import losses
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import Observer, Progress, Sink, StreamInfo, TraceSource, Transform, Written, bare
 from lanescope.trace.trace import SHARED
@@ -153,19 +154,3 @@ def _count(batch: Trace, rows: dict[str, int]) -> None:
     """Add the rows of a batch; shared tables are complete in the last one."""
     for name, table in batch.tables().items():
         rows[name] = len(table) + (0 if name in SHARED else rows.get(name, 0))
-
-
-def losses(trace: Trace) -> dict[str, int]:
-    """Return what a trace, or the last batch of a decode, has lost.
-
-    By name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
-    """
-    found: dict[str, int] = {}
-    for row in trace.stats.rows():
-        if row["severity"] in ("data_loss", "error"):
-            found[row["name"]] = found.get(row["name"], 0) + row["count"]
-    for row in trace.accounting.rows():
-        if row["lost"]:
-            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
-            found[key] = found.get(key, 0) + row["lost"]
-    return found

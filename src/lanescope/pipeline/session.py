@@ -20,10 +20,11 @@ from lanescope.pipeline.detection import (
 from lanescope.pipeline.observers import Annotations, Collect
 from lanescope.pipeline.run import RunReport, run
 from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
-from lanescope.pipeline.sources import CaptureSource, decode
+from lanescope.pipeline.sources import CaptureSource, InMemory, decode
 from lanescope.trace import LazyTable, Trace
 
 if TYPE_CHECKING:
+    from lanescope.io.atomic_file import Output
     from lanescope.trace.merge import TimelineShift
     from lanescope.trace.streams import Progress
 
@@ -42,6 +43,7 @@ __all__ = [
     "open",
     "options_that_settle",
     "read",
+    "write",
 ]
 
 
@@ -115,18 +117,40 @@ def convert(
         MissingDependencyError: VCD needs pyvcd, which is not installed.
     """
     target = Path(out)
-    chosen = format or format_of(str(target))
-    if chosen is None:
-        raise UsageError(
-            f"cannot infer the format from {target.suffix or str(target)!r}",
-            hint="use format=... or one of " + ", ".join(SUFFIXES),
-        )
+    chosen = format or _format_of(target)
     if target.exists() and not replace:
         raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
     sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
     annotate = Annotations() if findings and chosen in DRAWS_FINDINGS else None
     with CaptureSource(path, family, options) as source:
         return run(source, sink=sink, annotate=annotate)
+
+
+def write(trace: Trace, out: Output, format: str | None = None) -> RunReport:
+    """Write a trace that is in memory as another tool's file.
+
+    Args:
+        trace: the trace.
+        out: a path, whose file is replaced; or, but for Parquet, a binary file object.
+        format: as ``convert`` takes it; a file object needs one.
+
+    Raises:
+        UsageError: no format is known, or ``out`` cannot be written.
+        MissingDependencyError: VCD needs pyvcd, which is not installed.
+    """
+    chosen = format or _format_of(Path(str(out)))
+    return run(InMemory(trace), sink=make_sink(out, chosen, is_gzip=str(out).endswith(".gz")))
+
+
+def _format_of(target: Path) -> str:
+    """Return the format that the suffix of a file names."""
+    found = format_of(str(target))
+    if found is None:
+        raise UsageError(
+            f"cannot infer the format from {target.suffix or str(target)!r}",
+            hint="use format=... or one of " + ", ".join(SUFFIXES),
+        )
+    return found
 
 
 def derived_tables(trace: Trace) -> dict[str, LazyTable]:
@@ -136,8 +160,9 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     (``cuda_overlap``, ...). SQL sees them next to the tables of the trace.
     """
     from lanescope.analysis import derived as analyses
+    from lanescope.analysis.analysis_cache import AnalysisCache
 
-    shared = analyses.AnalysisCache(trace)
+    shared = AnalysisCache(trace)
     families = {str(name) for name in trace.inputs.values("family").tolist()}
     known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
     members = [family for family in known if family.name in families]

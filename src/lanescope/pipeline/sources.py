@@ -115,6 +115,16 @@ class CaptureSource:
         opened, family, _ = self._open()
         yield from decode(opened, family, self._options, progress=progress)
 
+    def lines(self, stage: str) -> Iterator[str]:
+        """Return the lines of a stage of its format, as ``dump`` prints them.
+
+        Raises:
+            UsageError: the format has no such stage, or an unknown option.
+        """
+        opened, family, _ = self._open()
+        settled = resolve_options(family.options, self._options, what=family.name)
+        return family.format_of(opened).lines(stage, opened, settled)
+
     def close(self) -> None:
         """Close its files."""
         if self._opened is not None:
@@ -152,7 +162,7 @@ class CaptureSource:
 
 
 def _are_sorted(families: Sequence[str]) -> bool:
-    """Tell whether the rows of all these families come in order; those that are not installed count as not."""
+    """Return whether the rows of all these families are in order; False for families that are not installed."""
     try:
         return bool(families) and all(each.emits_sorted for name in families for each in registry.family(name).formats)
     except (UsageError, MissingDependencyError):

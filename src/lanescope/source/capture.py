@@ -111,7 +111,7 @@ class Capture:
 
 
 def is_one(folder: Path) -> bool:
-    """Tell whether a folder is one capture as a whole."""
+    """Return whether a folder as a whole is one capture."""
     return _main_of(folder) != folder
 
 

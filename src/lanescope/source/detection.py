@@ -27,7 +27,7 @@ class FileHead(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether ``data`` is all there is."""
+        """True if ``data`` is the complete file."""
         return len(self.data) == self.size
 
 
@@ -45,3 +45,8 @@ class Detection(NamedTuple):
     format: str = ""
     reason: str = ""
     advice: str = ""
+
+    @property
+    def is_recognized(self) -> bool:
+        """Whether the input is the family's own."""
+        return self.score >= MINE

@@ -303,7 +303,7 @@ class _Digest:
         self._pieces.put(piece)
 
     def end(self) -> None:
-        """Say that no piece will come any more."""
+        """Mark the end of the pieces."""
         if self._thread is not None:
             self._pieces.put(None)
 

@@ -13,16 +13,15 @@ import numpy as np
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
-from lanescope.source import MINE, Capture, FileHead
-from lanescope.source.detection import HEAD_BYTES
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.trace import Trace
 
 if TYPE_CHECKING:
     from lanescope.families.family import Family, Simulation
 
-#: How many bytes of noise and of zeros are shown to a detection, and where captures are cut.
-_HEADS = (0, 1, 64, 1000, 4096, HEAD_BYTES)
+#: Bytes of the files of noise and of zeros that are shown to a detection, which sees the first 64 KiB; and where
+#: captures are cut.
+_SIZES = (0, 1, 64, 1000, 4096, 1 << 16, 11 << 16)
 _CUTS = (1, 997, 1 << 16)
 
 
@@ -100,11 +99,14 @@ def _check_names(family: Family) -> None:
 
 def _check_detection(family: Family) -> None:
     noise = np.random.default_rng(0)
-    for size in _HEADS:
-        for what, data in (("zeros", bytes(size)), ("noise", noise.bytes(size)), ("text", b"text\n" * (size // 5))):
-            for whole in (len(data), 10 * HEAD_BYTES + size):
-                score = family.detect(FileHead(data, whole, "capture")).score
-                assert score < MINE, f"{size} bytes of {what} in a file of {whole} score {score}"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "capture")
+        for size in _SIZES:
+            for what, data in (("zeros", bytes(size)), ("noise", noise.bytes(size)), ("text", b"text\n" * (size // 5))):
+                path.write_bytes(data)
+                with session.capture(path) as capture:
+                    match = family.detect(capture.main.head())
+                assert not match.is_recognized, f"{size} bytes of {what} score {match.score}: {match.reason}"
 
 
 def _check_simulation(family: Family, simulation: Simulation) -> None:
@@ -116,7 +118,7 @@ def _check_simulation(family: Family, simulation: Simulation) -> None:
         main = Path(folder, next(iter(simulation.files)))
         with session.capture(main) as capture:
             match = family.detect(capture.main.head())
-            assert match.score >= MINE, f"its own simulation scores {match.score}: {match.reason}"
+            assert match.is_recognized, f"its own simulation scores {match.score}: {match.reason}"
             trace = Trace.concat(session.decode(capture, family, {}))
         assert_consistent(trace)
         assert_accounted(trace)
@@ -133,12 +135,12 @@ def _check_chunks(family: Family, main: Path, whole: Trace) -> None:
             if not format.is_streaming:
                 return
             decoder = family.decoder(format, capture, settled)
-            batches = [batch for piece in _pieces(capture, size) for batch in decoder.feed(piece)]
+            data = memoryview(bytes(capture.main.read().data))
+            batches = [batch for piece in _pieces(data, size) for batch in decoder.feed(piece)]
             assert_same(Trace.concat([*batches, *decoder.finish()]), whole)
 
 
-def _pieces(capture: Capture, size: int) -> Iterator[memoryview]:
-    data = memoryview(bytes(capture.main.read().data))
+def _pieces(data: memoryview, size: int) -> Iterator[memoryview]:
     for begin in range(0, len(data), size):
         yield data[begin : begin + size]
 
@@ -173,12 +175,6 @@ class CommandRecorder:
         value = self._options.get(name)
         return None if value is None else str(value)
 
-    def signals(self, trace: Trace) -> Sequence[Any]:
-        """Return the lanes of a trace as signals."""
-        from lanescope.io import vcd
-
-        return vcd.signals(trace)
-
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
     ) -> None:
@@ -198,7 +194,7 @@ class CommandRecorder:
         self.said.append(message)
 
     def is_stdout(self, target: str | None) -> bool:
-        """Tell whether a target is standard output."""
+        """Return whether a target is standard output."""
         return target in (None, "-")
 
     def check_target(self, target: str | None, inputs: Sequence[str] = ()) -> None:
@@ -213,9 +209,7 @@ class CommandRecorder:
         """Keep a trace as the content of a timeline in Chrome's format."""
         import io
 
-        from lanescope.io import chrome
-
         file = io.BytesIO()
-        chrome.write(trace, file)
+        session.write(trace, file, "chrome")
         self.written[target] = file.getvalue()
         return len(self.written[target])

@@ -3,10 +3,9 @@
 from lanescope.trace.builder import TraceBuilder
 from lanescope.trace.clocks import ticks_to_ns, usable_frequency
 from lanescope.trace.column import Column, Dictionary
-from lanescope.trace.lazy_table import LazyTable
 from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
 from lanescope.trace.stats import StatSpec
-from lanescope.trace.table import Table
+from lanescope.trace.table import LazyTable, Table
 from lanescope.trace.trace import TimeBase, Trace
 
 __all__ = [

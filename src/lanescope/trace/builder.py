@@ -300,9 +300,11 @@ class TraceBuilder:
         if key in self._stats:
             self._stats[key]["count"] += count
         else:
+            spec = self._stat_specs[name]
             self._stats[key] = {
                 "name": name,
-                "severity": self._stat_specs[name].severity,
+                "counted": spec.counted,
+                "severity": spec.severity,
                 "track_id": track_id,
                 "input_id": input_id,
                 "count": count,

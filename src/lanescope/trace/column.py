@@ -157,7 +157,7 @@ class Column:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the column was made by ``null``: no value of it is known, and nothing is stored."""
+        """True for a column made by ``null``: all values are unknown, and none is stored."""
         return self._valid is not None and self._valid.strides == (0,) and self._length > 0 and not self._valid[0]
 
     def take(self, indices: Array) -> Column:

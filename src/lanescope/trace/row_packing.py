@@ -88,7 +88,7 @@ class TimelineShift:
 
 
 def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> TimelineShift:
-    """Give every slice a row of its lane on which it can be drawn.
+    """Assign every slice to a row of its lane on which it can be drawn.
 
     On a lane of nesting ``nested`` a row holds a stack of at most 480 levels; slices that cross go to the next row,
     and those that fit on none of eight rows each take one for themselves as long as they last. On any other lane a row

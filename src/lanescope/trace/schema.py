@@ -312,6 +312,7 @@ STATS = TableSpec(
     (
         _ID,
         ColumnSpec("name", "text", "name of the stat"),
+        ColumnSpec("counted", "text", "objects counted, a noun phrase in the plural"),
         ColumnSpec("severity", "text", "severity: info, notice, data_loss, error"),
         ColumnSpec("track_id", "int64", "lane concerned; NULL if none", nullable=True, references="tracks"),
         ColumnSpec("input_id", "int64", "input concerned; NULL if none", nullable=True, references="inputs"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lanescope.trace.schema import SEVERITIES
 
@@ -31,7 +33,7 @@ class StatSpec:
             know them by it.
         severity: ``info`` (worth knowing), ``notice`` (unusual), ``data_loss`` (something is missing), ``error``
             (something is contradictory).
-        doc: one line, what happened and what it means for the reader.
+        doc: one line: what is counted, a noun phrase in the plural; then, after a colon, what it means for the reader.
     """
 
     name: str
@@ -43,9 +45,19 @@ class StatSpec:
         if self.severity not in SEVERITIES:
             raise ValueError(f"stat {self.name}: unknown severity {self.severity!r}")
 
+    @property
+    def counted(self) -> str:
+        """What is counted: the documentation up to its first colon."""
+        return self.doc.partition(": ")[0]
+
+
+def counted(row: Mapping[str, Any]) -> str:
+    """Return what a row of ``stats`` counts; its name if the trace was stored without the column."""
+    return str(row.get("counted") or row["name"])
+
 
 #: Stats that any family may count.
 CORE_STATS: tuple[StatSpec, ...] = (
     StatSpec("unverified_encoding", "notice", "records with an encoding that is documented but unverified"),
-    StatSpec("truncated", "data_loss", "inputs that end inside a unit"),
+    StatSpec("truncated", "data_loss", "truncated inputs: the file ends inside a unit"),
 )

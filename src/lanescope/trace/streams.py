@@ -74,7 +74,7 @@ class Observer(Protocol[R_co]):
         """Process the next batch."""
 
     def wants_replay(self) -> bool:
-        """Tell whether one pass was not enough; asked once, after the last batch."""
+        """Return whether one pass was not enough; asked once, after the last batch."""
 
     def replay(self, batch: Trace) -> None:
         """Process the next batch of the second pass: the same batches again."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,27 @@ class Table:
         from lanescope.trace.arrow import stream
 
         return stream(self.spec, [self.column(name) for name in self.spec.names], len(self))
+
+
+class LazyTable:
+    """A declared table whose rows are computed at the first use and then kept.
+
+    Attributes:
+        spec: its declaration; reading it makes nothing.
+    """
+
+    def __init__(self, spec: TableSpec, make: Callable[[], Table]) -> None:
+        self.spec = spec
+        self._make = make
+
+    def __repr__(self) -> str:
+        return f"<LazyTable {self.spec.name}: {len(self.spec.columns)} columns>"
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, computed at the first access."""
+        return self._make()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export as ``Table`` does; makes the table."""
+        return self.table.__arrow_c_stream__(requested_schema)

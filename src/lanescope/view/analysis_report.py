@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lanescope.analysis import occupancy, overlap
-from lanescope.analysis.derived import AnalysisCache
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.work_classes import CLASSES, WAIT
 from lanescope.trace import Table
 from lanescope.view.formatting import escape, fit_width, format_count, format_duration
@@ -112,7 +112,7 @@ def overlap_matrix(shared: AnalysisCache, role: str, stream: IO[str], limit: int
         limit: how many regions to show at most; 0: as many as fit.
     """
     screen = Screen(stream)
-    found = shared.overlap(role)
+    found = overlap.shared_time(shared, role)
     unit = shared.trace.time.time_unit
     regions = found.regions
     if not regions:
@@ -156,9 +156,8 @@ def _heat(share: float, cell: int) -> tuple[str, str]:
 def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
     """Describe how much of each kind of work is hidden, and how much of the time something computes."""
     unit = shared.trace.time.time_unit
-    found = shared.overlap(role)
     said = []
-    for row in overlap.exposure(shared.trace, role, known=found).rows():
+    for row in overlap.exposure(shared, role).rows():
         if row["region"] is None and row["kind"] != WAIT and row[f"total_{unit}"]:
             hidden, exposed, unknown = (row[f"{name}_{unit}"] for name in ("hidden", "exposed", "unknown"))
             said.append(
@@ -167,7 +166,7 @@ def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
                 f"compute ({format_duration(hidden, unit)}), {format_duration(exposed, unit)} exposed"
                 + (f", {format_duration(unknown, unit)} unknown: records were lost" if unknown else "")
             )
-    table = shared.utilization(role)
+    table = occupancy.utilization(shared, role)
     resident = int(table.values(f"resident_{unit}").sum())
     if resident:
         computing = int(table.values(f"compute_{unit}").sum())
@@ -238,9 +237,7 @@ def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
             "done"
         )
         if any(row["inferred"] and (row["share"] or 0) >= _SHOWN for row in waits):
-            said.append(
-                "inferred: no flow names the producer; it ended on another lane, beside the wait and just before it did"
-            )
+            said.append("inferred: no flow names the producer; it ended on another lane, just before the wait did")
     return said
 
 
@@ -349,7 +346,7 @@ def occupancy_strips(shared: AnalysisCache, tables: Sequence[Table], stream: IO[
     screen.line()
     screen.line((fit_width("", _NAME) + "     mean     max  ", "dim"))
     for table in tables:
-        amounts = occupancy.occupancy_stats(shared.trace, table, shared.time)
+        amounts = occupancy.occupancy_stats(shared, table)
         for row in islice(amounts.rows(), limit or _STRIPS):
             dictionary = table.column("counted").dictionary
             code = dictionary.code(row["counted"]) if dictionary is not None else 0

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanescope.common.intervals import Ints, order
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 from lanescope.view.formatting import display_width as columns_of
 from lanescope.view.formatting import escape, fit_width, format_count, format_duration
-from lanescope.view.strip_layout import COLORS, SEVERITIES, Finding, StripLayout
+from lanescope.view.strip_layout import COLORS, SEVERITIES, Finding, Ints, StripLayout
 
 _BOLD, _DIM, _GAP = "1", "2", "38;5;203"
 _SEVERITY_STYLES = {"error": "1;31", "warning": "1;33", "notice": "36"}
@@ -167,13 +166,13 @@ class _Strip:
         return format_duration(value, self.layout.trace.time.time_unit).replace("µ", self.glyphs.micro)
 
     def _lane(self, track: int, colors: Ints) -> Line:
-        busy = self.layout.filled(self.layout.time.slice_union, track)
+        busy = self.layout.filled(track, *self.layout.time.slice_union)
         time = self.layout.time
         gap, tail, unrecorded = (
-            self.layout.filled(part, track) for part in (time.gaps, time.possibly_running, time.uncovered)
+            self.layout.filled(track, *part) for part in (time.gaps, time.possibly_running, time.uncovered)
         )
         points = self._points(track)
-        line: Line = [("", f"{_percent(int(self.layout.time.busy[track]), self.layout.span)}  ")]
+        line: Line = [("", f"{_percent(int(self.layout.busy[track]), self.layout.span)}  ")]
         signs = self.glyphs
         for cell in range(self.layout.cells):
             if gap[cell] > 0 and gap[cell] >= busy[cell]:
@@ -208,7 +207,7 @@ class _Strip:
         """Draw a counter's mean by cell, from the smaller of 0 and its lowest sample to its highest."""
         counters = self.layout.trace.counters
         mine = np.flatnonzero(counters.values("track_id") == track)
-        mine = mine[order(counters.values("track_id")[mine], counters.values("ts")[mine])]
+        mine = mine[np.argsort(counters.values("ts")[mine], kind="stable")]
         at = (counters.values("ts")[mine] - self.layout.begin).astype(np.float64)
         value = np.nan_to_num(counters.values("value")[mine])
         area = np.concatenate([[0.0], np.cumsum(value * np.diff(np.append(at, self.layout.span)))])
@@ -271,7 +270,7 @@ class _Strip:
         yield from self._flow(signs)
         rest = []
         if self.layout.left_out:
-            left_out, busy = self.layout.left_out, self.layout.time.busy
+            left_out, busy = self.layout.left_out, self.layout.busy
             share = _percent(sum(int(busy[lane]) for lane in left_out), max(int(busy.sum()), 1)).strip()
             rest.append(f"{format_count(len(left_out), 'more lane')} with {share} of the busy time not drawn")
         if self.layout.counters_left_out:

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.partition import BUSY, by_state, partition
 from lanescope.analysis.summary import covered_by
-from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Intervals, Ints
 from lanescope.trace import Trace, row_packing
 from lanescope.view.formatting import display_width as columns_of
 from lanescope.view.formatting import escape
 
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 #: 256-colour codes that read well on dark and on light backgrounds.
@@ -58,7 +58,7 @@ class StripLayout:
         rows: how many lanes to draw at most.
 
     Attributes:
-        time: the lanes' time.
+        time: the lanes' time; ``busy``: int64 [tracks], busy time of each.
         begin, span: of the time axis.
         shown: tracks that are drawn, in drawing order.
         counters: those of them that are counters.
@@ -77,6 +77,7 @@ class StripLayout:
         self.width = width
         self.time = LaneTime(trace)
         self.tree = self.time.tree
+        self.busy = by_state(partition(self.time), len(self.tree))[:, BUSY]
         self.begin, end = self.time.window
         self.span = max(end - self.begin, 1)
         self.used = set(self._in_use())
@@ -92,9 +93,12 @@ class StripLayout:
     # --- which tracks -------------------------------------------------------------------------------------------------
 
     def _in_use(self) -> Iterable[int]:
-        for table in (self.trace.slices, self.trace.instants, self.trace.counters):
-            yield from distinct(table.values("track_id")).tolist()
-        yield from distinct(self.time.gaps.group).tolist()
+        """Return the tracks that have rows."""
+        found = np.zeros(len(self.tree), np.bool_)
+        tables = (self.trace.slices, self.trace.instants, self.trace.counters)
+        for track in (*(table.values("track_id") for table in tables), self.time.gaps.group):
+            found[track[(track >= 0) & (track < len(found))]] = True
+        return np.flatnonzero(found).tolist()
 
     def _choose(self, rows: int) -> list[int]:
         """Return the most telling lanes, and a few counters, in drawing order."""
@@ -105,7 +109,7 @@ class StripLayout:
                 worst[track] = max(worst.get(track, 0), SEVERITIES.index(finding.severity))
         gaps = set(self.time.gaps.group.tolist())
         roles = self.trace.tracks.codes("role").tolist()
-        busy = self.time.busy
+        busy = self.busy
         turn: dict[int, int] = {}
         ranked = []
         lanes = [lane for lane in self.tree.lanes.tolist() if lane in self.used]
@@ -188,13 +192,13 @@ class StripLayout:
         """Return the cell in which each time lies."""
         return np.clip(((ts - self.begin) * (self.cells / self.span)).astype(np.int64), 0, self.cells - 1)
 
-    def filled(self, intervals: Intervals, track: int) -> Floats:
-        """Return how much of each cell the disjoint intervals of a track cover, 0 to 1."""
-        first, last = np.searchsorted(intervals.group, [track, track + 1]).tolist()
+    def filled(self, track: int, group: Ints, begins: Ints, ends: Ints) -> Floats:
+        """Return how much of each cell the disjoint intervals of a track cover, 0 to 1; ``group``: their tracks."""
+        first, last = np.searchsorted(group, [track, track + 1]).tolist()
         if first == last:
             return np.zeros(self.cells)
-        begin = (intervals.begin[first:last] - self.begin).astype(np.float64)
-        length = (intervals.end - intervals.begin)[first:last].astype(np.float64)
+        begin = (begins[first:last] - self.begin).astype(np.float64)
+        length = (ends - begins)[first:last].astype(np.float64)
         before = np.concatenate([[0.0], np.cumsum(length)])
         times = np.stack([begin, begin + length], axis=1).reshape(-1)
         covered = np.stack([before[:-1], before[1:]], axis=1).reshape(-1)

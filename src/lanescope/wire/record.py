@@ -151,7 +151,7 @@ class Record:
         return int(self.prefix, 2) << (self.bits - len(self.prefix)) if self.prefix else 0
 
     def matches(self, word: int) -> bool:
-        """Tell whether ``word`` has the size and the prefix of this record."""
+        """Return whether ``word`` has the size and the prefix of this record."""
         return 0 <= word < 1 << self.bits and word >> (self.bits - len(self.prefix)) == int(self.prefix or "0", 2)
 
     def decode(self, word: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def table(layout: Record | Struct | FrameSet) -> str:
-    """Return the Markdown of one layout: what lies where, what it means, how sure we are, who says so.
+    """Return the Markdown of one layout: position, meaning, confidence and source of each field.
 
     Bits are counted as in ``Field``: 0 is the least significant one. Offsets and sizes of structs are bytes. The
     fields of a frame set come in a second table, one row for all frames that share the meaning.

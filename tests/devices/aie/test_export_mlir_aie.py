@@ -172,7 +172,7 @@ def test_any_states_are_written_as_their_algorithm_does(tmp_path_factory, first,
         frames = Frames.join([encode.start(9), encode.encode_runs(mask.astype(np.uint8), length.astype(np.int64))])
         words.append(encode.packets(encode.header(*header), encode.pack(frames)).ravel())
         names = (NAMES[module] + ["NONE"] * 8)[:8]
-        # Slots that nobody configured and that are asserted all the same: their table has a name for number 0.
+        # Slots that are not configured but asserted: their table has a name for number 0.
         state, at = [], 0
         for value, cycles in runs:
             state += [(at + 1, at + cycles, value)] if value else []

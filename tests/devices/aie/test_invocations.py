@@ -292,7 +292,7 @@ def test_what_is_not_known_is_not_judged(tmp_path):
     found = alignment(opened(tmp_path, two(second=[(0, 3)]), tiles=TWO))
     assert found["memtile (1, 1)"]["is_aligned"] is None
     assert found["memtile (1, 1)"]["dur_skew_cycles"] == 3
-    # Without Stop nobody knows how long it lasted.
+    # Without a Stop its length is unknown.
     found = alignment(opened(tmp_path, two(stop=False), tiles=TWO, **SHARED))
     assert found["memtile (1, 1)"]["dur_skew_cycles"] is None
     # They start on different broadcasts, or their timers are reset by something else.

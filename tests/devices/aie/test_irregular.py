@@ -104,7 +104,7 @@ def payload_of_a5(tmp_path):
 def filler_and_zeros_end_a_part(tmp_path):
     first, second = recording(PULSES), recording(PULSES, SECOND)
     trace = opened(tmp_path, [first, np.zeros(2, np.uint32), second])
-    assert spans(trace) == sorted(SPANS * 2), "what lies behind is another part, not lost"
+    assert spans(trace) == sorted(SPANS * 2), "the words after it are another part, not lost"
     assert units(trace, 1)["lost"] == 0
 
 
@@ -138,7 +138,7 @@ def zero_payload_word(tmp_path):
     assert len(spans(trace)) < 30
 
 
-def tile_that_nobody_configured(tmp_path):
+def unconfigured_tile(tmp_path):
     config = {"tiles": [{"type": "core", "col": 1, "row": 3, "events": ["INSTR_VECTOR"]}]}
     (tmp_path / "run.config.json").write_text(json.dumps(config))
     trace = opened(tmp_path, [recording(PULSES)])
@@ -157,7 +157,7 @@ CASES = (
     zero_word_first,
     less_than_two_words,
     zero_payload_word,
-    tile_that_nobody_configured,
+    unconfigured_tile,
 )
 
 

@@ -169,7 +169,7 @@ def test_what_is_lower_says_more():
     core = units(text)[0]
     assert core.events == (38,)
     assert (core.mode, core.packet_id, core.ports[1]) == (1, 1, 0x01)
-    # An event that this version does not know is no matter where the registers say its number.
+    # An unknown event name does not matter if the registers contain its number.
     assert units(text.replace('"INSTR_VECTOR"', '"NEWER_EVENT"'))[0].events == (38,)
 
 

@@ -18,7 +18,7 @@ DETAILS = ("pc", "cycles", "mask", "kind", "count", "trips", "is_wrapped")
 
 @pytest.fixture(scope="module", params=CAPTURES)
 def packets(request):
-    """The packets of a capture, uint32 [packets, 8], without what lies behind them."""
+    """The packets of a capture, uint32 [packets, 8], without the bytes after them."""
     corpus = request.getfixturevalue("corpus")
     words = np.fromfile(corpus / "aie" / f"{request.param}.bin", "<u4")
     found = words[: len(words) // 8 * 8].reshape(-1, 8)

@@ -1,4 +1,4 @@
-"""Registers: what lies where, checked against writes that mlir-aie and mlir-air make."""
+"""Register layout, checked against the writes of mlir-aie and mlir-air."""
 
 import pytest
 from hypothesis import given

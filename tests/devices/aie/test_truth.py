@@ -1,4 +1,4 @@
-"""Decoding a simulated dump gives what really happened, whatever was planted in it."""
+"""Decoding a simulated dump gives the ground truth, whatever faults were injected."""
 
 import concurrent.futures
 import struct

@@ -88,7 +88,7 @@ def graph(kernels=(), edges=()):
 
 
 def decode(content, *, deps=None, beside=None, name="chip_swimlane_records.json", chunk=1 << 20, **options) -> Trace:
-    """Decode a records file (bytes or a Python object) with what lies beside it (content by name)."""
+    """Decode a records file (bytes or a Python object) with its sidecar files (content by name)."""
     files = {name: content, **({} if deps is None else {"deps.json": deps}), **(beside or {})}
     with tempfile.TemporaryDirectory() as folder:
         for part, value in files.items():

@@ -433,7 +433,7 @@ def test_little_detail_is_less_and_not_other():
 
 
 def test_readiness_says_how_sure_it_is():
-    # Task 4 waits for a barrier, 5 for an allocation and a task, 6 for a task alone, 7 for nobody.
+    # Task 4 waits for a barrier, 5 for an allocation and a task, 6 for a task alone, 7 for none.
     kernels = {1: (0, -1, -1), 2: (-1, -1, -1), 3: (-1, -1, -1), **dict.fromkeys((4, 5, 6, 7), (0, -1, -1))}
     rows = [[0, n, n, 100 * n, 100 * n + 50, 4] for n in (1, 4, 5, 6, 7)]
     phases = [[{"kind": "dummy_task", "start_cycles": 120, "end_cycles": 120, "tasks_processed": 1, "task_id": 2}]]
@@ -487,7 +487,7 @@ def test_what_contradicts_itself_is_a_finding():
     trace = decode(records(rows, seen, level=4, aicpu_orchestrator_phases=[submits]))
     counts = stats(trace)
     assert counts == {"ascend_timestamp_order": 1, "ascend_core_overcommitted": 1, "ascend_submit_duplicate": 2}
-    found = {(f.code, f.severity, f.detail): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
+    found = {(f.code, f.severity, f.stat): f.count for f in check.run(trace) if f.code in ("LS002", "LS402")}
     assert found == {
         ("LS002", "error", "ascend_timestamp_order"): 1,
         ("LS002", "error", "ascend_core_overcommitted"): 1,

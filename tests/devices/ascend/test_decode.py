@@ -141,7 +141,7 @@ def test_a_negative_task_id_is_its_twos_complement():
     ]
 
 
-def test_a_key_that_nobody_knows():
+def test_an_unknown_key():
     content = {**records([ROW], [CPU]), "notes": {"a": [1, 2]}}
     trace = decode(content)
     assert stats(trace) == {"ascend_unknown_section": 1}

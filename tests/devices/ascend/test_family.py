@@ -14,6 +14,7 @@ from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import STAGES
 from lanescope.pipeline import session
+from lanescope.pipeline.sources import CaptureSource
 from lanescope.source import CERTAIN, HEAD_BYTES, MINE, Capture, FileHead
 
 ROW = [0, 1, 1, 10, 20, 1]
@@ -114,8 +115,8 @@ def test_a_graph_given_as_the_capture_says_what_is_missing():
 
 
 def dump(stage, **options):
-    with Capture(GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json") as capture:
-        return list(stage_lines(capture, FAMILY, stage, options))
+    with CaptureSource(GOLDEN / "v3_spec_dummy" / "l2_swimlane_records.json", "ascend", options) as source:
+        return list(stage_lines(source, stage))
 
 
 def test_dump_of_entries():
@@ -152,8 +153,8 @@ def test_dump_of_records():
 def test_dump_of_records_says_what_was_not_understood(tmp_path):
     path = tmp_path / "l2_swimlane_records.json"
     path.write_text(json.dumps(records([ROW, "x"])))
-    with Capture(path) as capture:
-        lines = list(stage_lines(capture, FAMILY, "record", {}))
+    with CaptureSource(path, "ascend") as source:
+        lines = list(stage_lines(source, "record"))
     assert lines[-1].endswith("not understood: 1 elements, 3 bytes")
 
 

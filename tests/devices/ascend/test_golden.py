@@ -253,7 +253,7 @@ def test_depths_are_as_recorded():
     depths = {}
     for row in counters.rows():
         depths.setdefault(names[row["track_id"]], []).append((row["ts"], row["value"]))
-    # The complete from 18.3 to 19.7 us differs at its end: that is no copy of its start.
+    # The complete from 18.3 to 19.7 us differs at its end: that is not a copy of its start.
     assert depths == {
         "shared_ready_queue AIC": [(2300, 0)],
         "shared_ready_queue AIV": [(2300, 0), (19_700, 1), (20_100, 0)],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from devices.ascend.helpers import decode, edges, graph, lane, records, stats, tasks, text
 from lanescope import cli
+from lanescope._native import core
 from lanescope.analysis import check
 from lanescope.devices.ascend.formats.files import read_deps
 from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, ready, rings
@@ -126,7 +127,7 @@ def test_the_graph_decides_what_runs_as_blocks():
     assert tasks(decode(records(rows, level=1), deps=deps))[0] == ("func_0_a_spmd(t1)",)
     deps["tasks"][0]["block_num"] = 1
     assert tasks(decode(records(rows, level=1), deps=deps), "blocks")[0] == ("func_0_a(t1)", 1)
-    # Without a graph: several rows, but on cores of both types it is no SPMD task.
+    # Without a graph: several rows, but on cores of both types it is not an SPMD task.
     mixed = [[0, 1, 1, 100, 200, 0], [1, 1, 1, 300, 400, 0]]
     assert [label for (label,) in tasks(decode(records(mixed, level=1)))] == ["task(t1)"] * 2
 
@@ -162,7 +163,7 @@ def test_edges_are_one_a_pair_and_order_something():
     assert (run["edges_repeated"], run["edges_to_self"], run["edges_retain_only"]) == (1, 1, 1)
 
 
-def test_an_edge_of_a_task_that_nobody_saw_is_counted():
+def test_an_edge_of_a_task_without_rows_is_counted():
     trace = decode(records(ROWS, CPU), deps=graph({**KERNELS, 4: (-1, -1, -1)}, [(1, 2), (1, 99), (4, 3)]))
     assert [edge[:2] for edge in edges(trace)] == [(1, 2)]
     assert stats(trace) == {"ascend_edge_unmatched": 2}
@@ -329,6 +330,18 @@ def test_rings_by_hand(pairs):
     assert set(made.ids[rings(made)].tolist()) == in_ring | between
 
 
+def test_a_task_between_two_rings_counts_wherever_its_id_stands():
+    made = built([(0, 1), (1, 0), (1, 2), (2, 3), (3, 4), (4, 3), (4, 5), (6, 0)])
+    assert made.ids[rings(made)].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_edges_of_tasks_that_are_not_there_are_refused():
+    found = np.zeros(3, np.bool_)
+    for pred, succ in (([0], [3]), ([-1], [0]), ([0, 1], [1])):
+        with pytest.raises(ValueError, match=r"no such task|two ends"):
+            core.ascend_cycles(np.array(pred), np.array(succ), found)
+
+
 def test_a_long_way_against_the_order_of_ids_is_no_ring_until_it_is_closed():
     count = 20_000
     back = [(task + 1, task) for task in range(count)]
@@ -343,13 +356,13 @@ def test_a_graph_that_goes_in_rings_is_told(tmp_path, capsys):
     assert (told["severity"], told["count"]) == ("error", 3)
     assert trace.inputs["role"][told["input_id"]] == "deps"
     assert len(trace.details["ascend_edges"]) == 3  # none of them is left out
-    assert ("LS002", "ascend_graph_cycle") in {(found.code, found.detail) for found in check.run(trace)}
+    assert ("LS002", "ascend_graph_cycle") in {(found.code, found.stat) for found in check.run(trace)}
     assert "ascend_graph_cycle" not in stats(decode(records(ROWS, CPU), deps=graph(KERNELS, [(1, 2), (2, 3), (1, 3)])))
     path = tmp_path / "l2_swimlane_records.json"
     path.write_text(json.dumps(records(ROWS, CPU)))
     (tmp_path / "deps.json").write_text(json.dumps(deps))
     assert cli.main(["info", str(path)]) == 0
     said = capsys.readouterr()
-    assert "ascend_graph_cycle 3" in said.err
+    assert "tasks in a dependency cycle (3)" in said.err
     assert "tasks in a dependency cycle" in said.out
     assert cli.main(["ascend-deps", str(path), "t1", "--depth", "9"]) == 0

@@ -1,4 +1,4 @@
-"""The native scanner against the slow reader, and against anything that is no JSON."""
+"""The native scanner against the slow reader, and against input that is not JSON."""
 
 import json
 

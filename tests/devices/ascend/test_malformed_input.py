@@ -1,4 +1,4 @@
-"""Bytes that nobody meant: refused in one line, or decoded and accounted for; never a crash."""
+"""Malformed bytes: refused in one line, or decoded and accounted for; never a crash."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, decode, graph, records, simulated
 from effort import cuts, some
 from lanescope import cli
-from lanescope.analysis import check, lane_time
+from lanescope.analysis import check, occupancy
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.devices.ascend.formats.layout import DEPS, RECORDS
 from lanescope.errors import InputError
 
@@ -76,14 +77,14 @@ def small_run():
 
 def test_time_that_a_cut_leaves_open_is_unknown_and_not_idle():
     content, begin = small_run()
-    whole = {row["lane"]: row for row in lane_time.lanes(decode(content)).rows()}
+    whole = {row["lane"]: row for row in occupancy.lanes(AnalysisCache(decode(content))).rows()}
     assert all(whole[f"Ascend/{lane}"]["idle_ns"] for lane in ("Worker View/AIC_0", "Scheduler/Sched_0"))
     for key, end, partial in (
         ("aicore_tasks", "aicpu_tasks", ("Worker View/AIC", "Worker View/AIV", "Scheduler/")),
         ("aicpu_scheduler_phases", "aicpu_orchestrator_phases", ("Scheduler/", "Orchestrator/")),
     ):
         trace = decode(content[: (begin[key] + begin[end]) // 2])
-        found = {row["lane"].removeprefix("Ascend/"): row for row in lane_time.lanes(trace).rows()}
+        found = {row["lane"].removeprefix("Ascend/"): row for row in occupancy.lanes(AnalysisCache(trace)).rows()}
         cut = [row for lane, row in found.items() if lane.startswith(partial)]
         assert sum(row["busy_ns"] for row in cut)
         for row in cut:
@@ -109,7 +110,7 @@ def test_a_cut_capture_is_read_and_says_so(tmp_path, capsys):
         (0, ["summary", "--by", "phase"]), (0, ["convert", "-o", str(tmp_path / "cut.pftrace")]),
     ):  # fmt: skip
         assert cli.main([*command, str(path)]) == status, command
-        assert command[0] == "check" or "data loss: truncated 1, bytes lost" in capsys.readouterr().err
+        assert command[0] == "check" or "data loss: truncated inputs (1), bytes lost (" in capsys.readouterr().err
     capsys.readouterr()
     for stage, said in (("packet", "(cut off)  bytes="), ("record", "cut off: ")):
         assert cli.main(["dump", "--stage", stage, str(path)]) == 0

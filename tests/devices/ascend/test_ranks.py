@@ -176,7 +176,7 @@ def test_ranks_say_how_far_off_their_anchors_may_be(tmp_path, capsys, with_host)
     assert [line.endswith("error at most 40 ns)") for line in said[:3]] == [False, True, True]
 
 
-def test_a_rank_that_only_comes_after_its_host_is_off_by_nobody_knows_how_much(tmp_path):
+def test_a_rank_that_only_comes_after_its_host_has_an_unknown_error(tmp_path):
     host = {"submit_idx": 0, "task_id": 5, "start_host_ns": 9_000_000, "end_host_ns": 9_000_100}
     paths = [
         rank_file(tmp_path, 0, capture(7_000_000, anchors((6_999_000, 10_000_000), (7_001_000, 10_040_000)))),

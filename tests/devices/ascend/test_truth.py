@@ -151,7 +151,7 @@ def test_edges_and_violations_are_those_of_the_graph(seed):
 
 
 @pytest.mark.parametrize("format_version", FORMAT_VERSIONS)
-def test_planted_violations_are_found_and_no_others(format_version):
+def test_injected_violations_are_found_and_no_others(format_version):
     found = 0
     for seed in range(10):
         options = {"format_version": format_version, "tasks": 200, "aic": 4, "aiv": 8}
@@ -365,7 +365,7 @@ def test_how_a_simulated_file_is_cut_changes_nothing(tmp_path, chunk):
     assert listing(decode_file(main, chunk=chunk)) == listing(decode_file(main))
 
 
-PLANTED = {
+INJECTED = {
     "drop_aicore": [("aicpu_unmatched", "LS401", "ascend_aicpu_unmatched")],
     "drop_aicpu": [("aicore_unmatched", "LS401", "ascend_aicore_unmatched")],
     "drop_both": [("holes", "LS002", "ascend_missing_dispatch")],
@@ -380,13 +380,13 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("format_version", COUNTED)
-@pytest.mark.parametrize("fault", PLANTED)
-def test_check_finds_what_was_planted(fault, format_version):
+@pytest.mark.parametrize("fault", INJECTED)
+def test_check_finds_injected_losses(fault, format_version):
     options = {"tasks": 150, "format_version": format_version, "aic": 3, "aiv": 5}
     simulation = simulated(11, **{fault: 4}, **options)
-    for loss, code, stat in PLANTED[fault]:
-        planted = simulation.truth["losses"][loss]
-        assert planted > 0
-        for found, expected in ((simulation, planted), (simulated(11, **options), 0)):
-            findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.detail == stat]
+    for loss, code, stat in INJECTED[fault]:
+        injected = simulation.truth["losses"][loss]
+        assert injected > 0
+        for found, expected in ((simulation, injected), (simulated(11, **options), 0)):
+            findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.stat == stat]
             assert sum(finding.count for finding in findings) == expected

@@ -184,7 +184,7 @@ def test_v1_rows_that_repeat_are_counted_once():
     content["tasks"].append(content["tasks"][0])
     trace = decode(content, name="l2_perf_records.json")
     assert len(trace.details["ascend_tasks"]) == 3
-    assert stats(trace)["ascend_row_duplicate"] == 2  # in both streams that it stands for
+    assert stats(trace)["ascend_row_duplicate"] == 2  # in both streams that it represents
     assert "ascend_missing_dispatch" not in stats(trace)
 
 

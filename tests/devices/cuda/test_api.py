@@ -139,7 +139,7 @@ def fake_driver(tmp_path, monkeypatch):
     """A driver whose device memory is the host's, and that insists on the order of the calls."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        pytest.skip("there is no C compiler to build a driver with")
+        pytest.skip("no C compiler to build a driver with")
     source, library = tmp_path / "driver.c", tmp_path / "driver.so"
     source.write_text(DRIVER)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)

@@ -6,10 +6,9 @@ import pytest
 
 from devices.cuda.helpers import buffer, ls2, simulate
 from lanescope.cli.commands.dump import stage_lines
-from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import UsageError
-from lanescope.source import Capture
+from lanescope.pipeline.sources import CaptureSource
 
 LANES = [
     [("B", 0, 0x100), ("I", 3, 0x110), ("E", 0, 0x140), ("F", 0, 0x150)],
@@ -24,8 +23,8 @@ def lines(tmp_path):
     (tmp_path / "run.npy").write_bytes(strided.to_npy(words))
 
     def dump(stage, **options):
-        with Capture(tmp_path / "run.npy") as capture:
-            return list(stage_lines(capture, FAMILY, stage, options))
+        with CaptureSource(tmp_path / "run.npy", "cuda", options) as source:
+            return list(stage_lines(source, stage))
 
     return dump
 
@@ -75,8 +74,8 @@ def test_unknown_stage(lines):
 
 def dumped(tmp_path, data, stage, name="run.npy", **options):
     (tmp_path / name).write_bytes(data)
-    with Capture(tmp_path / name) as capture:
-        return list(stage_lines(capture, FAMILY, stage, options))
+    with CaptureSource(tmp_path / name, "cuda", options) as source:
+        return list(stage_lines(source, stage))
 
 
 def test_ls2(tmp_path):

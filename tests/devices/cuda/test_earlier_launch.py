@@ -68,7 +68,7 @@ def test_a_buffer_that_was_not_cleared_mixes_no_two_launches(name, slices, old):
     assert account["lost"] == 0
     assert account["decoded"] + old <= account["decoded"] + account["padding"] == account["total"]
     found = codes(trace)["LS006"]
-    assert (found.severity, found.count, found.detail) == ("warning", old, "cuda_stale")
+    assert (found.severity, found.count, found.stat) == ("warning", old, "cuda_stale")
     assert not {"LS002", "LS302", "LS304", "LS401"} & set(codes(trace))
     kept = decode(data, stale="keep")
     launch = kept.details["cuda_regions"]["launch"]
@@ -360,7 +360,7 @@ def test_a_ring_that_tore_counters_is_healthy():
     assert stats(trace)["cuda_torn_counter"] == 2
     assert accounts(trace)["slot"]["lost"] == 0
     assert next(spec.severity for spec in STATS if spec.name == "cuda_torn_counter") == "info"
-    hits = [row.detail for row in checks.run(trace) if row.code == "LS002"]
+    hits = [row.stat for row in checks.run(trace) if row.code == "LS002"]
     assert hits == ["cuda_dropped"]
 
 

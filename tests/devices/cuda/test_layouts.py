@@ -454,7 +454,7 @@ def test_a_host_anchor_by_hand(layout):
     one, other = align(gpus)
     t0 = [next(gpu.details["cuda_buffers"].rows())["t0_ticks"] for gpu in gpus]
     assert one.shift - other.shift == (t0[0] - 900_000_000) - (t0[1] - 500_000_000)
-    assert other.error_ns is None  # nobody stated the second one's
+    assert other.error_ns is None  # the second one's was not given
 
 
 def test_wraps_without_proof_are_said():

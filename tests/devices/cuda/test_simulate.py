@@ -66,7 +66,7 @@ def check(simulation, trace):
     stamps = [row[4] for key in ("spans", "instants", "unfinished_regions") for row in truth[key]]
     stamps += [row[5] for row in truth["spans"]]
     raw = trace.details["cuda_buffers"]["t0_ticks"][0]
-    # Full times differ from unwrapped stamps by whole turns of the counter, the same for all.
+    # Full times differ from unwrapped timestamps by whole wrap periods, the same for all.
     origin = raw + (min(stamps) - raw + STAMP_WRAP // 2) // STAMP_WRAP * STAMP_WRAP
     rows = spans(trace, origin=origin)
 

@@ -1,4 +1,4 @@
-"""Where the time of the simulated pipeline went: the tables say what the simulator planted, to the nanosecond."""
+"""Where the time of the simulated pipeline went: tables equal the ground truth of the simulator to the nanosecond."""
 
 from collections import Counter
 
@@ -8,8 +8,10 @@ import pytest
 from analysis.sweep import Sweep
 from devices.cuda.helpers import decode, decode_simulation, simulate
 from lanescope.analysis import idle, overlap
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.devices.cuda.family import FAMILY
-from lanescope.devices.cuda.simulate.expected_analysis import LOADS, WAITS, planted, waits
+from lanescope.devices.cuda.simulate import expected_analysis
+from lanescope.devices.cuda.simulate.expected_analysis import LOADS, WAITS, waits
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, Random, Setup, run
 from lanescope.families.options import resolve_options
 from lanescope.io import duckdb_sql
@@ -44,8 +46,8 @@ def ask(kernel, query):
     return kernel[2].execute(query).fetchall()
 
 
-def test_overlap_is_what_was_planted(kernel):
-    expected = {(one, other): ns for one, other, ns in kernel[0]["planted"]["overlap"]}
+def test_overlap_equals_the_ground_truth(kernel):
+    expected = {(one, other): ns for one, other, ns in kernel[0]["expected"]["overlap"]}
     assert expected
     for query in (
         "select region, other_region, overlap_ns from overlap where overlap_ns > 0",
@@ -54,8 +56,8 @@ def test_overlap_is_what_was_planted(kernel):
         assert {(one, other): ns for one, other, ns in ask(kernel, query)} == expected
 
 
-def test_hidden_load_is_what_was_planted(kernel):
-    truth = kernel[0]["planted"]
+def test_hidden_load_equals_the_ground_truth(kernel):
+    truth = kernel[0]["expected"]
     query = "select total_ns, hidden_ns, exposed_ns from exposure where kind = 'load' and region is null"
     assert ask(kernel, query) == [
         (truth["load_ns"], truth["load_hidden_ns"], truth["load_ns"] - truth["load_hidden_ns"])
@@ -64,8 +66,8 @@ def test_hidden_load_is_what_was_planted(kernel):
     assert [name for (name,) in parts] == [EVENTS[event] for event in LOADS]
 
 
-def test_idle_of_every_lane_is_what_was_planted(kernel):
-    expected = {(block, group, kind, name): ns for block, group, kind, name, ns in kernel[0]["planted"]["idle"]}
+def test_idle_of_every_lane_equals_the_ground_truth(kernel):
+    expected = {(block, group, kind, name): ns for block, group, kind, name, ns in kernel[0]["expected"]["idle"]}
     found = ask(
         kernel,
         'select block, "group", kind, name, sum(total_ns)::bigint from cuda_idle join cuda_lanes using (track_id) '
@@ -74,8 +76,8 @@ def test_idle_of_every_lane_is_what_was_planted(kernel):
     assert {row[:4]: row[4] for row in found} == expected
 
 
-def test_occupancy_is_what_was_planted(kernel):
-    truth = kernel[0]["planted"]
+def test_occupancy_equals_the_ground_truth(kernel):
+    truth = kernel[0]["expected"]
     found = dict(ask(kernel, "select counted, sum(dur * active)::bigint from occupancy group by 1"))
     assert found == truth["occupancy_ns"]
     assert ask(kernel, "select sum(dur * blocks)::bigint from cuda_residency") == [(truth["resident_ns"],)]
@@ -126,8 +128,8 @@ def test_waits_are_charged_to_their_producers_through_flows(number):
     options = resolve_options(FAMILY.sim_options, SETUPS[number], what="simulator cuda")
     kernel = run(Setup.of(options), Random(number))
     trace = decode_simulation(FAMILY.simulate(options, number))
-    table = idle.idle(with_flows(trace, kernel), "block")
-    expected = {tuple(row[:4]): tuple(row[4:]) for row in planted(kernel)["charged"]}
+    table = idle.idle(AnalysisCache(with_flows(trace, kernel)), "block")
+    expected = {tuple(row[:4]): tuple(row[4:]) for row in expected_analysis.expected(kernel)["charged"]}
     # Two groups that end together are one producer as good as the other; which, the sums do not tell.
     assert merged(charged(trace, table, "exact")) == merged(expected)
 
@@ -143,8 +145,8 @@ def merged(found):
 def test_without_flows_most_of_the_waiting_is_charged_right():
     simulation = simulate(seed=5, blocks=16, tiles=40)
     trace = decode_simulation(simulation)
-    found = merged(charged(trace, idle.idle(trace, "block"), "inferred"))
-    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in simulation.truth["planted"]["charged"]})
+    found = merged(charged(trace, idle.idle(AnalysisCache(trace), "block"), "inferred"))
+    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in simulation.truth["expected"]["charged"]})
     blocked = [key for key in expected if key[3] == "blocked"]
     assert len(blocked) == 3
     for key in blocked:
@@ -166,9 +168,9 @@ def test_a_sweep_over_every_nanosecond_finds_the_same(seed):
     summed = Counter()
     for (_, one, other), ns in expected.items():
         summed[one, other] += ns
-    assert {(one, other): ns for one, other, ns in simulation.truth["planted"]["overlap"]} == summed
+    assert {(one, other): ns for one, other, ns in simulation.truth["expected"]["overlap"]} == summed
     lanes_waiting = Counter()
-    for _, _, kind, name, ns in simulation.truth["planted"]["idle"]:
+    for _, _, kind, name, ns in simulation.truth["expected"]["idle"]:
         lanes_waiting[kind, name] += ns
     by_region = Counter(row["name"] for rows in sweep.doing.values() for row in rows)
     for event in WAITS:
@@ -180,8 +182,9 @@ def test_the_comparison_notices_one_wrong_stamp():
     (_, data), *_ = simulation.files.items()
     words = np.frombuffer(data[128:], "<u8").copy()
     words[40] += np.uint64(32 << 32)
-    truth = {(a, b): ns for a, b, ns in simulation.truth["planted"]["overlap"]}
-    rows = overlap.overlap(decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")).rows()
+    truth = {(a, b): ns for a, b, ns in simulation.truth["expected"]["overlap"]}
+    trace = decode(words, beside=dict(list(simulation.files.items())[1:]), name="attention.npy")
+    rows = overlap.overlap(AnalysisCache(trace)).rows()
     assert {(r["region"], r["other_region"]): r["overlap_ns"] for r in rows if r["overlap_ns"]} != truth
 
 
@@ -190,17 +193,17 @@ def test_the_comparison_notices_one_wrong_stamp():
 def test_every_layout_tells_the_same(layout, seed):
     simulation = simulate(seed=seed, blocks=5, tiles=6, sms=2, groups=3 + seed, layout=layout)
     trace = decode_simulation(simulation)
-    planted_ = simulation.truth["planted"]
+    truth = simulation.truth["expected"]
     tables = session.derived_tables(trace)
-    names = {name for name, _, _ in planted_["overlap"]}  # LS2 also records when loads are in flight
+    names = {name for name, _, _ in truth["overlap"]}  # LS2 also records when loads are in flight
     found = {
         (r["region"], r["other_region"]): r["overlap_ns"] for r in tables["overlap"].table.rows() if r["overlap_ns"]
     }
     assert {pair: ns for pair, ns in found.items() if names.issuperset(pair)} == {
-        (one, other): ns for one, other, ns in planted_["overlap"]
+        (one, other): ns for one, other, ns in truth["overlap"]
     }
     waiting = Counter()
-    for _, group, kind, name, ns in planted_["idle"]:
+    for _, group, kind, name, ns in truth["idle"]:
         if kind == "wait":
             waiting[group, name] += ns
     groups = {r["track_id"]: r["group"] for r in trace.details["cuda_lanes"].rows()}
@@ -212,12 +215,12 @@ def test_every_layout_tells_the_same(layout, seed):
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": 5}, {"ring": True}, {"payload": True, "sms": 3}])
-def test_flows_of_a_buffer_charge_waits_as_planted(options):
+def test_flows_of_a_buffer_charge_waits_to_their_producers(options):
     simulation = simulate(seed=9, **{"blocks": 6, "tiles": 9, "layout": "ls2", **options})
     trace = decode_simulation(simulation)
     # The buffer has no signal by which one computing group gives its turn to the next one.
-    planted_ = [row for row in simulation.truth["planted"]["charged"] if row[3] != "qk"]
-    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in planted_})
+    truth = [row for row in simulation.truth["expected"]["charged"] if row[3] != "qk"]
+    expected = merged({tuple(row[:4]): tuple(row[4:]) for row in truth})
     found = merged(charged(trace, session.derived_tables(trace)["idle"].table, "exact"))
     assert {key[:2] for key in expected} >= {(0, "wait_empty"), (1, "wait_full")}
     assert {key: n for key, n in found.items() if key[:2] in {key[:2] for key in expected}} == expected
@@ -277,8 +280,9 @@ def test_what_is_lost_is_no_idle_time():
     trace = decode_simulation(simulation)
     assert len(trace.gaps)
     full = simulate(seed=3, blocks=4, tiles=10)
-    (row,) = [r for r in overlap.exposure(trace, "block").rows() if r["kind"] == "load" and r["region"] is None]
-    truth = full.truth["planted"]
+    rows = overlap.exposure(AnalysisCache(trace), "block").rows()
+    (row,) = [r for r in rows if r["kind"] == "load" and r["region"] is None]
+    truth = full.truth["expected"]
     # What is said to be exposed is: losses only make the numbers smaller, and what may be either is unknown.
     assert row["unknown_ns"] > 0
     assert row["hidden_ns"] <= truth["load_hidden_ns"]

@@ -199,7 +199,7 @@ def test_many_readings_are_thinned() -> None:
 
 
 def test_rounded_rate_is_an_estimate_until_it_is_measured(tmp_path) -> None:
-    """52 ns stands for 52.083..: with one reading times are estimates, with two they are measured."""
+    """52 ns is 52.083.. rounded: with one reading times are estimates, with two they are measured."""
     for readings in (1, 2):
         script = Script().device(resolution=52).immediate(1)
         script.pair(1000)

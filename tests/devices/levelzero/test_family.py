@@ -14,7 +14,8 @@ from devices.levelzero.helpers import Script
 from lanescope.cli.commands.dump import stage_lines
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.errors import UsageError
-from lanescope.source import Capture, FileHead
+from lanescope.pipeline.sources import CaptureSource
+from lanescope.source import FileHead
 from lanescope.testing import assert_consistent
 
 
@@ -68,8 +69,8 @@ def test_dump(tmp_path) -> None:
     path.write_bytes(Script().append("Barrier", 0x4).result(0x4).text)
 
     def dumped(stage: str) -> list[str]:
-        with Capture(path) as capture:
-            return list(stage_lines(capture, FAMILY, stage, {}))
+        with CaptureSource(path, "levelzero") as source:
+            return list(stage_lines(source, stage))
 
     packets = dumped("packet")
     assert packets[0].startswith("0x00000000  ")

@@ -18,7 +18,7 @@ from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fr
 # The first test of a session compiles the driver, the recorder and the programs.
 pytestmark = pytest.mark.timeout(1200)
 
-#: R26 of the table of regressions is no program.
+#: R26 of the table of regressions is not a program.
 ROWS = [*(f"R{i}" for i in range(1, 34) if i != 26), *(f"N{i}" for i in range(1, 10)), *(f"S{i}" for i in range(1, 21))]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4

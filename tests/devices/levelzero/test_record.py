@@ -116,7 +116,7 @@ def test_a_program_keeps_its_output_and_what_it_did_is_told(fake_ze, recording, 
     assert "device\tsaxpy\t4" in done.err
     assert f"wrote {done.folder} (" in done.err
     trace = lanescope.open(done.folder)
-    # Every line that the reference reader of CTF prints is an event of ours.
+    # Every line that the reference reader of CTF prints is an event of the recorder.
     assert babeltrace(require_tool, done.folder).count("\n") == sum(
         len(stream.events.classes) for stream in events_of(done.folder).streams
     )

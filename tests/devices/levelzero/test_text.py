@@ -120,7 +120,7 @@ def test_lines_that_are_no_records(tmp_path) -> None:
     gap = next(trace.gaps.rows())
     assert (gap["cause"], gap["lost_count"], gap["first_offset"], gap["dur"]) == ("bad_lines", 2, len(lines[0]), 1000)
     assert stats(trace)["levelzero_invalid_line"] == 2
-    (finding,) = (found for found in check.run(trace) if found.detail == "levelzero_invalid_line")
+    (finding,) = (found for found in check.run(trace) if found.stat == "levelzero_invalid_line")
     assert (finding.code, finding.location.track, finding.location.ts) == ("LS002", "unreadable lines", gap["ts"])
 
 
@@ -210,7 +210,7 @@ FAULTS = {
     "field_of_ours_missing": (numbered(), "op_id: 7, run", "run"),
     "function_missing": (numbered(), 'api: "zeCommandListAppendMemoryCopy", ', ""),
     "switch": (numbered(), "immediate: 1", "immediate: yes"),
-    "entry_that_nobody_needs": (numbered(), "MemoryCopy_entry: {  }", 'MemoryCopy_entry: { "x" }'),
+    "unused_entry": (numbered(), "MemoryCopy_entry: {  }", 'MemoryCopy_entry: { "x" }'),
 }
 
 

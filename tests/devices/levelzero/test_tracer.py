@@ -161,7 +161,7 @@ def test_without_memory_operations_go_through_untouched(fake_ze, timed):
     assert "no_memory" in events["degradations"]["reason"].tolist()
 
 
-def test_work_that_nobody_waited_for_is_collected_at_the_end(fake_ze, timed):
+def test_unsynchronized_work_is_collected_at_the_end(fake_ze, timed):
     """What had ended at the exit has a result; what had not is said to be lost, by the check too."""
     done, folder, _ = timed(build(fake_ze.levelzero) / "recorder_leave")
     assert done.stdout == "left\n"
@@ -169,7 +169,7 @@ def test_work_that_nobody_waited_for_is_collected_at_the_end(fake_ze, timed):
     assert len(operations_of(trace)) == 10
     assert stats_of(trace)["levelzero_unsynchronized"] == 1
     assert events_of(folder)["losses"]["reason"].tolist() == ["not_drained"]
-    assert "levelzero_unsynchronized" in [finding.detail for finding in check.run(trace)]
+    assert "levelzero_unsynchronized" in [finding.stat for finding in check.run(trace)]
 
 
 def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, timed):

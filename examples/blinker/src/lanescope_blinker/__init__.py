@@ -56,7 +56,7 @@ CHANGES = TableSpec(
     key="slice_id",
 )
 STATS = (
-    StatSpec("blinker_frequency", "notice", "the header states no usable frequency: times are in ticks"),
+    StatSpec("blinker_frequency", "notice", "headers without a usable frequency: times are in ticks"),
     StatSpec("blinker_lost", "data_loss", "missing sequence numbers: the controller dropped records"),
     StatSpec("blinker_unpaired", "notice", "`off` without `on`, or `on` of a lamp that is on: the partner is missing"),
 )

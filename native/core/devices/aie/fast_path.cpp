@@ -185,7 +185,7 @@ bool judge(Timestamps& moments, size_t count, uint32_t watch) {
             for (uint32_t more = moments.opening[i]; more != 0; more &= more - 1) open[std::countr_zero(more)] = begin;
             continue;
         }
-        // Two are written in any case, and counted if they are there; slot 8 is nobody's.
+        // Two are always written, and counted if present; slot 8 is unused.
         slice(row, closed.first);
         slice(row + 1, closed.second);
         row += closed.count;

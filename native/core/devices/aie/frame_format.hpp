@@ -62,7 +62,7 @@ struct alignas(32) Code {
     uint8_t single = 0;                          // mask of the one slot that the first byte names
     uint8_t multiple = frame >= Frame::multiple0 && frame <= Frame::multiple2 ? 0xFF : 0;
     uint8_t is_frame = frame == Frame::padding || frame == Frame::filler0 ? 0 : 1;
-    uint8_t is_published = 0;  // mode 2: no capture of ours holds it; the status in the declared layout
+    uint8_t is_published = 0;  // mode 2: published but never seen in a capture; the status in the declared layout
     FlowKind kind = frame == Frame::taken     ? FlowKind::taken
                   : frame == Frame::not_taken ? FlowKind::not_taken
                   : frame == Frame::new_pc    ? FlowKind::new_pc
@@ -134,7 +134,7 @@ constexpr bool is_filler_word(uint32_t word, uint32_t mode) {
     return word == kFillerWord || (mode == kExecution && word == kFlowFillerWord);
 }
 
-// Stands for a line of a text file that is no word; not sound in any place (but where every value is: a timer).
+// Replaces a line of a text file that is not a word; invalid everywhere except in a timer, where every value is valid.
 inline constexpr uint32_t kPlaceholder = 0xF8F8F8F8;
 
 // Compilers like to turn a number that is 0 or 1 back into a branch, which no processor could guess here.

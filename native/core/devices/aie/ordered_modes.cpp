@@ -170,7 +170,7 @@ size_t Timeline::pc_stretch(Source& s, const Packet& packet, size_t at, size_t e
     return next;
 }
 
-// Count rows that no capture of ours holds; the first may be any frame from bit `from` on.
+// Count rows that were never seen in a capture; the first may be any frame from bit `from` on.
 [[gnu::noinline]] void Timeline::note_published(Source& s, const Packet& packet, size_t from, int64_t count) {
     size_t bit = from;
     const auto& tally = segments_[static_cast<size_t>(s.segment)].notes[static_cast<size_t>(Note::unconfirmed)];
@@ -182,8 +182,8 @@ size_t Timeline::pc_stretch(Source& s, const Packet& packet, size_t at, size_t e
     note(s, Note::unconfirmed, packet.offset(bit), count);
 }
 
-// Mode 2: the frames from bit `at` to bit `end`. As for mode 0 there is no branch between the common frames: each writes a
-// row behind the last one, which the next frame overwrites if it was none, and Repeats add to the last one. A last one
+// Mode 2: the frames from bit `at` to bit `end`. As in mode 0, the common frames need no branch: each writes a row
+// after the last one, which the next frame overwrites if it was none, and Repeats add to the last one. A last one
 // there must be; without, and for all that is rare, frames are done one by one.
 size_t Timeline::flow_stretch(Source& s, const Packet& packet, size_t at, const size_t end) {
     Output& out = packet.out;

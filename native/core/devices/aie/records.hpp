@@ -4,7 +4,7 @@
 
 namespace lanescope::aie {
 
-// One item a frame, in order; the bits of all items cover the words. What is no frame is an item too (Frame).
+// One item per frame, in order; the bits of all items cover the words. Other bits are items too (Frame).
 struct Records {
     std::span<uint32_t> word;
     std::span<uint8_t> bit;  // bits of that word before it, 0 is the most significant one

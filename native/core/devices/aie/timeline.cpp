@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kNoSlot = 1 << 8;
 constexpr uint32_t kNoRepeat = 1u << 31;   // beside idle cycles: the next Repeat does not just say that the state goes on
-constexpr size_t kLost = size_t{1} << 32;  // beside a position: what lies there is lost, up to the next word
+constexpr size_t kLost = size_t{1} << 32;  // added to a position: its content is lost, up to the next word
 // What the common path of mode 0 has to know of a code, in one load: the next lookup waits for its lowest byte.
 enum FastCode : uint64_t {
     kSize = 0,        // 8 bits each: size of the frame; 128: not for the common path
@@ -280,7 +280,7 @@ size_t Timeline::stretch(Source& s, const Packet& packet, size_t at, const size_
         t += value + 1 + is_repeat;  // all ones are -1
         state = mask;
 
-        // The first one is written in any case, and counted if there was one; slot 8 is nobody's.
+        // The first one is always written, and counted if present; slot 8 is unused.
         write(static_cast<uint32_t>(std::countr_zero(closing | kNoSlot)), known);
         row += (closing + 0xFF) >> 8;
         for (uint32_t more = closing & (closing - 1); more != 0; more &= more - 1) {
@@ -396,7 +396,7 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, con
     if (s.segment >= 0) ++segments_[static_cast<size_t>(s.segment)].packets;
 }
 
-// Packets that nobody knows the source of may have been this one's.
+// Packets of an unknown source may belong to this one.
 void Timeline::catch_up(Source& s, Output& out) {
     if (s.breaks == breaks_.size()) return;
     const int64_t offset = breaks_[s.breaks];

@@ -64,7 +64,7 @@ bool is_older(const Positions& words, const Layout& layout, uint64_t position) n
     return earlier_than(begun) && (at == 0 || earlier_than(before(at) >> 32));
 }
 
-// How many positions a lane took that nobody finalized: its count lags behind by less than count_every.
+// Number of positions taken by a lane without a finalize: its count lags by less than count_every.
 uint64_t count_of_running(const Positions& words, const Layout& layout, uint64_t written) noexcept {
     const auto capacity = layout.capacity;
     auto count = written;

@@ -41,7 +41,7 @@ struct Lane {
 void scan(std::span<const uint64_t> words, const Layout& layout, std::span<Lane> lanes) noexcept;
 
 // Decode the lanes from `first` on. Every kind above instant comes out as an instant, and so does the value of a counter: its row has
-// the stamp of the counter. In a ring that lost something, index 0 of the lane stands for all that was overwritten.
+// the stamp of the counter. In a ring that lost something, index 0 of the lane represents all overwritten records.
 // `records` is scratch for the longest lane.
 void decode(std::span<const uint64_t> words, const Layout& layout, uint64_t first, std::span<const Lane> lanes,
             std::span<Record> records, std::span<Summary> summaries, LaneDecoder& decoder) noexcept;

@@ -28,7 +28,7 @@ struct Counts {
 Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexcept;
 
 // Decode rings, whose lanes are numbered from `first` on. Ends and begins of asynchronous scopes, marks and values come out as instants, a value with the
-// stamp of the record that it belongs to. Where something was overwritten, index 0 stands for it.
+// stamp of the record that it belongs to. Index 0 represents overwritten records.
 void decode(std::span<const uint32_t> words, uint64_t first, std::span<const Ring> rings, std::span<Record> records,
             std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
 

@@ -47,7 +47,7 @@ struct Placement {
 // Count the words of lanes that are listed.
 void count(std::span<const uint64_t> words, const Placement& placement, std::span<LaneCount> lanes) noexcept;
 
-// Lanes that are read at the same time: what lies in the same cache lines.
+// Number of lanes that are read together because they share cache lines.
 constexpr uint64_t side_by_side = 8;
 
 // Decode the lanes from `first` to before `last`. `scratch` is side_by_side times as long as the longest lane has

@@ -75,7 +75,7 @@ struct Lane {
 enum class Status : uint8_t {
     ok,
     bad_index,    // an index, code or range points outside its array
-    bad_nesting,  // slices of a lane cross, or its times go back: this is no placement
+    bad_nesting,  // slices of a lane cross, or its times go back: not a valid placement
     bad_time,     // a time before the epoch
 };
 

@@ -35,7 +35,7 @@ inline constexpr const char* function_names[] = {
 // grow at their ends only.
 struct FunctionSlot {
     Table table;
-    Function function;  // count: none of ours
+    Function function;  // count: not a recorded function
     u16 minor;
 };
 inline constexpr FunctionSlot function_slots[] = {

@@ -5,7 +5,7 @@
 
 namespace lanescope::levelzero {
 
-// Whether nobody has asked for this device before.
+// Whether this is the first query for a device.
 bool is_new_device(Handle device);
 
 // Remembers that memory belongs to a module, and finds what belonged to it.

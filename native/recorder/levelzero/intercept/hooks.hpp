@@ -29,8 +29,8 @@ Pointer<F> target(InterceptPath way) {
 // One call under way.
 struct Call {
     InterceptPath way;
-    u64 begin = 0;  // when it came, 0 when nobody asked
-    u64 end = 0;    // when it returned, 0 until somebody asks
+    u64 begin = 0;  // time of the call, 0 if it was not requested
+    u64 end = 0;    // time of the return, 0 until it is requested
     bool is_told = false;  // whether its exit is to be written
 
     u64 now() { return end != 0 ? end : end = host_ns(); }

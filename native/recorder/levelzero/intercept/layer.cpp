@@ -59,7 +59,7 @@ Result claim_table(Table table, const char* getter, u32 version, void** members)
     }
 #include "api/functions.def"
 
-// Tables that hold nothing of ours. The loader demands the first; without it no program would start.
+// Tables without intercepted functions. The loader requires the first; without it no program starts.
 #define PASSED(getter)                                                                                                 \
     extern "C" __attribute__((visibility("default"))) lanescope::levelzero::Result getter(uint32_t version, void** members) { \
         const auto other = reinterpret_cast<lanescope::levelzero::Result (*)(uint32_t, void**)>(                        \

@@ -77,7 +77,7 @@ void set_recording(bool on);
 // Whether calls of a function are written inside of regions.
 bool is_selected(Function function);
 
-// Gives the thread a stream; null when there is no room for one.
+// Creates the stream of the thread; null if the trace cannot be written.
 Stream* new_stream();
 inline Stream* this_stream() { return local.stream != nullptr ? local.stream : new_stream(); }
 

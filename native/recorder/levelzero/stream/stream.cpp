@@ -110,8 +110,8 @@ bool Stream::map_packet() {
     return true;
 }
 
-// Begins to fill the mapped packet anew. Whatever of this is in the file at a kill, it holds no event of another packet,
-// and has no new number before all the rest is new; at first it is no packet before all of it is there.
+// Starts to refill the mapped packet. Whatever part of this is in the file at a kill: it has no event of another packet,
+// and no new number before all the rest is new. The first time, it only becomes a packet when it is complete.
 void Stream::begin_packet(u64 now) {
     // What is stored with release comes after all that was stored before.
     const auto store = [](auto& field, auto value) {
@@ -133,7 +133,7 @@ void Stream::begin_packet(u64 now) {
     add(packets_);
 }
 
-// Appends the mapped packet to the stream. If there is no room for all of it the stream ends where it ended before.
+// Appends the mapped packet to the stream. If not all of it fits, the stream keeps its previous end.
 bool Stream::append_packet() {
     const usize used = (static_cast<usize>(at_ - base_) + 7) & ~usize{7};
     std::memset(at_, 0, static_cast<usize>(base_ + used - at_));

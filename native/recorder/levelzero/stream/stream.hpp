@@ -50,8 +50,8 @@ public:
     Stream(u64 number, std::string path, const u8* uuid);
     Stream(const Stream&) = delete;
 
-    // Says where the fields of an event go that needs `size` bytes with its header; null: there is no room for it, or
-    // it came while the thread was writing another (a signal). `now` is made to rise.
+    // Returns where to write the fields of an event of `size` bytes with its header; null if the stream is full or the
+    // event interrupts another one of the thread (a signal). Raises `now` if needed, so that times increase.
     u8* reserve(u16 id, u64& now, usize size) {
         if (busy_) [[unlikely]] return refuse();
         busy_ = true;

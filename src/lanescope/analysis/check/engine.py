@@ -118,6 +118,7 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
                 affected_lane_fraction=affected_lane_fraction,
                 evidence=Evidence(hit.table, hit.rows),
                 help=rule.help,
+                stat=hit.stat,
             )
         )
     return found

@@ -71,10 +71,11 @@ class Finding:
         count: number of violations.
         affected_fraction: time that the evidence covers, as a share of the time that all slices of the trace cover;
             None if the evidence is not slices.
-        affected_lane_fraction: time that the evidence on the lane of ``place`` covers, as a share of what all slices
+        affected_lane_fraction: time that the evidence on the lane of ``location`` covers, as a share of what all slices
             there do.
         evidence: the rows.
         help: one or two imperative sentences.
+        stat: name of the stat that the finding comes from; empty if it comes from no stat.
     """
 
     code: str
@@ -87,6 +88,7 @@ class Finding:
     affected_lane_fraction: float | None
     evidence: Evidence
     help: str
+    stat: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all."""
@@ -95,6 +97,7 @@ class Finding:
             "severity": self.severity,
             "title": self.title,
             "detail": self.detail,
+            "stat": self.stat or None,
             "location": {name: getattr(self.location, name) for name in Location.__slots__},
             "count": self.count,
             "affected_fraction": self.affected_fraction,

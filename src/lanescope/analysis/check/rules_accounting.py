@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from lanescope.analysis.check.model import CheckContext
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
-from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED
+from lanescope.trace.stats import DEGRADED, DUPLICATE, MAY_BE_LOST, NO_RECORDS, STALE, UNMATCHED, counted
 
 
 def _sums(subject: CheckContext) -> Iterator[Violation]:
@@ -21,8 +22,15 @@ def _sums(subject: CheckContext) -> Iterator[Violation]:
 
 
 def _loss(subject: CheckContext) -> Iterator[Violation]:
-    for row in subject.trace.accounting.rows():
-        if row["lost"] > 0:
+    told = [
+        row
+        for row in subject.trace.stats.rows()
+        if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE, DEGRADED))
+    ]
+    lost = [row for row in subject.trace.accounting.rows() if row["lost"] > 0]
+    counted = _counted_twice(lost, told)
+    for row in lost:
+        if row["id"] not in counted:
             how = "dropped by the device" if row["scope"] == "producer" else "lost"
             yield Violation(
                 detail=f"{row['lost']} of {row['total']} {row['unit']}s {how}",
@@ -31,9 +39,29 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
                 count=row["lost"],
                 input_id=row["input_id"],
             )
-    for row in subject.trace.stats.rows():
-        if row["severity"] in ("data_loss", "error") and not row["name"].endswith((UNMATCHED, DUPLICATE, DEGRADED)):
-            yield stat_violation(subject, row, "error" if row["severity"] == "error" else None)
+    for row in told:
+        yield stat_violation(subject, row, "error" if row["severity"] == "error" else None)
+
+
+def _counted_twice(lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> set[int]:
+    """Return the ids of rows of ``accounting`` whose loss stats of the same input count as well.
+
+    What a device dropped is in no byte of the input: a row of scope ``producer`` and a stat of the same count, or all
+    those rows and two stats together, are one loss. The stat gives its reason and its location.
+    """
+    found: set[int] = set()
+    for input_id in {row["input_id"] for row in lost if row["scope"] == "producer"}:
+        rest = [row for row in lost if row["scope"] == "producer" and row["input_id"] == input_id]
+        counts = [row["count"] for row in told if row["severity"] == "data_loss" and row["input_id"] == input_id]
+        for row in list(rest):
+            if row["lost"] in counts:
+                counts.remove(row["lost"])
+                rest.remove(row)
+                found.add(row["id"])
+        sums = {*counts, *map(sum, combinations(counts, 2))}
+        if sum(row["lost"] for row in rest) in sums:
+            found |= {row["id"] for row in rest}
+    return found
 
 
 def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | None) -> Violation:
@@ -42,7 +70,7 @@ def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | N
     if ts is None:
         track, ts = _gap(subject, row) or (track, ts)
     return Violation(
-        detail=str(row["name"]),
+        detail=counted(row),
         table="stats",
         rows=np.array([row["id"]], np.int64),
         count=row["count"],
@@ -51,6 +79,7 @@ def stat_violation(subject: CheckContext, row: dict[str, Any], severity: str | N
         ts=ts,
         input_id=row["input_id"],
         offset=row["first_offset"],
+        stat=str(row["name"]),
     )
 
 

@@ -13,7 +13,17 @@ from lanescope.analysis.check.model import CheckContext
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import INT64_MAX, Ints, bounds, order, overlapping, partially_overlapping
+from lanescope.common.intervals import (
+    INT64_MAX,
+    Intervals,
+    Ints,
+    bounds,
+    hulls,
+    last_before,
+    order,
+    overlapping,
+    partially_overlapping,
+)
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
 
@@ -86,10 +96,7 @@ def _recorded(subject: CheckContext) -> Ints:
 def recorded(tree: Tree, coverage: Table) -> Ints:
     """Return the recorded time span of each track, int64 [tracks]; the maximum where it is unknown."""
     rows, tracks = tree.spread(coverage.values("track_id"))
-    first = np.full(len(tree), INT64_MAX, np.int64)
-    last = np.full(len(tree), -INT64_MAX, np.int64)
-    np.minimum.at(first, tracks, coverage.values("ts")[rows])
-    np.maximum.at(last, tracks, end_or_last_known(coverage)[rows])
+    first, last = hulls(Intervals(tracks, coverage.values("ts")[rows], end_or_last_known(coverage)[rows]), len(tree))
     return np.where(first <= last, last - np.minimum(first, last), INT64_MAX)
 
 
@@ -131,17 +138,35 @@ def _after_gap(subject: CheckContext) -> Iterator[Violation]:
 def _first_after(subject: CheckContext, table: str) -> Ints:
     """Return the ids of the first row of each lane that starts at or after the end of each of its gaps."""
     rows = subject.trace.tables()[table]
-    ended = subject.gaps.take(subject.gaps.end < subject.window[1])
-    if not len(ended.group) or not len(rows):
+    lanes, ends = _gap_ends(subject)
+    if not len(lanes) or not len(rows):
         return np.empty(0, np.int64)
     sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
     lane, ts = rows.values("track_id")[sort], rows.values("ts")[sort]
     found = []
-    for first, last in pairwise(bounds(ended.group)):
-        begin, end = np.searchsorted(lane, [ended.group[first], ended.group[first] + 1]).tolist()
-        after = begin + np.searchsorted(ts[begin:end], ended.end[first:last])
+    for first, last in pairwise(bounds(lanes)):
+        begin, end = np.searchsorted(lane, [lanes[first], lanes[first] + 1]).tolist()
+        after = begin + np.searchsorted(ts[begin:end], ends[first:last])
         found.append(sort[distinct(after[after < end])])
     return np.concatenate(found)
+
+
+def _gap_ends(subject: CheckContext) -> tuple[Ints, Ints]:
+    """Return lane and end of the gaps that end before the window does, int64 [n] each, by lane.
+
+    A gap of no length ends where it is, unless a longer one covers that.
+    """
+    known, gaps = subject.gaps, subject.trace.gaps
+    rows, tracks = subject.tree.spread(gaps.values("track_id"))
+    ts = gaps.values("ts")[rows]
+    at = last_before(known.group, known.begin, tracks, ts)
+    is_apart = at < 0
+    is_apart[~is_apart] = known.end[at[~is_apart]] <= ts[~is_apart]
+    points = np.flatnonzero(is_apart & gaps.valid("dur")[rows])
+    lanes, ends = np.append(known.group, tracks[points]), np.append(known.end, ts[points])
+    sort = np.flatnonzero(ends < subject.window[1])
+    sort = sort[np.argsort(lanes[sort], kind="stable")]
+    return lanes[sort], ends[sort]
 
 
 def _with_gaps(hit: Violation, gaps: Table) -> Violation:

@@ -241,7 +241,7 @@ class StreamingChecker:
 
     def _add_gaps(self, gaps: Table) -> None:
         """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
-        ended = np.flatnonzero(gaps.valid("dur") & (gaps.values("dur") > 0))
+        ended = np.flatnonzero(gaps.valid("dur"))
         if not len(ended):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])
@@ -396,7 +396,7 @@ class _SweepState:
 
 
 class _Kept(CheckContext):
-    """What is kept of a trace, and what is known of the rest of it.
+    """The kept part of a trace, with results about the rest.
 
     Args:
         trace: the kept rows.
@@ -425,7 +425,7 @@ class _Kept(CheckContext):
 
 
 def _is_disordered(batch: Trace) -> bool:
-    """Tell from its first slices whether a batch has lanes that must be looked at as a whole."""
+    """Return whether a batch, by its first slices, has lanes that must be checked as a whole."""
     trial, first = _SweepState(_SWEPT[0]), _Rows(_SWEPT[0])
     trial.sweep.add_lanes(_disciplines(batch.tracks))
     rows = np.arange(min(len(batch.slices), _TRIAL))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
-from lanescope.common.intervals import Intervals, Ints, join, known_extents, union
+from lanescope.common.intervals import Intervals, Ints, join, known_extents, merged, order, union
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.streams import StreamInfo
@@ -88,7 +88,7 @@ class StreamingTotals:
         self._total += int((dur if known == len(slices) else dur[closed]).sum())
 
     def wants_replay(self) -> bool:
-        """Tell whether there is evidence on lanes of which the checker does not keep what shares time with it."""
+        """Return whether evidence is on lanes whose overlapping slices the checker does not keep."""
         checker = self._checker
         if checker.is_unsettled:
             self._wanted = ~checker.is_kept_apart
@@ -123,7 +123,7 @@ class StreamingTotals:
         extents = known_extents(slices)
         tracks = len(checker.covered)
         is_track = (extents.group >= 0) & (extents.group < tracks)
-        covered = int(checker.covered.sum()) + _length(extents.take(~is_track))
+        covered = int(checker.covered.sum()) + _length(union(extents.take(~is_track)))
         everything = Totals(self._rows, self._open, self._total, covered)
         if not doubted.any():
             return everything, everything
@@ -131,10 +131,10 @@ class StreamingTotals:
         count = int(np.count_nonzero(doubted))
         # Lanes of which the checker has every row that shares time with another.
         is_sorted_out = ~is_track | checker.is_kept_apart[np.where(is_track, extents.group, 0)]
-        covered -= _length(extents.take(is_sorted_out)) - _length(extents.take(is_sorted_out & ~doubted))
+        covered -= _only(extents.take(is_sorted_out), doubted[is_sorted_out])
         if self._extents:
             where, rest = np.concatenate(self._positions), join(*self._extents)
-            covered -= _length(rest) - _length(rest.take(~np.isin(where, positions[doubted])))
+            covered -= _only(rest, np.isin(where, positions[doubted]))
         return everything, Totals(
             self._rows - count,
             self._open - (count - int(np.count_nonzero(closed))),
@@ -150,7 +150,16 @@ def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
     return found
 
 
-def _length(intervals: Intervals) -> int:
-    """Return the time that intervals cover, lane by lane."""
-    time = union(intervals)
-    return int((time.end - time.begin).sum())
+def _only(intervals: Intervals, chosen: Mask) -> int:
+    """Return the time that only the ``chosen`` intervals cover, bool [n], lane by lane."""
+    filled = intervals.end > intervals.begin
+    if not filled.all():
+        intervals, chosen = intervals.take(filled), chosen[filled]
+    rows = order(intervals.group, intervals.begin)
+    intervals = intervals.take(rows)
+    return _length(merged(intervals)) - _length(merged(intervals.take(~chosen[rows])))
+
+
+def _length(disjoint: Intervals) -> int:
+    """Return the length of all intervals."""
+    return int((disjoint.end - disjoint.begin).sum())

@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         help="lowest severity that sets exit status 1 (default: warning)",
     )
     parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
+    parser.add_argument("--all", action="store_true", help="list every location, also on a terminal")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
     parser.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, for code scanners")
 
@@ -89,7 +90,7 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
 
         print(json.dumps(sarif.document(findings, rules, args.input, version=lanescope.__version__), indent=2))
     elif findings:
-        shown = limit_per_rule(findings) if is_terminal(sys.stdout) else findings
+        shown = limit_per_rule(findings) if is_terminal(sys.stdout) and not args.all else findings
         columns = ("severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail")
         show(
             columns,
@@ -110,7 +111,7 @@ def _print(args: argparse.Namespace, findings: Sequence[Finding], rules: Sequenc
         hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
         for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
             if hidden[code]:
-                echo(f"{code}: ... {hidden[code]} more locations (use --json)")
+                echo(f"{code}: ... {hidden[code]} more locations (use --all or --json)")
             echo(f"{code} help: {escape(help)}")
 
 

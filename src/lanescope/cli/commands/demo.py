@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.cli.commands import sim
-from lanescope.cli.console import format_row_counts, is_stdout, row_counts, time_span
-from lanescope.cli.context import loss_counts
+from lanescope.cli.console import format_row_counts, is_stdout
+from lanescope.cli.context import listed
 from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
-from lanescope.source import MINE
+from lanescope.pipeline.diagnostics import described_losses
+from lanescope.pipeline.observers import Counts
 from lanescope.view.formatting import escape, format_bytes, format_count, format_duration, format_total
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
 EXAMPLES = ("lanescope demo", "lanescope demo -o my-demo")
 
@@ -81,7 +82,7 @@ def _corpus(folder: Path) -> Iterator[tuple[str, Path]]:
             candidates = session.detect(path)
         except InputError:
             continue
-        if candidates and candidates[0].score >= MINE:
+        if candidates and candidates[0].is_recognized:
             yield "-".join(path.relative_to(folder).with_suffix("").parts), path
 
 
@@ -92,9 +93,9 @@ def accounted(trace: Trace) -> str:
         sum(row[name] for row in rows if row["layer"] == 0) for name in ("total", "decoded", "padding", "lost")
     )
     text = f"{format_total(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
-    missing = {name: count for name, count in loss_counts(trace).items() if name != "bytes lost"}
+    missing = {name: count for name, count in described_losses(trace).items() if name != "bytes lost"}
     if missing:
-        text += "; missing or inconsistent data: " + ", ".join(f"{escape(n)} {count:,}" for n, count in missing.items())
+        text += "; missing or inconsistent data: " + escape(listed(missing))
     return text
 
 
@@ -107,12 +108,15 @@ def _show(path: Path, out: Path) -> None:
     trace = session.open(path)
     findings = check.run(trace)
     report = perfetto.write(trace, out, findings=check.to_table(findings))
-    span = time_span(trace)
+    counts = Counts()
+    counts.add(trace)
+    counted = counts.result()
     inputs = next(trace.inputs.rows())
-    length = format_duration(span[1] - span[0], trace.time.time_unit) if span else "no time"
+    length = "no time"
+    if counted.begin is not None and counted.end is not None:
+        length = format_duration(counted.end - counted.begin, trace.time.time_unit)
     print(
-        f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}:"
-        f" {format_row_counts(row_counts(trace))} in {length}"
+        f"== {escape(str(path))}: {inputs['family']}, {inputs['format']}: {format_row_counts(counted.rows)} in {length}"
     )
     print()
     serious = [finding for finding in findings if finding.severity != "notice"]

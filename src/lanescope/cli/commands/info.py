@@ -6,20 +6,22 @@ Each row of the accounting adds up: total = decoded + padding + lost.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import format_row_counts, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
+from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
 from lanescope.pipeline.observers import Counted, Counts
-from lanescope.source import Detection
-from lanescope.trace import StatSpec, Trace
-from lanescope.trace.stats import CORE_STATS, NO_RECORDS
 from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import show
+
+if TYPE_CHECKING:
+    from lanescope import Trace
+    from lanescope.pipeline.sources import CaptureSource
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
 
@@ -37,20 +39,21 @@ def run(args: argparse.Namespace) -> int:
     """Print it."""
     counts = Counts()
     with opened(args.input, args) as source:
-        match, family = source.match, source.family
         last = passed(source, args.input, refuses=False, observers=[counts]).last
-    content = _content(counts.result(), last, match, (*CORE_STATS, *(family.stats if family is not None else ())))
+        content = _content(counts.result(), last, source)
     if args.json:
         print_json("lanescope.info/1", **content)
     else:
         _print(content)
+        if not content["rows"]["slices"] and not content["rows"]["instants"] and not any(empty_inputs(last)):
+            warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")
     return close(last, args)
 
 
-def _content(counted: Counted, last: Trace, match: Detection, stats: Iterable[StatSpec]) -> dict[str, Any]:
+def _content(counted: Counted, last: Trace, source: CaptureSource) -> dict[str, Any]:
     """Return the report."""
-    inputs = list(last.inputs.rows())
-    meanings = {spec.name: spec.doc for spec in stats}
+    inputs, match = list(last.inputs.rows()), source.match
+    meanings = stat_meanings(source.family)
     kinds = last.tracks.values("kind").tolist()
     return {
         "family": inputs[0]["family"] if inputs else "",
@@ -91,6 +94,3 @@ def _print(content: dict[str, Any]) -> None:
     if content["stats"]:
         print()
         show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="decode diagnostics")
-    is_told = any(row["name"].endswith(NO_RECORDS) for row in content["stats"])
-    if not content["rows"]["slices"] and not content["rows"]["instants"] and not is_told:
-        warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")

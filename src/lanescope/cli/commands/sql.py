@@ -21,7 +21,7 @@ from lanescope.pipeline.observers import Collect
 from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope import Trace
 
 EXAMPLES = (
     'lanescope sql capture.bin "select name, count(*), sum(dur) from slices group by 1"',

@@ -15,8 +15,8 @@ from lanescope.families.family import Family
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
-    from lanescope.analysis.derived import AnalysisCache
-    from lanescope.trace import Table, Trace
+    from lanescope import Table, Trace
+    from lanescope.analysis.analysis_cache import AnalysisCache
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if table is not None:
         _print_summary(args, table, trace.time.time_unit)
     else:
-        from lanescope.analysis.derived import AnalysisCache
+        from lanescope.analysis.analysis_cache import AnalysisCache
 
         _regions(args, AnalysisCache(trace, _merged(args.classify)))
     return close(trace, args)
@@ -149,47 +149,46 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:
     """Print the answer of an analysis of regions."""
     from lanescope.analysis import idle, occupancy, overlap, region_stats
 
-    trace, unit = shared.trace, shared.trace.time.time_unit
+    unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     drawn = is_terminal(sys.stdout) and not args.json
     more: dict[str, Any] = {"within": role}
     if args.by == "region":
-        table = region_stats.regions(trace, role, time=shared.time, pieces=shared.pieces)
+        table = region_stats.regions(shared, role)
         if drawn:
             from lanescope.view.analysis_report import region_table, region_title
 
             show(*region_table(shared, table, role, args.limit), title=region_title(role, unit))
             return
     elif args.by == "overlap":
-        known = shared.overlap(role)
-        table = overlap.overlap(trace, role, known=known)
-        more["exposure"] = list(overlap.exposure(trace, role, known=known).rows())
+        table = overlap.overlap(shared, role)
+        more["exposure"] = list(overlap.exposure(shared, role).rows())
         if drawn:
             from lanescope.view.analysis_report import overlap_matrix
 
             overlap_matrix(shared, role, sys.stdout, args.limit)
             return
     elif args.by == "idle":
-        table = idle.causes(trace, role, time=shared.time, rows=shared.idle(role))
+        table = idle.causes(shared, role)
         if drawn:
             from lanescope.view.analysis_report import idle_causes
 
             idle_causes(table, unit, sys.stdout, args.limit)
             return
     elif args.by == "occupancy":
-        resident = occupancy.occupancy(trace, role, time=shared.time)
-        active = occupancy.occupancy(trace, time=shared.time, pieces=shared.pieces)
+        resident = occupancy.occupancy(shared, role)
+        active = occupancy.occupancy(shared)
         if drawn:
             from lanescope.view.analysis_report import occupancy_strips
 
             occupancy_strips(shared, [resident, active], sys.stdout, args.limit)
             return
-        parts = [occupancy.occupancy_stats(trace, part, shared.time) for part in (resident, active)]
+        parts = [occupancy.occupancy_stats(shared, part) for part in (resident, active)]
         _print(args, parts, unit, more)
         return
     else:
         more = {}
-        table = occupancy.utilization(trace, args.by, given=shared.given, time=shared.time, pieces=shared.pieces)
+        table = occupancy.utilization(shared, args.by)
         if drawn:
             _show_units(table, args, unit)
             return

@@ -126,7 +126,7 @@ class AieDecoder:
         _register_records(self._builder, capture)
 
     def _add_part(self, part: str, source: Source) -> None:
-        """Record a file beside the dump, which is read as a whole."""
+        """Record a sidecar file, which is read completely."""
         of_part = self._builder.input(
             capture=self._capture,
             role=part,

@@ -204,7 +204,7 @@ SCAN_STATS = (
 #: Notes of the timeline, in its order.
 SEGMENT_STATS = (
     StatSpec("aie_unknown_code", "data_loss", "words with an invalid frame code: the rest of the word is lost"),
-    StatSpec("aie_zero_word", "data_loss", "words of zeros, which the hardware does not write"),
+    StatSpec("aie_zero_word", "data_loss", "words of zeros: never written by hardware"),
     StatSpec(
         "aie_frame_straddles_word",
         "data_loss",
@@ -215,10 +215,10 @@ SEGMENT_STATS = (
     StatSpec("aie_orphan_repeat", "data_loss", "Repeat frames whose repeated frame is lost"),
     _UNCONFIRMED_ROW,
     StatSpec(
-        "aie_repeat_limit", "data_loss", "slices from Repeat frames after idle cycles, above the limit: not written"
+        "aie_repeat_limit", "data_loss", "slices above the limit, from Repeat frames after idle cycles: not written"
     ),
     StatSpec("aie_data_after_stop", "data_loss", "words between Stop and the next Start that are not padding"),
-    StatSpec("aie_restart", "data_loss", "restarts after a buffer overrun: frames are lost"),
+    StatSpec("aie_restart", "data_loss", "buffer overruns: the trace unit restarted, frames are lost"),
     StatSpec(
         "aie_restart_timer", "error", "restarts whose timer contradicts the preceding time: later times are too small"
     ),
@@ -227,7 +227,7 @@ SEGMENT_STATS = (
     ),
     StatSpec("aie_reserved_mode", "data_loss", "words of the reserved trace mode: the format is unknown"),
     StatSpec("aie_stop_mask", "notice", "Stop frames with a mask of unknown meaning"),
-    StatSpec("aie_missing_start", "data_loss", "segments without a Start in the file, only a restart"),
+    StatSpec("aie_missing_start", "data_loss", "segments without a Start in the file: only a restart"),
     StatSpec("aie_time_overflow", "error", "words after an overflow of the cycle count: ignored"),
     StatSpec("aie_reserved_bits", "notice", "frames with reserved bits set"),
     StatSpec("aie_repeat_target", "notice", "Repeat frames after an address or a loop: their meaning is unknown"),

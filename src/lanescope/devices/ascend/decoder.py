@@ -23,7 +23,7 @@ _LOOKED_AT = 4096
 
 
 def is_binary(text: Bytes) -> bool:
-    """Tell whether a capture (bytes and a NUL, uint8 [size + 1]) is no text."""
+    """Return whether a capture (bytes and a NUL, uint8 [size + 1]) is binary."""
     return b"\0" in text[:-1][:_LOOKED_AT].tobytes()
 
 

@@ -345,7 +345,7 @@ STREAMS = TableSpec(
         ColumnSpec("producer", "text", "processor that wrote the stream; empty if not recorded"),
         ColumnSpec("platform", "text", "chip; empty if not recorded"),
         ColumnSpec("attempted", "int64", "attempts to write a record; NULL if not counted", nullable=True),
-        ColumnSpec("dropped", "int64", "dropped records, counted by the producer; NULL if not counted", nullable=True),
+        ColumnSpec("dropped", "int64", "dropped records: counted by the producer; NULL if not counted", nullable=True),
         ColumnSpec("collected", "int64", "records that arrived"),
         ColumnSpec(
             "unaccounted",
@@ -389,7 +389,7 @@ STATS = (
     StatSpec(
         "ascend_missing_dispatch",
         "data_loss",
-        "minimum number of dispatches missing in both streams, from the counters of the cores",
+        "dispatches missing in both streams: at least as many, from the counters of the cores",
     ),
     StatSpec("ascend_row_duplicate", "notice", "repeated rows: counted once"),
     StatSpec("ascend_key_duplicate", "error", "different rows with the same core and counter: not joined"),
@@ -445,7 +445,7 @@ STATS = (
         "data_loss",
         "dependencies above the limit for the size of the capture: those of the last runs are omitted",
     ),
-    StatSpec("ascend_dropped", "data_loss", "dropped records, counted by the producer"),
+    StatSpec("ascend_dropped", "data_loss", "dropped records: counted by the producer"),
     StatSpec(
         "ascend_unaccounted_records",
         "data_loss",

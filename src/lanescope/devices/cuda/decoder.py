@@ -1,7 +1,7 @@
 """Bytes -> words -> trace, for every layout of in-kernel probes.
 
-Nothing in a buffer can be placed before all of it is known (stride, turn of the counter, resolution), so all batches
-come at the end. A small file is read whole; of a large one only pieces are in memory at any time.
+No record can be placed in time before the whole buffer is known (stride, wrap period, resolution), so all batches come
+at the end. A small file is read at once; a large one is read in pieces.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class CudaDecoder:
         """Decode the buffer.
 
         Raises:
-            InputError: the file is no array of words, or begins with no header that a kernel or host writes.
+            InputError: the file is not an array of words, or does not start with a known header.
             UsageError: an option does not go with the layout.
         """
         main = self._capture.main

@@ -212,7 +212,7 @@ STATS = (
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
-        "minimum number of records dropped after full lanes: one end for each unfinished region",
+        "records dropped after full lanes: at least as many, one end for each unfinished region",
     ),
     StatSpec("cuda_unfinished_region", "notice", "regions without an end"),
     StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants"),
@@ -256,7 +256,7 @@ STATS = (
         "records whose number of 32-bit wraps is not certain",
     ),
     StatSpec(
-        "cuda_launch_exceeds_wrap", "error", "launches at least as long as one wrap period of the counter, 4.29 s"
+        "cuda_launch_exceeds_wrap", "error", "launches at least as long as one wrap period of the counter: 4.29 s"
     ),
     StatSpec(
         "cuda_launch_duration_mismatch",
@@ -266,12 +266,14 @@ STATS = (
     StatSpec("cuda_below_resolution", "info", "regions shorter than twice the clock resolution"),
     StatSpec("cuda_unknown_event", "notice", "event numbers without a name in the specified names"),
     StatSpec("cuda_unreadable_names", "notice", "unreadable sidecar files of event names: ignored"),
-    StatSpec("cuda_trailing_bytes", "data_loss", "bytes after the array, or an incomplete word at the end"),
-    StatSpec("cuda_dropped", "data_loss", "dropped records, counted by the probe"),
+    StatSpec(
+        "cuda_trailing_bytes", "data_loss", "trailing bytes: after the array, or of an incomplete word at the end"
+    ),
+    StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe"),
     StatSpec(
         "cuda_unallocated_lane",
         "data_loss",
-        "lanes without space in the buffer, counted by the probes: all of their records are lost, "
+        "lanes without space in the buffer: counted by the probes, all of their records are lost, "
         "their number is unknown",
     ),
     StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are missing at its end"),

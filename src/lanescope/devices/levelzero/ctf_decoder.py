@@ -76,7 +76,7 @@ class RecordingDecoder:
 
 
 class _Drawing:
-    """Says what a recording lacks, and accounts for its bytes."""
+    """Stats about the losses of a recording, and accounting of its bytes."""
 
     def __init__(
         self, builder: TraceBuilder, recording: ctf_reader.Recording, zero: int, inputs: Mapping[str, int]
@@ -120,7 +120,7 @@ class _Drawing:
         )
 
     def _losses(self, stream: ctf_reader.Stream) -> None:
-        """Say where bytes are no events: at the ends of packets, and between them."""
+        """Count bytes that are not events: at the ends of packets, and between them."""
         found, input_id = stream.events, self._inputs[stream.part]
         lost, events = found.packet("lost").astype(np.int64), found.packet("events").astype(np.int64)
         last = found.packet("first_event").astype(np.int64) + events
@@ -138,7 +138,7 @@ class _Drawing:
             )
 
     def _bad(self, stream: ctf_reader.Stream, offset: int, size: int, event: int) -> None:
-        """Say that bytes before event number ``event`` of the stream are lost."""
+        """Count lost bytes before event number ``event`` of the stream."""
         self._builder.add_stat("levelzero_invalid_event", size, input_id=self._inputs[stream.part], first_offset=offset)
         if not len(stream.ts):
             return
@@ -148,7 +148,7 @@ class _Drawing:
         self._gap(stream, begin, end, int(stream.thread[after]), "bad_bytes", first_offset=offset)
 
     def _discarded(self, stream: ctf_reader.Stream) -> None:
-        """Say which events the recorder could not keep: packets count them."""
+        """Count the events that the recorder discarded, from the counters of the packets."""
         found = stream.events
         count = np.maximum.accumulate(np.minimum(found.packet("discarded"), np.uint64(1 << 62)).astype(np.int64))
         steps = np.diff(count, prepend=0)

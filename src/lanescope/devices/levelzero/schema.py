@@ -114,12 +114,12 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_discarded",
         "data_loss",
-        "events that the recorder could not store, usually because the disk was full",
+        "events that the recorder could not store: usually because the disk was full",
     ),
     StatSpec(
         "levelzero_abnormal_exit",
         "data_loss",
-        "processes that ended without their recorder, by a signal or _exit: at most one event per thread is missing",
+        "processes that ended without their recorder: by a signal or _exit, at most one event per thread is missing",
     ),
     StatSpec(
         "levelzero_recorder_contention",

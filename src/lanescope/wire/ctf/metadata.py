@@ -67,7 +67,7 @@ class EventClass:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a trace says of itself.
+    """Metadata of a trace.
 
     Attributes:
         uuid: 16 bytes that stand in every packet.
@@ -102,7 +102,7 @@ def describe(text: bytes) -> Metadata:
         text: the file ``metadata``.
 
     Raises:
-        CtfError: it is no description, or of a trace that is not read here.
+        CtfError: the text is not CTF metadata, or describes a trace that is not supported here.
 
     Complexity:
         Linear in the length.

@@ -50,7 +50,7 @@ ABSENT = 0xFFFF
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the parts of headers lie, as offsets from their begin; ``ABSENT`` where there is none."""
+    """Offsets of header fields from the start of their header; ``ABSENT`` for missing fields."""
 
     packet_header: int
     parts: Mapping[str, int]

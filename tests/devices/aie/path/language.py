@@ -248,7 +248,7 @@ class Source:
             Addresses of all bundles in order, and events: (index at which told, index of the bundle, what, value).
         """
         at = {line.address: line for line in self.lines}
-        # A register that still holds an address of the loop before is no begin of this one.
+        # A register that still has an address of the previous loop does not start this one.
         loops = {(self.address(ls), self.address(le)) for ls, le in self.loops}
         path, events, stack, registers, counters = [], [], [], {}, Counter()
         pc, slots, after, is_call = self.lines[0].address, 0, None, False

@@ -142,7 +142,7 @@ def test_certain_rows_are_what_happened_in_that_order(seed, lc_at, tmp_path_fact
         assert stretch[-1] == row["last_address"] or row["quality"] == "loop"
         assert row["iterations"] > 0
         wanted = stretch * row["iterations"] if stretch[-1] == row["last_address"] else []
-        # Somewhere behind the row before; what lies between is what the other rows leave open.
+        # Somewhere after the previous row; the other rows leave the part in between unspecified.
         while case.path[at : at + len(wanted)] != wanted:
             at += 1
             assert at <= len(case.path), row

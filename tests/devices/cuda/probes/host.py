@@ -77,7 +77,7 @@ class Program:
         return rows, starts, sizes, numbers
 
 
-#: Words around a buffer that nobody may touch.
+#: Guard words around a buffer.
 MARGIN, PATTERN = 4096, np.uint64(0xA5A5A5A5A5A5A5A5)
 
 

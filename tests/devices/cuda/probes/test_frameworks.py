@@ -36,7 +36,7 @@ def test_kernels_of(name, require_tool, tmp_path):
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / f"{name}.py")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    # A skip is no pass.
+    # A skip does not count as a pass.
     counts = dict(reversed(pair) for pair in re.findall(r"(\d+) (\w+)", done.stdout.splitlines()[-1]))
     assert set(counts) <= {"passed", "warnings"} | {"s"}, done.stdout[-500:]
     tests = (HERE / f"{name}.py").read_text().count("\ndef test_")

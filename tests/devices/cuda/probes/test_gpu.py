@@ -71,7 +71,7 @@ def test_wrong_results_are_failures(driver, require_tool, tmp_path):
     failed = [
         check["name"] for check in json.loads((tmp_path / "report.json").read_text())["checks"] if not check["holds"]
     ]
-    assert "check_planted comes to its end" in failed
+    assert "check_known_regions comes to its end" in failed
     assert "FAILED" in done.stdout
 
 

@@ -129,8 +129,8 @@ def test_positions_beyond_32_bits(ring, width, at):
 
 @settings(max_examples=some(60))
 @given(st.data())
-def test_planted_regions_come_back(data):
-    """Regions, asynchronous regions, flows, values and instants, planted and found again by name, place and time."""
+def test_emitted_regions_are_decoded(data):
+    """Regions, asynchronous regions, flows, values and instants: emitted, then decoded unchanged."""
     plan = BufferPlan.of(events=["a", "b", "c", "copy", "level", "ready", "mark"], blocks=3, groups=["load", "math"],
                    records_per_lane=256, payload=data.draw(st.booleans()))  # fmt: skip
     lanes, regions, copies, levels, marks, flows = [], [], [], [], [], []

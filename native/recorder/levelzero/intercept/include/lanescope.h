@@ -1,4 +1,4 @@
-/* Regions of interest for `lanescope record`: what lies between lanescope_start and lanescope_stop is recorded, all
+/* Regions of interest for `lanescope record`: calls between lanescope_start and lanescope_stop are recorded, all
  * else is not when the program runs under `lanescope record --start-paused`, or after a lanescope_stop.
  *
  * Nothing to link with: in a program that is not recorded both do nothing and return 0. Link with -ldl where the C

@@ -9,7 +9,7 @@ namespace lanescope::levelzero::tracer {
 
 namespace {
 
-// The program's event as it lives now; null: there is no memory for it.
+// The current event of the program; null if out of memory.
 UserEvent* user_event(State& all, Context* context, Handle handle) {
     if (UserEvent* found = all.events.find(handle)) return found;
     UserEvent* made = all.free_events;
@@ -196,7 +196,7 @@ void translate(Append& append, u32 count, const Handle* events) {
     for (u32 i = 0; i < count; ++i) {
         append.events[i] = events[i];
         const UserEvent* event = all.events.find(events[i]);
-        if (event == nullptr) continue;  // nothing of ours signals it
+        if (event == nullptr) continue;  // no timed operation signals it
         TimedOp* op = event->newest;
         auto* pin = op == nullptr || op == append.op || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;
         if (pin == nullptr) {
@@ -220,7 +220,7 @@ Result end_append(Append& append, Result result) {
         roll_back(*append.data, *op);
         return result;
     }
-    // Where nothing of ours follows, another thread may have collected the operation by now.
+    // Without an added command, another thread may have collected the operation by now.
     if (append.how == TimestampSource::bare) return success;
     Handle own = append.signal;
     Result code = success;
@@ -290,7 +290,7 @@ template <Record R, class... T>
 void emit_append(Call& call, const Append& append, Function api, u32 wait_count, const Handle* waits, T... values) {
     if (!append.is_told) return;
     const Waits told = kept(call, append, wait_count, waits);
-    // The record says that the call has succeeded: it stands for the exit of the call, too.
+    // The record means that the call has succeeded: it also replaces the exit of the call.
     const bool ends = call.is_told;
     const bool is_written =
         emit<R>(call.now(), u64{append.op_id}, u32{append.list_id}, static_cast<Api>(api), TimestampSource{append.how},

@@ -1,4 +1,4 @@
-// Events of ours: taken, given back, and whether a reset un-signals them.
+// Injected events: acquire and recycle them, and determine whether a reset un-signals them.
 #include <new>
 
 #include "tracer/state/internal.hpp"

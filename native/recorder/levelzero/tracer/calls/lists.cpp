@@ -86,7 +86,7 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
     }
     told.write(call.now());
     static const bool is_registered = [] { return std::atexit([] {
-        // While the driver is still there: what nobody has waited for, but has ended.
+        // While the driver is still loaded: operations that have ended without a synchronization.
         State& still = state();
         if (local.holds) return;
         StateLock lock;

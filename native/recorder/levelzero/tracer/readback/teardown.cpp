@@ -32,8 +32,8 @@ void forget_events(State& all, const Context* context) {
 
 }  // namespace
 
-// The context still lives. Commands of lists that the program destroys later hold events of ours: they are left to the
-// driver then. Calls of those lists pass through.
+// The context still lives. Commands of lists that the program destroys later use injected events: these are left to the
+// driver. Calls of those lists pass through.
 void before_context_destroy(Handle handle) {
     State& all = state();
     if (local.holds) return;

@@ -23,7 +23,7 @@ public:
         }
     }
 
-    // Adds or replaces an entry; false when there is no memory for it.
+    // Adds or replaces an entry; false if out of memory.
     bool add(Handle key, T* value) {
         if (key == nullptr || (2 * (count_ + 1) > capacity() && !grow())) return false;
         usize at = home(key);

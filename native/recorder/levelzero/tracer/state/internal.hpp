@@ -29,7 +29,7 @@ private:
     Entry results_[size];
 };
 
-// --- events of ours (injected_events.cpp) --------------------------------------------------------------------------
+// --- injected events (injected_events.cpp) --------------------------------------------------------------------------
 
 InjectedEvent* acquire_event(List& list);
 // Gives back an event that no command uses any more, to its context or to a list that will use it again; `was_used`: a
@@ -45,7 +45,7 @@ void probe_reset_support(Handle context, Device& device, u32 ordinal);
 
 // --- timed operations (timed_ops.cpp) ------------------------------------------------------------------------------
 
-// Gives the next operation of a list, with its cell armed; null when there is no memory, and then nothing has changed.
+// Returns the next operation of a list, with its cell reset; null, without any change, if out of memory.
 TimedOp* reserve(List& list, ResultBatch& batch);
 void reset_cell(TimedOp& op);
 inline OpChunk& chunk_of(TimedOp& op) { return *reinterpret_cast<OpChunk*>(&op - op.index); }

@@ -1,6 +1,6 @@
 // The state of the tracer, and the locks that guard it.
 //
-// How operations are timed: each timed Append (`TimedOp`) signals an event of ours (`InjectedEvent`) instead of the
+// How operations are timed: each timed Append (`TimedOp`) signals an injected event (`InjectedEvent`) instead of the
 // program's. Its ticks come by a query in the same list into a cell of host memory, or are asked of our event by the
 // host. A result counts only when it is there; every call of the program that tells it that something has ended collects
 // what is there. A command list (`List`) holds its operations in chunks (`OpChunk`), which belong to its `Context`.
@@ -33,7 +33,7 @@ struct TimedOp;
 inline constexpr u32 chunk_ops = 64;
 inline constexpr u64 unwritten = ~u64{0};
 
-// An event of ours, alone in its pool.
+// An event of the recorder, alone in its pool.
 struct InjectedEvent {
     Handle event = nullptr, pool = nullptr;
     Context* context = nullptr;
@@ -49,12 +49,12 @@ struct UserEvent {
     Context* context = nullptr;
     Ticks result{};
     u64 seen = 0;               // when the result was collected, 0: none was
-    TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its event of ours is there
+    TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its injected event exists
     bool untimed_last = false;  // it was last signalled by something that is not timed
     UserEvent* next = nullptr;  // free ones
 };
 
-// An event of ours that a query of the program reads.
+// An injected event that a query of the program reads.
 struct QueryRef {
     InjectedEvent* event;
     QueryRef* next;

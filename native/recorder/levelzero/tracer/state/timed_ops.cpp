@@ -68,7 +68,7 @@ void reset_cell(TimedOp& op) {
 TimedOp* reserve(List& list, ResultBatch& batch) {
     OpChunk* tail = list.last;
     if (tail == nullptr || tail->used == chunk_ops) {
-        // Memory stays bounded even where nobody ever synchronises.
+        // Memory stays bounded even if the program never synchronizes.
         if (list.immediate && list.live != 0) collect_results(state(), batch, false, &list);
         OpChunk* made = take_chunk(list);
         if (made == nullptr) return nullptr;

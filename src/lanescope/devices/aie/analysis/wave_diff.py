@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanescope.common.signals import UNKNOWN, Signal, last_of_each, only_changes
 from lanescope.errors import InputError, MissingDependencyError, UsageError
+from lanescope.trace.signals import UNKNOWN, Signal, last_of_each, only_changes
 
 _PICOSECONDS = 10**12
 
@@ -61,7 +61,7 @@ class Waveform:
         return Signal(name, int(variable.bitwidth or 0), *only_changes(*last_of_each(times, values)))
 
     def _translate_errors(self, make: Any) -> Any:
-        """Call the reader; what it stumbles over is no waveform."""
+        """Call the reader; its errors mean that the file is not a waveform."""
         try:
             return make()
         except (KeyboardInterrupt, SystemExit, MemoryError):
@@ -85,7 +85,7 @@ class Comparison(NamedTuple):
         ours, theirs: their names.
         our_changes, their_changes: how often each changed, where ours is known.
         difference: the first change that differs, from 0; None: there is none.
-        our_time, our_value: time and value of ours there, in the trace's unit; None: it has no such change.
+        our_time, our_value: time, in the trace's unit, and value of our change; None: our signal has no such change.
         their_time, their_value: the same of theirs, on the trace's time axis.
     """
 
@@ -116,7 +116,7 @@ def compare(
         signals: those of the trace.
         wave: the simulator's waveforms.
         names: our name -> theirs; without any, signals of the same name, or with the same last parts, are compared.
-        sync_on: a signal of ours and which of its rises both sides count time from; else both begin at 0.
+        sync_on: one of our signals and the index of the rise that both sides count time from; else both start at 0.
         period: picoseconds of one time unit of the trace.
         tolerance: by how many units of the trace times may differ.
         is_order_only: times are not compared, only values and their order.

@@ -17,6 +17,7 @@ def run(context: CommandContext, values: Values) -> int:
     Lanes of the capture are signals, as `lanescope convert -o FILE.vcd` writes them. Exit status 1: something differs.
     """
     from lanescope.devices.aie.analysis import wave_diff
+    from lanescope.trace.signals import signals
 
     names, sync_on = _names(values["map"]), _sync_on(values["sync_on"])
     trace = context.open(values["input"])
@@ -24,7 +25,7 @@ def run(context: CommandContext, values: Values) -> int:
     if period is None and trace.time.time_unit == "cycles" and not values["ignore_time"]:
         raise UsageError("cannot compare cycles with picoseconds", hint="use --period PS or --ignore-time")
     found = wave_diff.compare(
-        context.signals(trace),
+        signals(trace),
         wave_diff.Waveform(Path(values["wave"])),
         names=names,
         sync_on=sync_on,

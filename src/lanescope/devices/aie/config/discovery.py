@@ -1,4 +1,4 @@
-"""Where a configuration stands: a file that is named, or one beside the capture."""
+"""Configuration files: given by name, or found next to the capture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[Config, Source | None]:
     """Return the configuration of a capture, and the file that it was read from.
 
-    What is given; else ``NAME.config.json`` or ``NAME.mlir`` beside the capture; else an empty one.
+    The given file; else ``NAME.config.json`` or ``NAME.mlir`` next to the capture; else an empty configuration.
 
     Raises:
         UsageError: it cannot be read, makes no sense, or two are given.

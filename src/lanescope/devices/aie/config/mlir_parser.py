@@ -301,7 +301,7 @@ class _Scanner:
         said |= self._pairs()
         address, value = _int(said.get("address")), _int(said.get("value"))
         if address is None:
-            return  # known when the program runs, or to nobody
+            return  # known at run time only
         col, row = _int(said.get("column")), _int(said.get("row"))
         if not (0 <= (col or 0) < 128 and 0 <= (row or 0) < 32 and 0 <= address <= _WORD32):
             return

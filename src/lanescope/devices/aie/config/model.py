@@ -113,7 +113,7 @@ class Config:
         return events.names(self.device, module).get(number, f"event {number}")
 
     def port(self, unit: Unit, number: int) -> int | None:
-        """Return the selection byte of the port that an event of a unit watches, None if it is no PORT event."""
+        """Return the selection byte of the port that an event of a unit watches, None if it is not a PORT event."""
         slot = events.port_slot(self.event_name(unit.module, number))
         return None if slot is None else unit.ports[slot]
 
@@ -166,10 +166,10 @@ def agreed(parts: Mapping[str, Config]) -> Config:
 
 
 def with_packet_ids(units: Iterable[Unit], first: int = 1) -> list[Unit]:
-    """Give units that have none a packet id, in the order of column, row and module.
+    """Assign packet ids to the units that have none, in the order of column, row and module.
 
     Raises:
-        ConfigError: an id is left for nobody; headers have 5 bits for it.
+        ConfigError: all ids are in use; headers have 5 bits for them.
     """
     listed = list(units)
     taken = {unit.packet_id for unit in listed}

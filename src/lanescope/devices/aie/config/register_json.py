@@ -1,4 +1,4 @@
-"""Register writes as a JSON document, with what they mean beside them."""
+"""Register writes as a JSON document, each with its meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = "lanescope.aie-registers/1"
 
 
 def to_document(known: Config) -> dict[str, Any]:
-    """Return the register writes as a JSON value, with what they mean beside them."""
+    """Return the register writes as a JSON value, each with its meaning."""
     content = to_json(known)
     del content["tiles"]
     content.pop("trigger", None)

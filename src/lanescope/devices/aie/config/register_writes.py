@@ -143,7 +143,7 @@ def _shim(known: Config, name: str, fields: Mapping[str, int]) -> Write:
 def from_writes(device: str, writes: Iterable[Write], *, declared: Iterable[Unit] = ()) -> Config:
     """Return what register writes, in order, set up.
 
-    A unit that is set up anew, in another way, records under both: it has a contradiction and is no unit then.
+    A unit that is set up twice, in different ways, records under both: it is a contradiction, not a unit.
 
     Args:
         device: ``aie2`` or ``aie2p``.
@@ -191,7 +191,7 @@ def _settings(register: Register) -> list[int]:
 
 
 def _is_contradictory(register: Register, before: int, after: int) -> bool:
-    """Tell whether something that a register said is replaced by something else.
+    """Return whether a register write replaces a different earlier value.
 
     What is 0 was not said yet, or is cleared after the run; but ports are never cleared, as one of them has number 0.
     """

@@ -29,7 +29,7 @@ def event_number(device: str, module: str, event: Any) -> int:
     """Return the number of an event that is given by name or number.
 
     Raises:
-        ConfigError: there is no such event; those that come close are named.
+        ConfigError: unknown event; the message lists similar names.
     """
     if isinstance(event, str):
         try:

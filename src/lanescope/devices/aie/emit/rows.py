@@ -30,7 +30,7 @@ _LAST_WITH_PC = FLOW_KINDS.index("new_pc")
 
 @frozen_class
 class ShardRows:
-    """What a shard wrote, and its state by then.
+    """Rows of a shard, and its state after them.
 
     Attributes:
         slices: begin, length and tag; None: none.
@@ -45,7 +45,7 @@ class ShardRows:
     may_have_flags: bool
 
     def has_flags(self, tag: U32) -> bool:
-        """Tell whether any of these tags has more than slot and segment."""
+        """Return whether any of these tags has more than slot and segment."""
         return self.may_have_flags and bool(np.bitwise_or.reduce(tag) & _ANY_FLAG)
 
     def tags(self, tag: U32) -> U32:

@@ -230,18 +230,9 @@ class Summary:
         else:
             unit_bytes = 8
             bytes_decoded, bytes_padding, bytes_lost = text.bytes
-            # A placeholder stood for each line that is no word; wherever it was met, it counted as lost.
+            # Each line that is not a word was replaced by a placeholder, which was counted as lost.
             lost -= text.bad_lines[0]
-        builder.add_accounting(
-            input_id=self._input,
-            layer=0,
-            unit="byte",
-            unit_bytes=1,
-            total=total,
-            decoded=bytes_decoded,
-            padding=bytes_padding,
-            lost=bytes_lost,
-        )
+        builder.add_bytes(decoded=bytes_decoded, padding=bytes_padding, lost=bytes_lost, input_id=self._input)
         builder.add_accounting(
             input_id=self._input,
             layer=1,

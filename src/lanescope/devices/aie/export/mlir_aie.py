@@ -103,19 +103,19 @@ def blocks(trace: Trace) -> Iterator[bytes]:
 
 
 def events_left_out(trace: Trace) -> Iterator[str]:
-    """Say which recordings the format of ``blocks`` has no place for: execution traces."""
+    """Yield notes on the segments that the format of ``blocks`` cannot represent: execution traces."""
     tracks, listed = _recordings(trace, _EXECUTION)
     if tracks:
         flow = trace.instants.values("track_id")[trace.details["aie_program_flow"].values("instant_id")]
         count = int(np.isin(trace.tracks.values("parent_id")[flow], tracks).sum())
         yield (
-            f"the mlir-aie format has no place for execution traces (mode 2): {count} events of {listed} are left out; "
-            "-o FILE.pftrace holds them"
+            f"the mlir-aie format cannot represent execution traces (mode 2): {count} events of {listed} omitted; "
+            "use -o FILE.pftrace to export them"
         )
 
 
 def summary_left_out(trace: Trace) -> Iterator[str]:
-    """Say which recordings the summary has no place for: those that tell no time."""
+    """Yield notes on the segments that the summary cannot represent: those without times."""
     for mode, what in ((_EVENT_PC, "event-PC traces (mode 1)"), (_EXECUTION, "execution traces (mode 2)")):
         tracks, listed = _recordings(trace, mode)
         if tracks:

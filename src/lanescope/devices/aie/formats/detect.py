@@ -15,13 +15,13 @@ BINARY, TEXT = "aie-trace", "aie-trace-text"
 
 _RESERVED = 0x70008FE0
 _PACKET_WORDS = 8
-#: All checks hold on that many packets: there is no doubt.
+#: Number of packets that pass all checks and make the detection certain.
 _CERTAIN_PACKETS = 8
 _LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
 
 
 def is_text(head: bytes) -> bool:
-    """Tell whether most lines of ``head`` are one word of 8 hexadecimal digits."""
+    """Return whether most lines of ``head`` are one word of 8 hexadecimal digits."""
     lines = head.split(b"\n")
     if len(lines) > 1:
         lines.pop()  # it may be cut
@@ -39,7 +39,7 @@ def words_of(head: bytes) -> array[int]:
         words.extend(int(match[1], 16) for match in found if match and match[1])
         return words
     words.frombytes(head[: len(head) // 4 * 4])
-    if words.itemsize != 4:  # pragma: no cover (no platform of ours)
+    if words.itemsize != 4:  # pragma: no cover (not on a supported platform)
         raise NotImplementedError("unsupported platform: C unsigned int is not 4 bytes")
     return words
 

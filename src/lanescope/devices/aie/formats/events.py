@@ -139,7 +139,7 @@ def names(device: str, module: str) -> dict[int, str]:
 
 
 def number(device: str, module: str, name: str) -> int:
-    """Return the number of an event; ``UsageError`` when there is no such name, with those that come close."""
+    """Return the number of an event; ``UsageError``, with similar names, if the name is unknown."""
     found = _numbers(device, module).get(name)
     if found is None:
         raise UsageError(
@@ -174,7 +174,7 @@ _PORT = re.compile(r"PORT_(IDLE|RUNNING|STALLED|TLAST)_([0-7])")
 
 
 def kind(name: str) -> str:
-    """Tell how long an event is asserted: ``level``, ``pulse`` (one cycle each time), or ``unknown``.
+    """Return how long an event is asserted: ``level``, ``pulse`` (one cycle each time), or ``unknown``.
 
     Pulses in consecutive cycles are one slice: what counts is asserted cycles, not slices.
     """

@@ -236,7 +236,7 @@ MODE2 = FrameSet(
 WRAPPED_TRIPS = 1 << MODE2["loop"]["count"].width
 FRAME_SETS = {0: MODE0, 1: MODE1, 2: MODE2}
 
-#: What the native frame reader calls its items: frames by number, then what is no frame.
+#: Names of the native frame reader's items: frames by number, then everything else.
 FRAMES = (
     *(record.name for record in MODE0.records),
     "event_pc",
@@ -258,7 +258,7 @@ def module_name(packet_type: int) -> str:
 
 
 def is_start(word: int) -> bool:
-    """Tell whether a word at a word's begin is a Start, of any mode."""
+    """Return whether a word starts with a Start frame of any mode."""
     return word >> 27 == 0b11110
 
 

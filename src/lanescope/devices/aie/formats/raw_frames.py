@@ -91,7 +91,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packets:
-    """What the words are.
+    """Classification of the words.
 
     Attributes:
         entries: int32 [n, 4]: first word, count, kind of run, source; they cover all words in order.

@@ -102,7 +102,7 @@ def _first(rows: I64, *wanted: Any) -> int:
 
 
 def _edge(known: Config, unit: Unit | None, what: str) -> str:
-    """Return the event that starts or stops a unit, "" if nobody says; broadcasts have one name for all tiles."""
+    """Return the event that starts or stops a unit, "" if unknown; broadcasts have one name for all tiles."""
     number = None if unit is None else getattr(unit, what)
     if unit is None or number is None:
         return ""

@@ -50,7 +50,7 @@ def watched(known: Config, unit: Unit | None) -> tuple[int, ...] | None:
 
 @dataclass(slots=True)
 class _Recording:
-    """What is known so far of one recording.
+    """State of one segment so far.
 
     Attributes:
         lane: track of its invocations.
@@ -129,7 +129,7 @@ class Invocations:
             duration: int64 [n], cycles.
             tag: uint32 [n]: recording << 7 | quality << 5 | flags << 3 | slot.
         """
-        # The last element, -1, stands for all lanes behind those that matter.
+        # The last element, -1, represents all lanes after the relevant ones.
         events = np.take(self._events, tag >> 7 << 3 | tag & 7, mode="clip")
         touched = set()
         for number in range(len(_EVENTS)):
@@ -271,7 +271,7 @@ def _split(rows: I64, segments: npt.NDArray[np.integer[Any]]) -> list[tuple[int,
 
 
 class _Busy:
-    """How long an event was asserted: from its slices, int64 [n, 3], in order; what lies before ``after`` is none."""
+    """Asserted time of an event, from its ordered slices, int64 [n, 3]; time before ``after`` does not count."""
 
     def __init__(self, rows: I64, after: int) -> None:
         self._begin = np.maximum(rows[:, 0], after)

@@ -40,6 +40,6 @@ def track_notes(notes: I64) -> list[list[int]]:
 
 
 def is_gap(notes: I64) -> npt.NDArray[np.bool_]:
-    """Tell which notes are gaps, with an end or without: bool [notes]."""
+    """Return which notes are gaps, with or without an end: bool [notes]."""
     result: npt.NDArray[np.bool_] = (notes[:, KIND] == GAP) | (notes[:, KIND] == OPEN_GAP)
     return result

@@ -24,7 +24,7 @@ _EVENTS = 1 << 12
 _STEP = 1 << 12
 #: Points for which there is room before there are any.
 _FEW = 1 << 12
-#: Memory of batches that nobody holds any more: at most so much of it waits for others.
+#: Most memory of released batches that is kept for reuse, in bytes.
 _KEPT_BYTES = 64 << 20
 _LARGE_BYTES = 1 << 20
 _FREE: list[npt.NDArray[np.uint8]] = []
@@ -157,7 +157,7 @@ class Shard:
 
 @dataclass(slots=True, eq=False)
 class Decoding:
-    """What a shard has to do of a block.
+    """Work of a shard on one block.
 
     Attributes:
         shard: the sources that it concerns.
@@ -199,7 +199,7 @@ class Decoding:
 
 
 class Work:
-    """What the shards have to do of a block, by whoever has time.
+    """Work of all shards on one block, taken by any free thread.
 
     The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
     """

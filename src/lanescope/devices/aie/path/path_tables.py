@@ -28,7 +28,7 @@ from lanescope.devices.aie.path.walk.windows import Fact
 from lanescope.families.family import Derived
 from lanescope.trace import LazyTable, Table, TableSpec, Trace
 
-#: How often something happened at least, and at most; None: there is no most.
+#: Least and greatest number of times that something happened; None: unbounded.
 Bounds = tuple[int, int | None]
 #: Bundles that fetch may be ahead of an event in event-PC mode.
 SKID = 4

@@ -67,7 +67,7 @@ def lcov(paths: Paths, listing: Path) -> Iterator[str]:
 
     Args:
         paths: the paths.
-        listing: where the listing is; it stands for the source where there is no debug information.
+        listing: path of the listing, which replaces the source without debug information.
     """
     program, counts = paths.program, total(paths)
     walk = Walk(counts=counts)

@@ -30,7 +30,7 @@ from lanescope.devices.aie.simulate.ref_trace_unit import FlowUnit
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a core did.
+    """Actions of a core.
 
     Attributes:
         path: addresses of all bundles, in order.

@@ -25,7 +25,7 @@ PC_MASK = MODE2["new_pc"]["pc"].mask
 
 
 class Retired(enum.IntEnum):
-    """What an instruction did when it left the core; all else leaves no trace in this mode."""
+    """Effect of a retired instruction; nothing else is traced in this mode."""
 
     BRANCH = 0  # a conditional branch, direct or indirect; value: whether it was taken
     DIRECT = 1  # an unconditional jump or call to an address that stands in the program

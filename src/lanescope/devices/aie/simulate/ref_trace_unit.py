@@ -20,7 +20,7 @@ _START_WORDS = 2
 
 
 class _Overrun(Exception):
-    """There is no room for a frame."""
+    """The buffer cannot hold another frame."""
 
 
 class _Buffer:
@@ -75,7 +75,7 @@ class _Buffer:
 
 
 class _Unit:
-    """What all modes share.
+    """Common part of all trace modes.
 
     Args:
         mode: trace mode.
@@ -106,7 +106,7 @@ class _Unit:
             self.buffer.emit("repeat0", repeats=count)
 
     def _begin(self, *, restart: bool, **values: int) -> bool:
-        """Begin at a packet's first word; False where there is no room for that."""
+        """Start at the first word of a packet; return False if the buffer is too full."""
         if restart and not self.buffer.has_room(self.buffer.rest_of_packet + _START_WORDS):
             return False
         self.buffer.fill_packet()

@@ -20,7 +20,7 @@ from lanescope.families.family import Simulation
 
 U32 = npt.NDArray[np.uint32]
 
-_START = 0b111100  # highest bits of a Start that is no restart
+_START = 0b111100  # highest bits of a Start other than a restart
 #: (packet type, column, row) of the traced units, the first ones first; further ones lie in the next columns.
 _UNITS = ((0, 0, 2), (3, 0, 1), (1, 0, 2), (0, 0, 3), (2, 0, 0), (0, 0, 4), (1, 0, 3), (0, 0, 5))
 _CORE = 0

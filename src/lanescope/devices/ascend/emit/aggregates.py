@@ -57,7 +57,7 @@ class Sums:
 
     @cached_property
     def cores(self) -> CoreTimes:
-        """Where the time of each core went."""
+        """Time of each core by use."""
         told = self._told
         lost = told.lost
         if AICORE.name in told.records.partial:
@@ -66,7 +66,7 @@ class Sums:
 
     @cached_property
     def threads(self) -> ThreadTimes:
-        """Where the time of each scheduler thread went."""
+        """Time of each scheduler thread by use."""
         told, phases = self._told, self._told.phases
         no_work = [kind for kind, known in PHASE_KINDS.items() if known.role != "outer"]
         count = phases["tasks_processed"].astype(np.int64)

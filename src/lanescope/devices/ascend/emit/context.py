@@ -43,7 +43,7 @@ DETAILS, ARROWS = ("low", "full"), ("edge", "block")
 
 @frozen_class
 class Style:
-    """What is drawn besides executions, phases and submits.
+    """Rows added besides executions, phases and submits.
 
     Attributes:
         is_full: setups, waits at the gate, the view of the schedulers, depths of the queues.
@@ -161,7 +161,7 @@ class TimelineBuilder:
                     error_ns=reading.error_ns,
                 )
         elif told.has_device:
-            # By definition of the axis; where a host part comes first, nobody knows how far off it is.
+            # Exact by definition of the axis; if a host part comes first, the error is unknown.
             error = 0 if times.alignment is None else None
             builder.anchor(clock_id=self.clock, ticks=times.base_cycles, ts=times.shift, error_ns=error)
 
@@ -209,7 +209,7 @@ class TimelineBuilder:
 
     @property
     def workers(self) -> int:
-        """The group of the cores, and of what runs beside them."""
+        """The group of the cores and of the lanes next to them."""
         if self._workers < 0:
             self._workers = self._group("Worker View", "worker")
         return self._workers

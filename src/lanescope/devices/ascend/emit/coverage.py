@@ -29,8 +29,8 @@ def draw_coverage(canvas: TimelineBuilder) -> None:
     ends of its phases or submits. A lane was recorded to the end of the capture where its producer counted its records
     and all of them arrived, and a core where the producer does not tell, but both streams end with the same dispatch.
 
-    Of a list that the file is cut off in, or before, nobody knows which records are missing: its lanes were recorded
-    while those that are there ran, and not between them.
+    If the file is truncated in or before a list, the missing records of that list are unknown: its lanes count as
+    recorded while the available records ran, and not between them.
     """
     told = canvas.told
     cores = _core_evidence(canvas)

@@ -164,7 +164,7 @@ def _anchors(
 
 
 class _Anchors:
-    """Where edges meet tasks, by task: a stamp (0: nowhere), its lane, its slice, its clock."""
+    """End points of edges, by task: a timestamp (0: none), its lane, its slice, its clock."""
 
     def __init__(self, tasks: int) -> None:
         self.stamp = np.zeros(tasks, np.int64)

@@ -77,12 +77,12 @@ def note(canvas: TimelineBuilder) -> None:
     tally.emit(builder, canvas.main)
     builder.add_stat("ascend_graph_cycle", told.in_rings, input_id=canvas.input_of.get("deps", canvas.main))
     for part in sorted(told.parts.broken):
-        # One that could not even be opened is no input.
+        # A sidecar file that could not be opened is not an input.
         builder.add_stat("ascend_unreadable_sidecar", input_id=canvas.input_of.get(part, canvas.main))
 
 
 def account(canvas: TimelineBuilder) -> None:
-    """Say what became of every byte of the files, and of the records that never came into them."""
+    """Add the accounting of every byte of the files, and of the records that never reached them."""
     told, builder, records = canvas.told, canvas.builder, canvas.told.records
     unknown = sum(end - begin for _, begin, end in records.unknown)
     behind = 0 if records.cut is None else records.size - records.cut

@@ -24,7 +24,7 @@ _BARE_LANES = {"dummy_task": ("Dummy", "dummy task"), "predicated_skip": ("Predi
 
 
 def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
-    """Draw the phases of the scheduler threads; kinds that nobody knows as well."""
+    """Add the phases of the scheduler threads, including those of unknown kinds."""
     told, builder, phases = canvas.told, canvas.builder, canvas.told.phases
     if not len(phases):
         return None
@@ -113,7 +113,7 @@ def _submit_lanes(
         orchestrator=rows.group,
         submit_idx=Column.array(rows["submit_idx"].astype(np.uint32), valid=some(rows.has("submit_idx"))),
         task_id=ids,
-        task=Column.derived(len(rows), lambda: naming.task_names(ids, canvas.told.task_naming)),
+        task=Column.derived(len(rows), lambda: canvas.told.task_texts[canvas.told.index(rows)]),
     )
     return drawn
 
@@ -158,7 +158,7 @@ class CorelessTasks:
 def draw_bare_tasks(
     canvas: TimelineBuilder, phases: RecordSlices | None, submits: list[tuple[Section, RecordSlices, int | None]]
 ) -> list[CorelessTasks]:
-    """Draw the tasks that run on no core on lanes of their own, beside the cores."""
+    """Add the tasks that run on no core, on lanes of their own next to the cores."""
     told, graph = canvas.told, canvas.told.graph
     bare = np.ones(len(graph), np.bool_)
     bare[told.runs.task] = False
@@ -176,14 +176,14 @@ def draw_bare_tasks(
             found.append(CorelessTasks(told.marker_task[rows], named))
     for part in found:
         bare[part.task[part.task >= 0]] = False
-    # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it is over
-    # with its submit. One with producers passes at a time that nobody recorded.
+    # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it ends
+    # with its submit. One with producers ends at an unrecorded time.
     waits = np.zeros(len(graph), np.bool_)
     waits[graph.succ] = True
     bare &= graph.has_no_kernel & ~waits
     for rows_, drawn, clock in submits:
         made = _allocations(canvas, bare, rows_, drawn, clock)
-        # Without anchors nobody may say how far apart host and device are.
+        # Without anchors the offset between host and device is unknown.
         if made is not None and (clock == canvas.clock or isinstance(told.times.alignment, Alignment)):
             found.append(made)
     return found

@@ -102,7 +102,7 @@ def detect(head: FileHead) -> Detection:
         return Detection(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}") if keys else Detection(0)
     level = _value(data, key).split(b",")[0].split(b"}")[0].strip()
     if level not in (b"1", b"2", b"3", b"4"):
-        return Detection(60, "", f"{key} is no level")
+        return Detection(60, "", f"{key} is not a valid level")
     score = 98 if keys or _present(data, _V1_KEYS) else 70
     return Detection(score, _format_version(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
 

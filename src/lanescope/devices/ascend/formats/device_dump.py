@@ -42,7 +42,7 @@ from lanescope.wire import Struct
 Int64 = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
 
-#: What stands for the key of the level.
+#: Replaces the key of the level, which a dump does not have.
 LEVEL_KEY = "raw dump"
 LISTS = {"aicpu_task": AICPU, "sched_phase": PHASES, "orch_phase": SUBMITS, "aicore_task": AICORE}
 #: Phases that name a task in place of pops.
@@ -135,7 +135,7 @@ def split_sections(content: Bytes, index: int = 0) -> Dump | None:
 
 
 def _fits(content: Bytes, region: Region) -> bool:
-    """Tell whether bytes begin with a header and pools of a layout."""
+    """Return whether bytes start with a header and pools of a layout."""
     if len(content) < region.size:
         return False
     head = np.frombuffer(content, region.header.dtype, 1)[0]
@@ -177,7 +177,7 @@ def _headerless(content: Bytes) -> str | None:
 
 
 def _is_plausible(content: Bytes, stream: str) -> bool:
-    """Tell whether the first records of a buffer may be of a stream."""
+    """Return whether the first records of a buffer may belong to a stream."""
     dtype, most, _ = record_dtype(stream, "v3c")
     rows = np.frombuffer(content[: len(content) // dtype.itemsize * dtype.itemsize], dtype)[: min(most, 64)]
     begin, end = _stamps(rows, stream)
@@ -253,7 +253,7 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
             the dump contains neither.
 
     Raises:
-        InputError: it is no dump.
+        InputError: the content is not a dump.
     """
     dump = split_sections(content, options.get("index") or 0)
     if dump is None:

@@ -96,7 +96,7 @@ def _scheduler_tasks(section: Section) -> Iterator[Text]:
 
 
 def _scheduler_records(records: Records, section: Section) -> Iterator[Text]:
-    """Write a stream for each scheduler that has records or was told of; what phases counted stands beside them."""
+    """Write a stream, with the counts of its phases, for each scheduler that has records or is declared."""
     told = {stream.index: stream for stream in records.streams if stream.kind == "sched_phase"}
     bounds = np.searchsorted(section.group, np.arange(section.groups + 1)).tolist()
     yield b',\n  "scheduler_records": {"streams": ['

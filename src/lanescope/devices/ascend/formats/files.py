@@ -59,8 +59,8 @@ def read_records(text: Bytes, path: str) -> Records:
         path: for messages.
 
     Raises:
-        InputError: it is no JSON object, is no records file of a known format version, or is cut off before the first
-            record or before what the records need.
+        InputError: it is not a JSON object, is not a records file of a known format version, or ends before the first
+            record or before the fields that the records need.
     """
     reader = Reader(text, path, can_be_cut=True)
     file = File(path, len(text) - 1)
@@ -129,7 +129,7 @@ def _shape(file: File) -> str:
     lists = {name for name, section in file.lists.items() if len(section)}
     given = {*file.lists, *file.other, *(name for name, _, _ in file.unknown)}
     is_v1 = V1_TASKS.name in file.lists and given.isdisjoint(("edges", "tensors"))
-    # An empty list proves little, but a file with it is no deps file.
+    # An empty list proves little, but a file with it is not a deps file.
     is_v1 |= "l2_perf_level" in file.levels or not lists.isdisjoint(("v1_scheduler_phases", "v1_orchestrator_phases"))
     rows = file.lists.get(AICORE.name)
     is_v4 = not given.isdisjoint((V4_AICPU.name, "v4_scheduler_records")) or bool(file.streams)
@@ -171,7 +171,7 @@ def entries(text: Bytes, path: str) -> Iterator[tuple[str, int, int]]:
     The last one of a file that is cut off is ``(cut off)``, with the bytes behind the last whole value.
 
     Raises:
-        InputError: it is no JSON object.
+        InputError: it is not a JSON object.
     """
     reader = Reader(text, path, can_be_cut=True)
     with suppress(Cut):
@@ -185,7 +185,7 @@ def read_deps(text: Bytes, path: str) -> Deps:
     """Read a task graph file; arguments as ``read_records``.
 
     Raises:
-        InputError: it is no JSON object, is cut off, or has neither tasks nor edges.
+        InputError: it is not a JSON object, is truncated, or has neither tasks nor edges.
     """
     reader = Reader(text, path)
     known = {layout.name: layout for layout in DEPS}
@@ -205,7 +205,7 @@ def read_names(content: bytes, path: str) -> tuple[dict[int, str], str | None]:
     """Read a name map: function names by number, and the orchestrator's name.
 
     Raises:
-        InputError: it is no name map.
+        InputError: it is not a name map.
     """
     try:
         given = json.loads(content)

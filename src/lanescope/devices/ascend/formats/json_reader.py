@@ -169,15 +169,15 @@ class Reader:
         self.cut = read if self.cut is None else self.cut
 
     def is_list(self) -> bool:
-        """Tell whether the next value is a list."""
+        """Return whether the next value is a list."""
         return bool(self._scanner.is_list())
 
     def is_object(self) -> bool:
-        """Tell whether the next value is an object."""
+        """Return whether the next value is an object."""
         return bool(self._scanner.is_object())
 
     def is_near(self, word: bytes) -> bool:
-        """Tell whether a word stands in the next bytes."""
+        """Return whether the next bytes contain a word."""
         at = self._scanner.offset
         return word in self._text[at : at + _PEEKED_BYTES].tobytes()
 

@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @frozen_class
 class Tally:
-    """What became of the bytes of a list: elements understood, elements not understood and where the first stands."""
+    """Accounting of a list: decoded elements, invalid elements and the location of the first one."""
 
     good_bytes: int = 0
     bad_bytes: int = 0
@@ -202,7 +202,7 @@ class Records:
         problems: what a reader met: stat, count, byte offset of the first.
         accounts: bytes decoded, of padding, and lost, where not every byte is text; None: as the lists tell.
         cut: of a file that is cut off: the byte behind the last element that was read; what follows is lost.
-        partial: the lists, by name, that such a file ends in or before: nobody knows what is missing in them.
+        partial: names of the lists that such a file ends in or before: their missing records are unknown.
     """
 
     level_key: str

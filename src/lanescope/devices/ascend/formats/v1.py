@@ -1,7 +1,7 @@
 """The reader of v1: executions that the collector had joined, in microseconds, as the rows that both streams had.
 
-There is no counter: readings are nanoseconds since the collector's base, counted from 1, because 0 is "not stamped".
-There is no receive stamp and no dispatch counter either; what the trace says of those is NULL.
+The format has no counter: readings are nanoseconds since the collector's base, counted from 1, because 0 means that no
+timestamp was taken. It has no receive timestamp and no dispatch counter either; the trace has NULL for them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _placed(made: Section, origin: Section) -> Section:
 
 
 def _ids(tasks: Section) -> npt.NDArray[np.uint64]:
-    """Return full task ids: the ring stands in their upper half, or beside them."""
+    """Return full task ids: the ring is in their upper half or in a field of its own."""
     ids = tasks["task_id"]
     bare = ids >> np.uint64(32) == 0
     found: npt.NDArray[np.uint64] = np.where(bare, ids | tasks["ring_id"].astype(np.uint64) << np.uint64(32), ids)
@@ -113,7 +113,7 @@ def _ids(tasks: Section) -> npt.NDArray[np.uint64]:
 
 
 def _numbers(tasks: Section) -> Int64:
-    """Return a number for each row that stands for its dispatch: the place of the first row that says the same."""
+    """Return the dispatch of each row as a number: the index of the first row of the same dispatch."""
     if not len(tasks):
         return np.empty(0, np.int64)
     names = ("core_id", "task_id", "ring_id", "start_time_us", "end_time_us", "dispatch_time_us", "finish_time_us")

@@ -24,7 +24,7 @@ class Erratum(enum.Enum):
     RECEIVE_AT_PICKUP = "receive of a task that was staged early is stamped before it waits for its producers"
     DISPATCH_PER_BATCH = "all tasks that one pass publishes share the dispatch stamp"
     COUNTER_PER_RUN = "reg_task_id restarts with each run of the file"
-    STREAMS_LEFT_OUT = "streams without records are not written: the place in the list is no thread"
+    STREAMS_LEFT_OUT = "streams without records are not written: the index in the list is not a thread"
     SLOT_NOT_RESERVED = "a record at the end of a buffer may land in the next one"
     HALF_IDS = "markers name only the lower half of their task id"
     DEPTH_COPIED = "the queue depths at the end of `complete` are a copy of those at its start"
@@ -93,7 +93,7 @@ HOST_BUILT, RINGS = "host_build_graph", "tensormap_and_ringbuffer"
 
 
 def on_host(records: Records) -> bool:
-    """Tell whether the host orchestrates."""
+    """Return whether the orchestrator runs on the host."""
     metadata = records.metadata
     return (
         HOST_SUBMITS.name in records.sections

@@ -101,7 +101,7 @@ def clock_steps(runs: Executions) -> Steps:
 
 @frozen_class
 class Ends:
-    """Where a task ends and begins for its neighbours, by task.
+    """End and start of each task as seen by its neighbors.
 
     Attributes:
         end: int64 [tasks], its last end; 0 without rows.
@@ -124,14 +124,14 @@ class Ends:
         last_end, last = graphs.extreme(task, end, tasks, largest=True)
         begun, first = graphs.extreme(task, judged, tasks, largest=False)
         if rows is not None:
-            # A -1 picks the last, which is no row: there may be no rows at all.
+            # A -1 picks the last element, which is not a row: there may be no rows.
             last, first = (np.append(rows, -1)[row] for row in (last, first))
         return cls(last_end, last, begun, first)
 
 
 @frozen_class
 class Kept:
-    """How the edges of the graph were kept, by edge. An edge whose tasks do not both have rows is not judged.
+    """Result of each edge of the graph. Edges whose tasks do not both have rows are not checked.
 
     Attributes:
         slack: int64 [edges], cycles from the last end of the producer to the first begin of the consumer; 0 where the
@@ -225,8 +225,8 @@ def rows_by_task(task: Int64, tasks: int) -> tuple[Int64, Int64]:
 def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
     """Return for which tasks all producers that can hold them up have rows, bool [tasks].
 
-    Allocations hold nobody up longer than their submit. Barriers and producers whose rows are missing do: readiness is
-    at least what the others say.
+    Allocations delay no task longer than their submit. Barriers and producers with missing rows may: readiness is no
+    earlier than the other producers allow.
 
     Args:
         graph: the task graph.
@@ -244,7 +244,7 @@ def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
 
 @frozen_class
 class CoreTimes:
-    """Where the time of each core went: busy and the idle parts add up to the window.
+    """Time of each core by use: busy and the idle parts add up to the window.
 
     Attributes:
         core: int64 [cores], rising.
@@ -326,7 +326,7 @@ def _milestones(
     taken = np.where(receive > 0, clamped(receive, sent), start)
     yield _DEPENDENCY, gap, ready
     yield _SUBMIT, ready, free_to_go
-    # Without a word about readiness nobody knows what the dispatch waited for.
+    # Without a record of readiness, the cause of the wait before the dispatch is unknown.
     knows = (runs.ready[rows] > 0) | (submitted > 0)
     yield _DISPATCH, free_to_go[knows], sent[knows]
     yield _UNKNOWN, free_to_go[~knows], sent[~knows]
@@ -362,7 +362,7 @@ class _Measure:
     total: Int64
 
     def __call__(self, stamp: Int64) -> Int64:
-        """Return the measure of what lies before each stamp, int64 [n]."""
+        """Return the total length before each timestamp, int64 [n]."""
         if not len(self.begin):
             return np.zeros(len(stamp), np.int64)
         at = np.searchsorted(self.begin, stamp, side="right")

@@ -38,7 +38,7 @@ class Reading:
 
 @frozen_class
 class Alignment:
-    """How a device's counter becomes the host's time.
+    """Conversion of a device counter to host time.
 
     Attributes:
         first: a reading of both clocks.

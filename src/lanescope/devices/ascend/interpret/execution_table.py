@@ -157,7 +157,7 @@ def _joined(values: Int64, partner: Int64) -> Int64:
 
 @frozen_class
 class Staging:
-    """What a capture says about tasks that were sent to a core before their producers had ended.
+    """Records of tasks that were sent to a core before their producers had ended.
 
     Attributes:
         marked: bool [tasks], a dummy marker names the task.
@@ -205,7 +205,7 @@ class LossSummary:
 
 
 def anywhere(cores: Int64, begin: int, end: int) -> LossSummary:
-    """Return that executions may be missing on some cores at any time between two stamps, nobody knows how many."""
+    """Return a loss of unknown size: executions may be missing on some cores at any time between two timestamps."""
     count = len(cores)
     first, last = np.full(count, begin, np.int64), np.full(count, end, np.int64)
     return LossSummary(0, 0, cores, first, last, np.zeros(count, np.int64), np.full(count, -1, np.int64))
@@ -276,6 +276,6 @@ def _orphans(
         fits = low < high
         begin, end = np.where(fits, low, dispatch), np.where(fits, high, finish)
         after[has_following & fits] = following[has_following & fits]
-    # Without both stamps there is no place.
+    # Without both timestamps the extent is unknown.
     end = np.where((dispatch > 0) & (finish > 0), end, begin)
     return {"core": core, "begin": begin, "end": end, "count": np.ones(len(core), np.int64), "after": after}

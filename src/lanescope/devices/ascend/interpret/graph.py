@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.ascend.formats.layout import WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
@@ -196,45 +197,13 @@ def rings(graph: Graph) -> Mask:
     No order of the tasks keeps the edges of a ring, so the graph, or the ids in it, are not those of one run.
 
     Complexity:
-        One look at each edge where ids rise as tasks are submitted; else linear in the tasks and edges that an edge
-        against that order spans.
+        One look at each edge where ids rise as tasks are submitted; else linear in the tasks and edges.
     """
-    pred, succ, tasks = graph.pred, graph.succ, len(graph)
-    found = np.zeros(tasks, np.bool_)
-    back = np.flatnonzero(pred >= succ)
-    if not len(back):
-        return found
-    # A ring comes back from its last task to its first: each of its tasks lies in the span of an edge that leads back.
-    change = np.zeros(tasks + 1, np.int64)
-    np.add.at(change, succ[back], 1)
-    np.add.at(change, pred[back] + 1, -1)
-    spanned = np.cumsum(change[:-1]) > 0
-    inside = np.flatnonzero(spanned)
-    number = np.cumsum(spanned) - 1
-    edges = np.flatnonzero(spanned[pred] & spanned[succ])
-    first, second = number[pred[edges]], number[succ[edges]]
-    left = _waiting(first, second, len(inside))
-    kept = left[first] & left[second]
-    found[inside] = left & _waiting(second[kept], first[kept], len(inside))
+    found = np.zeros(len(graph), np.bool_)
+    # A ring comes back from its last task to its first.
+    if (graph.pred >= graph.succ).any():
+        core.ascend_cycles(graph.pred, graph.succ, found)
     return found
-
-
-def _waiting(pred: Int64, succ: Int64, tasks: int) -> Mask:
-    """Return which tasks are left, bool [tasks], when those that wait for nobody are done, again and again."""
-    waits = np.bincount(succ, minlength=tasks)
-    left = waits > 0
-    order = np.argsort(pred, kind="stable")
-    consumers = succ[order].tolist()
-    bounds = np.searchsorted(pred[order], np.arange(tasks + 1)).tolist()
-    counts = waits.tolist()
-    done = np.flatnonzero(~left).tolist()
-    for task in done:  # grows while it is gone through
-        for consumer in consumers[bounds[task] : bounds[task + 1]]:
-            counts[consumer] -= 1
-            if not counts[consumer]:
-                done.append(consumer)
-    left[done] = False
-    return left
 
 
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:

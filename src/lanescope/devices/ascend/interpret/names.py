@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-#: Names of a task whose function nobody knows.
+#: Name of a task whose function is unknown.
 UNRESOLVED = "task"
 _SPMD = "spmd"
 
@@ -56,15 +56,10 @@ def task_names(task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = 
     return _texts(map(naming, task_ids.tolist()))
 
 
-def labels(
-    names: Iterable[str], task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = task_name
-) -> npt.NDArray[np.object_]:
+def labels(names: npt.NDArray[np.object_], tasks: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
     """Return names with their task, as in ``matmul(r2t5)``, object [n]."""
-    return _texts(f"{name}({naming(task_id)})" for name, task_id in zip(names, task_ids.tolist(), strict=True))
+    return _texts([f"{name}({task})" for name, task in zip(names.tolist(), tasks.tolist(), strict=True)])
 
 
 def _texts(texts: Iterable[str]) -> npt.NDArray[np.object_]:
-    listed = list(texts)
-    made = np.empty(len(listed), object)
-    made[:] = listed
-    return made
+    return np.fromiter(texts, object)

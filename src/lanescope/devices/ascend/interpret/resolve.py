@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,15 @@ class Interpreter:
 
     @property
     def task_naming(self) -> Callable[[int], str]:
-        """How task ids are written: v4 has a layout for each runtime."""
+        """Layout of task ids: v4 has one for each runtime."""
         if self.format_version != "v4":
             return naming.task_name
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
+
+    @cached_property
+    def task_texts(self) -> npt.NDArray[np.object_]:
+        """The id of each task of the graph as it is written, object [tasks]: made once for all columns that show it."""
+        return naming.task_names(self.graph.ids, self.task_naming)
 
     def index(self, submits: Section) -> Int64:
         """Return the tasks of submits in the graph, int64 [n]."""
@@ -245,7 +251,7 @@ class Interpreter:
 
     @property
     def on_host(self) -> bool:
-        """Whether the host orchestrates."""
+        """True if the orchestrator runs on the host."""
         return versions.on_host(self.records)
 
     def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:

@@ -1,4 +1,4 @@
-"""What lies beside the records file: the task graph and the names."""
+"""Sidecar files: task graph and name map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sidecars:
-    """What was found beside the records.
+    """Contents of the sidecar files of a capture.
 
     Attributes:
         deps: the task graph.

@@ -76,7 +76,7 @@ class SortedIndex:
         return found
 
     def hold(self, ids: UInt64) -> bool:
-        """Tell whether all ids are in the list; False where only a search could tell."""
+        """Return whether all ids are in the list; False if that would need a search."""
         if self.shift is None or self.table is None:
             return False
         ring, number = (ids >> _HALF).astype(np.int64), (ids & _LOW).astype(np.int64)

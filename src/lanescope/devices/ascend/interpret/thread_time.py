@@ -13,7 +13,7 @@ Int64 = npt.NDArray[np.int64]
 
 @frozen_class
 class ThreadTimes:
-    """Where the time of each thread went: busy and idle add up to its window.
+    """Time of each thread by use: busy and idle add up to its window.
 
     Attributes:
         thread: int64 [threads], rising.

@@ -35,7 +35,7 @@ _STAMP = 3  # from the begin of a dispatch window to its stamp
 
 @dataclass
 class Run:
-    """What happened. Stamps are ticks since the begin of the run.
+    """Events of a run. Timestamps are ticks since its start.
 
     Attributes:
         scenario, tasks: what was run.

@@ -26,7 +26,7 @@ _KINDS = {
 _INNER = ("resolve", "dummy_task", "predicated_skip", "drain_prepare", "drain_publish")
 #: Ticks from the begin of a drain until it publishes.
 _PREPARE = 2
-#: The kind that stands for one that nobody knows.
+#: Name of an unknown kind.
 UNKNOWN_KIND = "mystery"
 
 
@@ -36,7 +36,7 @@ class Phases:
 
     Attributes:
         section: those that were kept.
-        unknown: how many of them got a kind that nobody knows.
+        unknown: how many of them have an unknown kind.
         dropped: how many of each thread were lost, int64 [threads].
         lonely_dispatches, lonely_finishes: executions whose dispatch, or whose end, lies in a phase that was lost.
     """
@@ -253,7 +253,7 @@ class _Phases:
         return lost
 
     def _rename(self, columns: dict[str, Any], kinds: list[str]) -> int:
-        """Give some phases a kind that nobody knows; what carries counts keeps its own."""
+        """Give some phases an unknown kind; phases with counts keep theirs."""
         wanted = self.run.scenario.unknown_kinds
         victims = np.flatnonzero(columns["kind"] == (kinds.index("release") if "release" in kinds else -1))[:wanted]
         columns["kind"] = columns["kind"].copy()

@@ -58,14 +58,14 @@ def step_clocks(run: Run, random: np.random.Generator) -> tuple[Run, Mask, int]:
     """
     stepped = np.zeros(len(run), np.bool_)
     count = np.bincount(run.core, minlength=run.scenario.cores)
-    # Few of the cores: what many show is no fault of a clock.
+    # Few of the cores: a shift of many is not a clock fault.
     cores = random.permutation(np.flatnonzero(count >= 8))[: run.scenario.clock_steps]
     cores = cores[: max(int((count > 0).sum()) // 4, 1)]
     off = np.zeros(len(run), np.int64)
     for core in cores.tolist():
         mine = np.flatnonzero(run.core == core)
         first = int(random.integers(0, len(mine) - 5))
-        # One that steps back again does so well before the end: else nobody could tell that it did.
+        # A clock that steps back again does so well before the end: otherwise the second step is undetectable.
         lasts = len(mine) - first < 2 * _STEP_ROWS or random.random() < 0.5
         last = len(mine) if lasts else int(random.integers(first + 4, len(mine) - _STEP_ROWS))
         rows = mine[first:last]

@@ -106,22 +106,22 @@ class Scenario:
 
     @property
     def is_v1(self) -> bool:
-        """Whether the collector joins the streams and writes microseconds."""
+        """True if the collector joins the streams and writes microseconds."""
         return self.format_version in V1
 
     @property
     def is_chip(self) -> bool:
-        """Whether the format version is of the newer naming."""
+        """True if the format version uses the newer names."""
         return self.format_version in CHIP
 
     @property
     def has_receive(self) -> bool:
-        """Whether cores record when they took a task."""
+        """True if cores record when they received a task."""
         return self.format_version in ("v3", *CHIP)
 
     @property
     def has_staging(self) -> bool:
-        """Whether schedulers send tasks to cores before their producers have ended."""
+        """True if schedulers send tasks to cores before their producers have ended."""
         return self.has_receive
 
     @property

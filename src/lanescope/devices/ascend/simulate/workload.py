@@ -32,7 +32,7 @@ class Tasks:
         blocks: as which a task runs.
         flagged: bool, its consumers may be staged early.
         staged: bool, it will be staged early where that helps.
-        ignores: bool, it does not wait for its producers: a planted violation.
+        ignores: bool, it does not wait for its producers: an injected violation.
         episode: which it belongs to.
         first_wave: wave, within its episode, in which its subtasks begin.
         pred, succ: [edges], by consumer.

@@ -25,14 +25,14 @@ class Joined:
     """Adds the rows of lanes that the core knows only as instants.
 
     Args:
-        making: whose trace it is.
+        making: the assembly that receives the rows.
     """
 
     def __init__(self, making: TraceAssembly) -> None:
         self._making = making
 
     def add(self, decoded: Decoded, first_slice: int) -> Mask:
-        """Add rows for everything that is no instant; return what is one, bool [instants].
+        """Add rows for everything but instants; return which records are instants, bool [instants].
 
         Args:
             decoded: the lanes, placed. All lanes of a block are among them.

@@ -100,7 +100,7 @@ def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
 
 
 def _doubt(making: TraceAssembly, decoded: Decoded, lanes: slice) -> None:
-    """Flag what the turns of the lanes leave open, and take back what they prove."""
+    """Flag rows with an ambiguous wrap period, and clear the flag where the lane proves the period."""
     ambiguous = np.uint32(Flag.WRAP_AMBIGUOUS)
     for rows in (decoded.slices, decoded.instants):
         flags = rows["flags"]

@@ -15,7 +15,7 @@ I64 = npt.NDArray[np.int64]
 
 
 def add_overrun_gaps(making: TraceAssembly) -> None:
-    """Add a gap behind each lane that lacks what had no more room; of one that is just full nobody knows."""
+    """Add a gap after each lane that dropped records; a lane that is exactly full may have dropped some."""
     summary = making.summary
     full = np.flatnonzero(summary["full"])
     lost = making.grid.lost
@@ -66,7 +66,7 @@ def missing(making: TraceAssembly, decoded: Decoded) -> None:
     cause = np.where(rows["bad"] > 0, "bad_bytes", "hole")
     ring = making.buffer.overwritten
     if ring is not None:
-        # Position 0 stands for all that was overwritten, from the lane's begin on.
+        # Position 0 represents all overwritten records, from the start of the lane on.
         overrun = (index == 0) & (ring[lane] > 0)
         assert making.grid.lost is not None
         dropped = making.grid.lost if making.grid.torn is None else making.grid.lost + making.grid.torn

@@ -1,4 +1,4 @@
-"""A trace in the making: the lanes of a buffer on one time axis, and what all who add rows to it share."""
+"""Assembly of a trace: the lanes of a buffer on one time axis, and the state that all emitters of rows share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TraceAssembly:
     Attributes:
         grid: the lanes.
         summary: the same, with times as whole ticks.
-        turns: the turn of its counter that each lane begins in.
+        turns: the wrap period of the counter that each lane starts in.
         extent: when lanes were begun and finalized, in ticks.
         timeline: how cycles become ns; None: ticks are ns, or nothing says.
         is_unplaced: ticks are cycles, and nothing relates those of two SMs.

@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 @frozen_class
 class Grid:
-    """What is known of each lane besides its records; None: the layout does not say.
+    """Properties of each lane besides its records; None if the layout does not record them.
 
     Attributes:
         num_blocks: from the header.
@@ -67,10 +67,10 @@ class Grid:
 
 @frozen_class
 class Bounds:
-    """What is known of counter and timer at some moments.
+    """Readings of counter and timer.
 
     Attributes:
-        lane: int64 [n], whose reading it is.
+        lane: int64 [n], the lane of the reading.
         cycles: int64 [n], the counter.
         earliest: int64 [n], ns: the timer showed at least this then.
         latest: int64 [n], ns: and less than this; a reading with step s lies in [t, t + s).
@@ -84,12 +84,12 @@ class Bounds:
 
 @frozen_class
 class WrapOffsets:
-    """Which turn of its counter each lane begins in.
+    """The wrap period of the counter that each lane starts in.
 
     Attributes:
         ticks: int64 [lanes], by how much the lane moves.
-        doubtful: bool [lanes], where the turn is not certain; None: nowhere.
-        sure: bool [lanes], where both ends of the lane prove what lies between; None: nowhere.
+        doubtful: bool [lanes], True if the period is not certain; None: all are.
+        sure: bool [lanes], True if both ends of the lane prove the times between them; None: no lane does.
     """
 
     ticks: I64
@@ -143,7 +143,7 @@ class Buffer(Protocol):
         cut: bytes that the header promises and that are not there.
         behind: bytes behind the buffer.
         grid: the lanes.
-        overwritten: int64 [lanes], 1 where position 0 of a lane stands for what a ring overwrote; None: nowhere.
+        overwritten: int64 [lanes], 1 if position 0 of the lane represents overwritten records; None: no lane has any.
         has_special: whether instants may be anything else.
         has_tokens: whether records have tokens.
         has_payloads: whether records have payloads.
@@ -196,7 +196,7 @@ class Buffer(Protocol):
         Args:
             part: from ``parts``.
             split: records behind a finalize begin a further launch; else they are left out.
-            step_back: ticks by which a stamp may step back without doubt about its turn of the counter.
+            step_back: ticks by which a timestamp may step back while its wrap period stays certain.
         """
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:

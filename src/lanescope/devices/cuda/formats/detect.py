@@ -40,7 +40,7 @@ def detect(head: FileHead) -> Detection:
             return _proton(content)
         geometry = header(content.words(8))
     except InputError as error:
-        # An array of zeros is no capture, but nothing else that is known is saved as one.
+        # An array of zeros is not a capture, but no other known tool saves one.
         is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
         return (
             Detection(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Detection(0, "", error.message)

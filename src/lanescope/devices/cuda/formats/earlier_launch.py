@@ -5,13 +5,13 @@ later launch, and behind them what the earlier one had stored at those positions
 begins, so all of that is stamped before the first record of the later one: a step back of the clock, over everything
 that the lane holds so far, to before the whole launch.
 
-A single clock that steps back, or two writers, do not do that. Two things do that are no earlier launch: a silence of
-more than half a turn of the 32-bit counter, and a clock that steps back by more than the launch took. There regions are
-open in most lanes. Where they are, and nothing shows two launches, the records are left as they are; that is so too of
-a launch that was killed, over what the same kernel left before. How long the launch took decides it.
+A single clock that steps back, or two writers, do not cause that. Two other things do: a silence of more than half a
+wrap period of the 32-bit counter, and a clock that steps back by more than the launch took. Then regions are open in
+most lanes. If they are, and nothing proves two launches, the records stay unchanged. The same holds for a killed launch
+over the remains of an earlier launch of the same kernel. The duration of the launch decides.
 
-Launches that lie more than half a turn (2.1 s) apart may seem to come in the other order. That is recognised only
-behind a finalize, and only by ends of regions that began before it.
+Launches more than half a wrap period (2.1 s) apart may appear in reverse order. That is recognized only after a
+finalize, and only from ends of regions that started before it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ODD_SHARE = 4
 
 @frozen_class
 class Earlier:
-    """What an earlier launch left.
+    """Remains of an earlier launch.
 
     Attributes:
         cuts: int64 [lanes], the first position of each lane that holds a record of it; ``NEVER`` where none does.
@@ -158,7 +158,7 @@ class _Lanes:
     Attributes:
         cut: int64 [lanes], the first position from which on everything is stamped before all that is in front of it.
         low, high: int64 [lanes], the last stamp behind it and the earliest in front of it.
-        begin, end: int64 [lanes], the extent of what is in front of it, or of the whole lane where there is no cut.
+        begin, end: int64 [lanes], the extent of the records before it, or of the whole lane without a cut.
         speaks: bool [lanes], whether a finalize in front of the cut or a stray end behind it shows two launches.
         is_cut_short: bool [lanes], whether a region is open in front of it.
         records: int64 [lanes], records in front of it.
@@ -188,7 +188,7 @@ class _Lanes:
         stamp, kind = (TIRX_RECORD[name].of(words).astype(np.int64) for name in ("time", "kind"))
         event = TIRX_RECORD["event"].of(words).astype(np.int64)
         row = np.arange(len(lanes))
-        # What is no record stands still at the one before it, or at the first.
+        # An invalid word takes the timestamp of the record before it, or of the first record.
         at = np.maximum.accumulate(np.where(valid, np.arange(words.shape[1]), -1), axis=1)
         at = np.where(at < 0, valid.argmax(axis=1)[:, None], at)
         stamp = np.take_along_axis(stamp, at, axis=1)
@@ -239,7 +239,7 @@ class _Lanes:
         return cuts if self.speaks[mine].any() or self._is_plain(mine, launch_ns) else None
 
     def _is_plain(self, mine: Mask, launch_ns: int | None) -> bool:
-        """Tell whether the stamps of these lanes alone show two launches: nothing else does, or speaks against it."""
+        """Return whether only the timestamps of these lanes show two launches, without other evidence."""
         count = np.count_nonzero(mine)
         # A lane among others, and a small step: a clock that is not quite steady does that too.
         is_small = int((self.high - self.low)[mine].max()) <= STEP_BACK
@@ -251,7 +251,7 @@ class _Lanes:
         return bool(2 * np.count_nonzero(self.is_cut_short[mine]) < count)
 
     def _before_the_launch(self, cut: Mask) -> tuple[Mask, I64] | None:
-        """Return which lanes a moment between two launches cuts, and all cuts; None: there is no such moment."""
+        """Return which lanes a time between two launches cuts, and all cuts; None: no such time exists."""
         lows, highs = np.sort(self.low[cut]), np.sort(self.high[cut])
         # The moment that lies in most lanes' step back; of several, the latest.
         moments = highs[::-1]
@@ -273,7 +273,7 @@ class _Lanes:
         return mine, np.where(is_old, 0, np.where(cut & (self.low < moment), self.cut, NEVER))
 
     def _is_one_clock(self) -> bool:
-        """Tell whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
+        """Return whether the stamps of all SMs are of one clock: lanes of several SMs then run at the same time."""
         if self._sm is None:
             return True
         lanes = np.flatnonzero(self.used)
@@ -296,7 +296,7 @@ class _Lanes:
 
 
 def _over(kind: I64, event: I64, valid: Mask, cut: I64) -> tuple[Mask, Mask]:
-    """Tell of lanes, [n, positions], how the records behind a cut go with those in front of it.
+    """Return for lanes, [n, positions], how the records after a cut match those before it.
 
     Returns:
         bool [n] each: an end behind it has no begin on either side; a region that was begun in front has no end there.

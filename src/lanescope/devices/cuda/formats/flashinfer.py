@@ -29,7 +29,7 @@ class Rewritten(WordStore):
         words: the buffer; rewritten piece by piece where it is not in memory.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
 
     Attributes:
         sm: int64 [lanes], the SM of each lane, -1 where none is known, ``SEVERAL_SMS``.

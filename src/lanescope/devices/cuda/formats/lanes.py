@@ -50,7 +50,7 @@ SUMMARY = (
 _SLICES = {
     "begin": np.int64,
     "dur": np.int64,
-    "flags": np.uint32,  # these two are put beside the others
+    "flags": np.uint32,  # these two are added to the native columns
     "launch": np.uint32,
     "begin_index": np.uint32,
     "end_index": np.uint32,
@@ -141,7 +141,7 @@ class Outputs:
         self.slices = _columns(_SLICES, slices)
         self.instants = _columns(_INSTANTS, instants)
         self.gaps = _columns(_GAPS, gaps)
-        # Almost always 0, and zeros that nobody writes or reads take no memory.
+        # Almost always 0, and untouched zeros take no memory.
         self.slices["flags"] = np.zeros(slices, np.uint32)
         self.slices["launch"] = np.zeros(slices, np.uint32)
 

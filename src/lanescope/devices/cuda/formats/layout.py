@@ -57,7 +57,7 @@ FLASHINFER_V2_RECORD = Record(
     "cuda.flashinfer_v2.record",
     bits=64,
     fields=(
-        Field("kind", lsb=0, width=2, doc="What is marked; there is no finalize.", values=KINDS),
+        Field("kind", lsb=0, width=2, doc="Kind of marker; this format has no finalize marker.", values=KINDS),
         Field("event", lsb=2, width=10, doc="Index into the caller's list of names."),
         Field("block", lsb=12, width=12, doc="Block; the group is not stored, and larger numbers run into the SM."),
         Field("sm", lsb=24, width=8, doc="%smid"),

@@ -45,7 +45,7 @@ def layout_of(content: WordSource) -> str:
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:
-    """Tell whether 32-bit words, the whole file or its beginning, begin as a file of Proton does."""
+    """Return whether 32-bit words, the whole file or its head, start like a Proton file."""
     if len(words) < 11 or words[0] != 1 or words[1] != 4 or words[2] != 40 + 4 * int(words[9]):
         return False
     first, rest = divmod(int(words[3]), 4)
@@ -53,10 +53,10 @@ def is_proton(words: npt.NDArray[np.uint32]) -> bool:
 
 
 def is_flashinfer2(words: WordStore) -> bool:
-    """Tell whether all words name the block of their slot, and not all of them the lane.
+    """Return whether all words name the block of their slot, and not all of them the lane.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
     """
     geometry = header(words)
     # A lane stays on its SM, so where the first rows fit TIRx's tags all do.

@@ -43,7 +43,7 @@ _MOST = 1 << 62
 
 @frozen_class
 class Ls2Header:
-    """What the file header says.
+    """Contents of the file header.
 
     Attributes:
         num_blocks, num_groups: the grid.
@@ -198,12 +198,12 @@ class Ls2Buffer:
 
     @property
     def in_cycles(self) -> bool:
-        """Whether the stamps are cycles of the SMs."""
+        """True if the timestamps are cycles of the SMs."""
         return self.header.clock == layout.CLOCK64
 
     @property
     def has_payloads(self) -> bool:
-        """Whether a record has a second word."""
+        """True if a record has a second word."""
         return self.header.record_words == 2
 
     @property
@@ -231,7 +231,7 @@ class Ls2Buffer:
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
             torn=self.scanned["torn"],
-            # A full lane that nobody finalized may have dropped more than its count says.
+            # A full lane that was never finalized may have dropped more records than it counted.
             counted=(self.scanned["state"] == layout.FINALIZED)
             | self.header.is_ring
             | (self.scanned["stored"] < self.header.capacity),
@@ -240,7 +240,7 @@ class Ls2Buffer:
 
     @cached_property
     def overwritten(self) -> I64 | None:
-        """1 for lanes whose position 0 stands for what a ring overwrote, int64 [lanes]; None: nothing was."""
+        """1 for lanes whose position 0 represents overwritten records, int64 [lanes]; None: no lane has any."""
         found = (self.scanned["lost"] > 0) & self.header.is_ring
         return found.astype(np.int64) if found.any() else None
 
@@ -373,7 +373,7 @@ class Ls2Buffer:
 
     @property
     def has_special(self) -> bool:
-        """Whether there are records of more than begins, ends and instants."""
+        """True with records other than begins, ends and instants."""
         return bool(self.scanned["special"].any())
 
     def describe(self) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ Words32 = npt.NDArray[np.uint32]
 _HEADER_WORDS = PROTON_HEADER.bits // 32
 #: Words in front of a CTA's write indices, in newer versions and in those without times.
 _NEW, _OLD = PROTON_BLOCK.bits // 32, 4
-#: No kernel runs longer; what looks so is no pair of times.
+#: Longest plausible kernel; a larger difference does not come from a pair of times.
 _LONGEST_NS = np.uint64(1 << 42)
 _LATEST = np.uint64(1 << 62)
 #: No warp writes so many words; what looks so is a time.
@@ -53,7 +53,7 @@ _MAX_WARPS = 1 << 10
 
 @frozen_class
 class ProtonHeader:
-    """What the file header says; sizes in 32-bit words.
+    """Contents of the file header; sizes in 32-bit words.
 
     Attributes:
         payload: where the areas begin.
@@ -149,7 +149,7 @@ class ProtonBuffer:
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
-        """Tell whether the areas hold times, as newer versions write them: nothing else says which version it is.
+        """Return whether the areas hold times, as newer versions write them: nothing else says which version it is.
 
         With times there are three moments in order, and then write indices, which are even and not large. An older
         area that passes for one with times would need the third stamp of its first warp to look like an index.
@@ -205,7 +205,7 @@ class ProtonBuffer:
 
     @cached_property
     def overwritten(self) -> I64 | None:
-        """1 for lanes whose position 0 stands for what the ring overwrote, int64 [lanes]; None: nothing was."""
+        """1 for lanes whose position 0 represents overwritten records, int64 [lanes]; None: no lane has any."""
         found = self._rings[:, 4] > 0
         return found.astype(np.int64) if found.any() else None
 
@@ -283,7 +283,7 @@ class ProtonBuffer:
 
     @property
     def has_payloads(self) -> bool:
-        """Whether there may be values."""
+        """True if records may have values."""
         return bool(self._values)
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
@@ -302,7 +302,7 @@ class ProtonBuffer:
 
     @property
     def has_special(self) -> bool:
-        """Whether there are asynchronous scopes or values."""
+        """True with asynchronous scopes or values."""
         return bool(self._async or self._values)
 
     def describe(self) -> Mapping[str, Any]:

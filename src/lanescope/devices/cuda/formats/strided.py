@@ -38,7 +38,7 @@ class StridedBuffer:
         max_records: records that a lane may have, where the probe has a limit.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
         UsageError: the stride or the limit cannot be.
 
     Attributes:
@@ -187,7 +187,7 @@ class StridedBuffer:
 
     @cached_property
     def _beyond(self) -> tuple[int, int | None]:
-        """How many words stand behind the limit of the lanes, and the slot of the first."""
+        """Number of words after the limit of the lanes, and the slot of the first."""
         count, first_slot = 0, None
         for first, piece in self._made.pieces(len(self.tirx.words), len(self._made), 1):
             found = np.flatnonzero(piece)

@@ -28,7 +28,7 @@ _NO_SLOTS = np.empty(0, np.int64)
 
 @frozen_class
 class Geometry:
-    """Where the records of a buffer stand.
+    """Positions of the records in a buffer.
 
     Attributes:
         num_blocks: from the header.
@@ -60,7 +60,7 @@ def header(words: Words | WordStore) -> Geometry:
         words: uint64 [n], the whole buffer or its beginning.
 
     Raises:
-        InputError: there is no header, or one that no kernel writes.
+        InputError: the header is missing, or no kernel writes it.
     """
     if not len(words):
         raise InputError("buffer is shorter than its header", hint="check that the buffer was copied from the device")
@@ -82,7 +82,7 @@ def header(words: Words | WordStore) -> Geometry:
 
 @frozen_class
 class Scan:
-    """What a pass over all slots found, for one stride.
+    """Result of a pass over all slots, for one stride.
 
     Attributes:
         used: words that are not zero.

@@ -25,7 +25,7 @@ F64 = npt.NDArray[np.float64]
 
 @frozen_class
 class Timeline:
-    """How the ticks of each lane become nanoseconds: ``zero + (ticks - origin) * slope``, rounded down.
+    """Conversion of the ticks of each lane to nanoseconds: ``zero + (ticks - origin) * slope``, rounded down.
 
     Attributes:
         origin: int64 [lanes], ticks.

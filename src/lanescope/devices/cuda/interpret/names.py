@@ -24,10 +24,10 @@ Names = dict[int, str]
 
 @dataclass(frozen=True, slots=True)
 class UserNames:
-    """Names that somebody gave.
+    """Names given by the user.
 
     Attributes:
-        events: by number; None: nobody named any, so no number is unknown.
+        events: by number; None: no names were given, so no number is unknown.
         groups: by number.
         usable: False when a file was there and is none of names.
     """
@@ -68,7 +68,7 @@ def load_names(value: Any) -> Names:
 
 
 def is_file(text: str) -> bool:
-    """Tell whether an option's text names a file; otherwise it is a list with commas."""
+    """Return whether an option's text names a file; otherwise it is a list with commas."""
     return text.endswith(_FILE_SUFFIXES) or os.sep in text
 
 
@@ -82,7 +82,7 @@ def given(capture: Capture, events: Any, groups: Any) -> UserNames:
 
     Raises:
         InputError: the given file is not there or holds no names.
-        UsageError: a value is no list or mapping of names.
+        UsageError: a value is not a list or mapping of names.
     """
     found = UserNames()
     if events is None:

@@ -21,7 +21,7 @@ def to_bytes(buffer: Any) -> Bytes:
         buffer: an array of integers.
 
     Raises:
-        UsageError: it is no array, not one of integers, or not contiguous; or the GPU cannot be reached.
+        UsageError: it is not a contiguous array of integers, or the GPU cannot be reached.
     """
     if isinstance(buffer, bytes | bytearray | memoryview):
         return np.frombuffer(buffer, np.uint8)

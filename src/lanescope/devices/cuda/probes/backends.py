@@ -35,7 +35,7 @@ class Backend(Protocol):
     Attributes:
         name: the package.
         ordinal: the number of the GPU.
-        is_simulated: there is no GPU, and times are those of ``simclock``.
+        is_simulated: True without a GPU, with times from ``sim_clock``.
     """
 
     name: str

@@ -47,7 +47,7 @@ class Events(Mapping[str, int]):
         limit: one more than the largest number that the layout can store.
 
     Raises:
-        UsageError: it is none of these; a number is too large or stands for two names.
+        UsageError: it is none of these; a number is too large or has two names.
 
     Example:
         >>> events = Events(["load", "compute"])
@@ -260,14 +260,10 @@ class BufferPlan:
             InputError: the buffer's header is not there.
             UsageError: an unknown option.
         """
-        from lanescope.devices.cuda.family import FAMILY
-        from lanescope.families.options import resolve_options
-        from lanescope.source import MemoryCapture
+        from lanescope.devices.cuda.probes.memory_decode import decode_bytes
 
         given: dict[str, Any] = {"events": self.events.names, "groups": list(self.groups), "layout": self.layout}
         if self.layout == layout.TIRX_V1:
             given["stride"] = self.stride
         data = np.ascontiguousarray(words, "<u8").view(np.uint8)
-        with MemoryCapture(data, name) as capture:
-            decoder = FAMILY.decode(capture, resolve_options(FAMILY.options, {**given, **options}, what=FAMILY.name))
-            return Trace.concat([*decoder.feed(memoryview(data.data)), *decoder.finish()])
+        return Trace.concat(decode_bytes(data, name, {**given, **options}))

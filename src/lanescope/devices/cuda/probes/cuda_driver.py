@@ -35,7 +35,7 @@ def copy_to_host(out: npt.NDArray[np.uint8], pointer: int) -> None:
         pointer: address on the device.
 
     Raises:
-        UsageError: there is no driver, or it refuses; nothing is known about the address.
+        UsageError: the driver is missing or refuses, so nothing is known about the address.
     """
     driver = _driver(LIBRARY)
     context, device = ctypes.c_void_p(), ctypes.c_uint64(pointer)

@@ -173,7 +173,7 @@ def _record(lane, event, kind, token, payload):
             # Unsigned, or an index might count from the end.
             at = u64(base + _LANE + ((offered & mask) << shift))
             probes[at] = word
-            # Of a ring the word behind may be that of an older record, so it is stored even when there is no payload.
+            # In a ring the next word may belong to an older record, so it is stored even without a payload.
             if shift:
                 probes[at + u64(1)] = u64(payload)
         offered += 1

@@ -1,4 +1,4 @@
-"""What probes cost: measured for each kernel, kept beside the trace, and never taken off its times."""
+"""Overhead of probes: measured per kernel, stored with the trace, and never subtracted from its times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Overhead:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times longer the kernel takes with its probes, by the medians; None: it took no time without."""
+        """Ratio of the median times with and without probes; None if the kernel took no time without them."""
         return self.instrumented_ns / self.baseline_ns if self.baseline_ns > 0 else None
 
     def __str__(self) -> str:

@@ -109,7 +109,7 @@ class Session:
 
     @property
     def launches(self) -> int:
-        """How many buffers were given out or added."""
+        """Number of buffers that were allocated or added."""
         return len(self._launches)
 
     @property
@@ -154,7 +154,7 @@ class Session:
             An array of the package that allocates, uint64 (PyTorch: int64) [plan.words].
 
         Raises:
-            UsageError: there is no such GPU.
+            UsageError: unknown GPU.
         """
         if not 0 <= gpu < len(self._gpus):
             raise UsageError(
@@ -432,7 +432,7 @@ def _refusal(launch: _Launch, plan: BufferPlan) -> Unallocated | None:
 
 
 def _is_used(launch: _Launch, plan: BufferPlan) -> bool:
-    """Tell whether a kernel wrote anything into the buffer of a launch, if only that it found no room."""
+    """Return whether a kernel wrote to the buffer of a launch, even if only a count of dropped records."""
     assert launch.words is not None
     if not launch.is_ours:
         return True

@@ -189,7 +189,7 @@ def _record(lane, stamp, event, KIND: tl.constexpr, token, payload):
     at = base + _LANE + ((offered & mask) << shift)
     fits = offered < limit
     tl.store(at, word, mask=fits)
-    # Of a ring the word behind may be that of an older record, so it is stored even when there is no payload.
+    # In a ring the next word may belong to an older record, so it is stored even without a payload.
     tl.store(at + 1, tl.to_tensor(payload).to(tl.uint64), mask=fits & (shift != 0))
     after = offered + 1
     tl.store(base + 1, after.to(tl.uint64), mask=(limit > 0) & ((after & 63) == 0))
@@ -336,7 +336,7 @@ def consume(lane, x):
             bits = x.to(tl.uint16, bitcast=True).to(tl.uint32)
         else:
             bits = x.to(tl.uint32)
-        # A use that hardly ever does anything, and then counts an event that nobody watches.
+        # A use that almost never has an effect, and then only counts an unused event.
         tl.inline_asm_elementwise(
             "{ .reg .pred p; setp.eq.u32 p, $1, 0x7fedcba9; @p pmevent 1; mov.u32 $0, 0; }",
             "=r,r,~{memory}",

@@ -1,4 +1,4 @@
-"""Triton's interpreter, which lacks inline assembly, made to run probes; arrays for it where there is no PyTorch."""
+"""Probes in Triton's interpreter, which lacks inline assembly, and arrays for it in place of PyTorch's."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ COMPUTES = (QK, SOFTMAX, PV)
 WAITS = (WAIT_EMPTY, WAIT_FULL, WAIT_OUTPUT)
 
 
-def planted(kernel: Kernel) -> dict[str, Any]:
+def expected(kernel: Kernel) -> dict[str, Any]:
     """Return where the time of a simulated kernel went; all numbers are ns, and exact.
 
     Returns:
@@ -173,7 +173,7 @@ class Wait(NamedTuple):
 
 
 def waits(kernel: Kernel) -> list[Wait]:
-    """Return who waited for whom; nobody does in a kernel whose groups all do everything."""
+    """Return which groups waited for which; none waits in a kernel whose groups all do everything."""
     setup = kernel.setup
     if setup.role(0) == "all":
         return []

@@ -70,7 +70,7 @@ _START = 1_000_000_000
 
 @dataclass(frozen=True)
 class Setup:
-    """What is simulated.
+    """Parameters of the simulation.
 
     Attributes:
         blocks, groups, tiles: the kernel.
@@ -125,7 +125,7 @@ class Setup:
 
     @property
     def finalizes(self) -> bool:
-        """Whether a lane ends with a record of its own."""
+        """True if a lane ends with a finalize record."""
         return self.layout not in (FLASHINFER_V1, FLASHINFER_V2)
 
     @property
@@ -134,7 +134,7 @@ class Setup:
         return np.arange(self.blocks) % self.sms
 
     def role(self, group: int) -> str:
-        """What a group does: everything, or its part of the work."""
+        """Return the role of a group: everything, or its part of the work."""
         if self.groups == 1 or self.threads:
             return "all"
         if group == 0:
@@ -178,7 +178,7 @@ class Random:
 
 @dataclass
 class Kernel:
-    """What really happened.
+    """Ground truth of a simulated kernel.
 
     Attributes:
         times: per group int64 [records of a lane, blocks], full ns, quantised to the clock's step.
@@ -315,7 +315,7 @@ class _Block:
         for group in computing:
             parts = (WAIT_FULL, QK, SOFTMAX, PV) + ((STORE,) if setup.groups == 2 else ())
             stamps = self._work(group, parts, {WAIT_FULL: turn})
-            # The groups take turns at the tensor cores, so that one's softmax runs beside the other's product.
+            # The groups take turns at the tensor cores: the softmax of one overlaps the product of the other.
             turn = stamps[setup.nested + 3]
             found.append(stamps)
         done = self.now[computing].max(axis=0)

@@ -24,7 +24,7 @@ from lanescope.devices.cuda.formats.layout import (
     INSTANT,
     LS2_FLOAT,
 )
-from lanescope.devices.cuda.simulate.expected_analysis import planted
+from lanescope.devices.cuda.simulate.expected_analysis import expected
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import (
     EMPTY,
@@ -155,7 +155,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         "extent": _listed(setup, np.arange(setup.lanes), begin, end),
         **damage,
         **_truth(setup, flat, stored),
-        "planted": planted(kernel),
+        "expected": expected(kernel),
     }
     return Simulation(files=files(strided.to_npy(words), truth), truth=truth)
 
@@ -331,7 +331,7 @@ def _lost(offered: I64, capacity: int, groups: int) -> list[list[int]]:
 
 
 def _truth(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Tell what a decoder has to find, by lane and record."""
+    """Return the rows that a decoder must find, by lane and record."""
     records = flat.records
     begins = np.flatnonzero((records.kind == BEGIN) | (records.kind == ASYNC_BEGIN))
     ends = np.flatnonzero((records.kind == END) | (records.kind == ASYNC_END))
@@ -379,7 +379,7 @@ def _flows(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> list[tup
     effects = np.flatnonzero(stored & (records.kind == FLOW_IN))
     causes = causes[np.lexsort((records.lane[causes], records.time[causes], key[causes]))]
     at = np.searchsorted(key[causes], key[effects], side="right") - 1
-    # An effect without a cause before it, or where no cause was stored at all, picks the -1, which is no key.
+    # An effect without a cause before it, or where no cause was stored at all, picks the -1, which is not a key.
     known = np.append(key[causes], -1)[at] == key[effects]
     effect, cause = effects[known], causes[at[known]]
     columns = [block[effect], records.event[effect], flat.tile[effect], group[cause], records.time[cause]]

@@ -119,7 +119,7 @@ def _truth(
     is_async: npt.NDArray[np.bool_],
     values: I64,
 ) -> dict[str, Any]:
-    """Tell what a decoder has to find, by lane and record."""
+    """Return the rows that a decoder must find, by lane and record."""
     lane, time, event, kind, region = flat
     begins, ends = np.flatnonzero(kind == BEGIN), np.flatnonzero(kind == END)
     end_of = np.full(int(region.max(initial=-1)) + 1, -1, np.int64)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, FLASHINFER_V2, INSTANT, WARPSCOPE
 from lanescope.devices.cuda.formats.word_source import Words
-from lanescope.devices.cuda.simulate.expected_analysis import planted
+from lanescope.devices.cuda.simulate.expected_analysis import expected
 from lanescope.devices.cuda.simulate.fault_injection import FAULTS, Faults, FaultyLane, joined
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, Entry, Kernel, Random, Setup, run
@@ -57,7 +57,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     truth["stale"] = [] if old is None else _leave(words, old, setup)
     for lane in lanes:
         lane.corrupt_words(words, setup, truth)
-    truth["planted"] = planted(kernel)
+    truth["expected"] = expected(kernel)
     if max_records:
         # A probe with a limit leaves the slots behind it alone, however large the buffer is.
         words = np.concatenate([words, np.zeros(setup.stride, np.uint64)])
@@ -114,7 +114,7 @@ def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
 
 
 def _truth(setup: Setup, kernel: Kernel, lanes: list[FaultyLane], slots: int) -> dict[str, Any]:
-    """Tell what a decoder has to find: rows by lane and begin record, as in the golden buffers."""
+    """Return the rows that a decoder must find, by lane and begin record, as in the golden buffers."""
     capacity = np.maximum(0, (slots - 2 - np.arange(setup.lanes)) // setup.stride + 1)
     special = {lane.number for lane in lanes}
     spans, opened, instants, finalized = [], [], [], []

@@ -71,7 +71,7 @@ _SUMS = ("section", "name", "count", "errors", "open", "min", "max")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """What one section sums. Arrays are [n].
+    """Values summed by one section. Arrays are [n].
 
     Attributes:
         name: int32, codes of ``names``.
@@ -189,7 +189,7 @@ def entries(trace: Trace, *, each: bool = False) -> list[Entry]:
         order, starts = groups.order, np.flatnonzero(groups.first)
         usable = sample.known[order] & ~sample.error[order]
         value = sample.value[order]
-        # Sizes may add up beyond 63 bits; as floats first, and exactly only where that is no danger.
+        # Sums of sizes may exceed 63 bits: as floats first, and exactly only if they fit.
         total = _totals(np.where(usable, value, 0), starts)
         least = np.minimum.reduceat(np.where(usable, value, np.iinfo(np.int64).max), starts)
         most = np.maximum.reduceat(np.where(usable, value, np.iinfo(np.int64).min), starts)

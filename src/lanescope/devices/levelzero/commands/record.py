@@ -67,7 +67,7 @@ def run(context: CommandContext, values: Values) -> int:
 
 
 def _report(context: CommandContext, values: Values, folder: Path, processes: int, given: Mapping[str, str]) -> None:
-    """Say what was recorded, or why nothing was."""
+    """Report what was recorded, or why the recording is empty."""
     if not processes and any(folder.iterdir()):
         context.warn("nothing recorded: the recorder could not write its files")
     elif not processes:

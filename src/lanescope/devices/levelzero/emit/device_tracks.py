@@ -18,7 +18,7 @@ UNKNOWN_DEVICE = "unknown device"
 
 @frozen_class
 class Lanes:
-    """Where operations run. Arrays are [operations].
+    """Tracks on which operations run. Arrays are [operations].
 
     Attributes:
         track: int64, lane of the queue.

@@ -279,7 +279,7 @@ class Timeline:
             undrained = is_text(losses, "reason", layout.NOT_DRAINED)
             for name, which in (("levelzero_unsynchronized", undrained), ("levelzero_result_abandoned", ~undrained)):
                 if which.any():
-                    builder.add_stat(name, int(which.sum()), first_ts=int(ts[which][0]))
+                    builder.add_stat(name, int(which.sum()), input_id=self.input_id, first_ts=int(ts[which][0]))
         if len(degradations):
             ts = degradations.values("ts") - self.zero
             names = np.array(
@@ -336,7 +336,7 @@ class Timeline:
 
 
 def operation_name(function: str, src: int, dst: int) -> str:
-    """Return the name of an operation that is no kernel: ``zeCommandListAppendMemoryCopy(S2D)``.
+    """Return the name of an operation other than a kernel: ``zeCommandListAppendMemoryCopy(S2D)``.
 
     Args:
         function: name of the function.

@@ -21,7 +21,7 @@ __all__ = ["DOMAIN", "LIVE", "VERSIONS", "Pause", "Process", "Recording", "Strea
 _STREAM = "stream_*"
 #: Ending of the file that holds the packet that is being filled, beside its stream.
 LIVE = ".live"
-#: What a recording of ours calls itself, and the versions of its records that are read.
+#: Domain name of lanescope's recordings, and the supported versions of their records.
 DOMAIN = "lanescope_ze"
 VERSIONS = (1,)
 

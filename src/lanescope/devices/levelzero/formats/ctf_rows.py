@@ -29,7 +29,7 @@ _SPECS = {spec.name: spec for spec in EVENTS}
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """What one thread after another wrote into one file.
+    """Stream of one file, written by one thread after another.
 
     Attributes:
         source: the file.
@@ -102,7 +102,7 @@ class Records:
         return {"seq": self.seq, "ts": self.ts, "thread_id": self.stream.thread[self.rows]}
 
     def has(self, name: str) -> bool:
-        """Tell whether this version of the records has a field."""
+        """Return whether this version of the records has a field."""
         return name in self._columns
 
     def integers(self, name: str) -> npt.NDArray[np.uint64]:
@@ -334,5 +334,5 @@ def _result_codes(values: npt.NDArray[np.uint64], kind: ctf.Field, results: Dict
 
 
 def not_zero(values: npt.NDArray[np.uint64]) -> tuple[Any, Any]:
-    """Return values, and which of them are known: 0 stands for none."""
+    """Return values, and which of them are known: 0 means none."""
     return values, values != 0

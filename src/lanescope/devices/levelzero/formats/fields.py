@@ -39,7 +39,7 @@ _LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", 
 
 
 class BadField(ValueError):
-    """A field is missing, is written wrongly, or is no value of its kind: its record cannot be used."""
+    """A field is missing, malformed or of another kind: its record cannot be used."""
 
 
 def parse(payload: bytes) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def parse(payload: bytes) -> dict[str, Any]:
         quotes and escapes.
 
     Raises:
-        BadField: something in it is no field.
+        BadField: a part of it is not a field.
 
     Complexity:
         Linear in the length, whatever it holds.
@@ -76,10 +76,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def check(payload: bytes) -> None:
-    """Check that a record is made of fields, as ``parse`` does, where nobody needs their values.
+    """Check that a record consists of fields, as ``parse`` does, without reading their values.
 
     Raises:
-        BadField: something in it is no field.
+        BadField: a part of it is not a field.
     """
     text = _decoded(payload)
     if _compiled(_USUAL).fullmatch(text) is None:
@@ -257,7 +257,7 @@ class Fields:
         return value == "true" or (value != "false" and bool(_integer(value)))
 
     def integers(self, name: str) -> list[int]:
-        """Return a list of integers, empty if the field is missing; one value stands for a list of one."""
+        """Return a list of integers, empty if the field is missing; a single value becomes a list of one."""
         value = self._values.get(name, [])
         return [_integer(item) for item in (value if isinstance(value, list) else [value])]
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: What a text is called, and a recording of ours.
+#: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"
 CTF_FORMAT = "lanescope_ctf"
 #: How times of the day are to be read.
@@ -30,7 +30,7 @@ SUCCESS = "ZE_RESULT_SUCCESS"
 NOT_READY = "ZE_RESULT_NOT_READY"
 #: Results that answer a question; all others but these say that a function failed.
 ANSWERS = ("", SUCCESS, NOT_READY, "ZE_RESULT_QUERY_TRUE", "ZE_RESULT_QUERY_FALSE")
-#: What ``zeInit`` returns where there is no driver.
+#: Result of ``zeInit`` without a driver.
 UNINITIALIZED = 0x78000001
 #: Results by number, as a plain integer field shows them. Source: ze_api.h of API 1.17.
 RESULTS: Mapping[int, str] = {
@@ -207,7 +207,7 @@ RECORDS: tuple[TextRecord, ...] = (
     ),
 )
 
-#: Kinds of operations. ``signal`` only sets an event: it takes part in attribution and is no work of the device.
+#: Kinds of operations. ``signal`` only sets an event: it counts for attribution but not as device work.
 KERNEL, COPY, FILL, BARRIER, SIGNAL, OTHER = KINDS = ("kernel", "copy", "fill", "barrier", "signal", "other")
 
 _APPEND = "zeCommandListAppend"
@@ -271,7 +271,7 @@ EXECUTES: Mapping[str, tuple[str, str]] = {
     "zeCommandListImmediateAppendCommandListsWithParameters": ("hCommandListImmediate", "phCommandLists_vals"),
 }
 
-#: Why a run of an operation has no result: nobody saw it end.
+#: Why an execution of an operation has no result: its end was not observed.
 NOT_DRAINED = "not_drained"
 
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
@@ -283,5 +283,5 @@ FLAG_NAMES: Mapping[str, int] = {
 #: Device properties of this structure type give the timer's resolution in cycles per second, others in ns per cycle.
 STYPE_CYCLES = "ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2"
 NS_PER_SECOND = 1_000_000_000
-#: No clock of a device is faster; what claims to be is no clock.
+#: Highest plausible frequency of a device clock; larger values are rejected.
 FASTEST_HZ = 100_000_000_000

@@ -18,7 +18,7 @@ _DAY_NS = 86_400 * layout.NS_PER_SECOND
 _HALF_DAY_NS = _DAY_NS // 2
 #: Longest record that is put together from several lines, in bytes.
 _LONGEST = 1 << 20
-#: Stands for a longer line: it is no record and no comment.
+#: Replaces a longer line: neither a record nor a comment.
 _TOO_LONG = b"\xff"
 
 #: How many places of unreadable lines are kept apart.

@@ -37,7 +37,7 @@ class BadRun:
 
 @dataclass(slots=True)
 class TextReport:
-    """What became of the bytes of a text, and what was noticed.
+    """Accounting of the bytes of a text, and stats.
 
     Attributes:
         size: bytes read.
@@ -90,7 +90,7 @@ class Recorder:
         """Return the fields of the record.
 
         Raises:
-            BadField: something in it is no field.
+            BadField: a part of it is not a field.
         """
         return Fields(parse(payload))
 

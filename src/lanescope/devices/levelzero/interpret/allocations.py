@@ -13,7 +13,7 @@ from lanescope.devices.levelzero.interpret.call_matching import NEVER
 Kinds = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 
-#: Place of a kind of memory in ``layout.MEMORIES`` plus 1; 0 stands for none, or not known.
+#: Index of a kind of memory in ``layout.MEMORIES`` plus 1; 0 means none or unknown.
 CODES = {memory: place + 1 for place, memory in enumerate(layout.MEMORIES)}
 _SYSTEM = CODES[layout.SYSTEM]
 _ADDRESS_MAX = np.uint64((1 << 64) - 1)

@@ -15,7 +15,7 @@ from lanescope.trace import Table
 
 @frozen_class
 class Appends:
-    """What is known of each Append. All arrays are [appends].
+    """Properties of each Append. All arrays are [appends].
 
     Attributes:
         call: int64, row of ``Calls`` of the Append call, -1 where it is not recorded.
@@ -104,7 +104,7 @@ def _made(events: Events, row: Int64) -> Int64:
 
 @frozen_class
 class KernelStates:
-    """What was known of a kernel after each row of ``kernels``. All arrays are [kernels].
+    """Properties of a kernel after each row of ``kernels``. All arrays are [kernels].
 
     Attributes:
         row_name: int64, row whose name holds, -1: unknown.

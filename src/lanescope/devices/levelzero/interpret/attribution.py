@@ -46,7 +46,7 @@ class Operations:
 
 
 def attribute(events: Events, calls: Calls, appends: Appends) -> Operations:
-    """Give every result to the run of an operation that it belongs to.
+    """Assign every result to the execution of the operation that it belongs to.
 
     Args:
         events: the event model.

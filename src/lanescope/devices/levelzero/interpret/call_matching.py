@@ -51,5 +51,5 @@ def match(calls: Table) -> Calls:
 
 
 def is_error(results: list[str]) -> Mask:
-    """Return which results say that a function failed, bool [n]; an answer is no failure."""
+    """Return which results mean that a function failed, bool [n]; an answer to a question does not."""
     return np.array([result not in layout.ANSWERS for result in results], np.bool_)

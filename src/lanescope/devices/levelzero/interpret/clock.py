@@ -1,9 +1,9 @@
 """Device ticks -> host time: exact ratios, wrapped counters, readings of both clocks.
 
 A device's counter is as wide as its driver says, and timestamps of operations may be narrower than readings of the
-clock. An operation runs between its submission and the moment its timestamps were read: that window decides between the
-turns of a counter that wrapped. Where no turn fits, the operation stays at the turn next to the window and is marked: a
-clock that is off by a tick must not throw it a whole turn away.
+clock. An operation runs between its submission and the moment its timestamps were read: that window selects the
+wrap period of the counter. If none fits, the operation stays in the period next to the window and is marked: a clock
+that is off by a tick must not move it by a whole period.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Clock:
         kernel_bits: valid bits of timestamps of operations.
         host_ns: int64 [n], host times of readings, at least one, counted from somewhere in the trace.
         ticks: uint64 [n], device clock at those times.
-        errors: int64 [n], how far the two may lie apart, ns; None when nobody knows.
+        errors: int64 [n], largest difference of the two, ns; None if unknown.
 
     Attributes:
         pairs: the readings that count.
@@ -136,7 +136,7 @@ class Clock:
             ambiguous = fits & (next_ns <= until)
             begin_ns = np.where(nearer, before_ns, after_ns)
         else:
-            # Nobody waits for the next turn of so wide a counter: more than half a turn ahead means behind.
+            # So wide a counter does not wrap within an operation: more than half a period ahead means before.
             begin = nearest(start, low, width)
             begin_ns = self._bounded(begin)
             fits = (begin >= low) & (begin_ns <= until)
@@ -179,7 +179,7 @@ class Clock:
         return np.where(far, sign, self.to_ns(np.where(far, self.pairs.ticks[0], ticks)))
 
     def _estimated(self, ticks: Int64) -> Mask:
-        """Return which times rest on a rate that nobody knows exactly, bool [n]."""
+        """Return which times depend on an inexact rate, bool [n]."""
         if not self.is_rounded or self.is_measured:
             return np.zeros(len(ticks), np.bool_)
         away: Mask = ticks != self.pairs.ticks[0]

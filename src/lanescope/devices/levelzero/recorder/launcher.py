@@ -53,7 +53,7 @@ def library(name: str = LAYER) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a program is recorded.
+    """Settings of a recording.
 
     Attributes:
         output: the folder that is written.
@@ -78,14 +78,14 @@ class Settings:
 
 @contextlib.contextmanager
 def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Give the environment in which a program is recorded, valid as long as the ``with`` lasts.
+    """Yield the environment of a recorded program, valid inside the ``with`` block.
 
     Args:
         settings: how.
         given: the environment without the recorder.
 
     Raises:
-        MissingDependencyError: there is no recorder.
+        MissingDependencyError: the recorder is not available.
     """
     names = (LAYER, PRELOADED) if settings.preload else (LAYER,)
     libraries = [library(name) for name in names]
@@ -154,8 +154,8 @@ def _other_layer(given: Mapping[str, str]) -> Path | None:
 def run(command: Sequence[str], made: Mapping[str, str]) -> int:
     """Run a program to its end, with our streams; signals that are sent to us reach it.
 
-    What this process was told to ignore the program ignores too; only SIGCHLD is as new for both, as nobody can wait
-    for a program whose end is ignored. Signals are blocked here from before the program starts until it has ended, and
+    The program ignores the signals that this process ignores. Only SIGCHLD is reset for both: a process that ignores it
+    cannot wait for a child. Signals are blocked here from before the program starts until it has ended, and
     taken one by one, so none is lost and none ends us. The system gives a signal to any thread that does not block it:
     so this process should have no other thread, and ``numpy``, which starts some, is not imported before.
 
@@ -211,7 +211,7 @@ def exit_like(status: int) -> int:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
-        return 128 + number  # a signal that ends nobody
+        return 128 + number  # a signal that does not end this process
     return status
 
 
@@ -219,7 +219,7 @@ def exit_like(status: int) -> int:
 
 
 def is_recording(folder: Path) -> bool:
-    """Tell whether a folder holds nothing but what the recorder writes."""
+    """Return whether a folder contains only files of the recorder."""
     inside = list(folder.iterdir())
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
@@ -287,7 +287,7 @@ def remove_stale_files(folder: Path) -> int:
 
 
 def _settle(live: Path, layout: ctf.Layout) -> None:
-    """Append the packet that a thread was filling to its stream; nobody may be writing to it any more."""
+    """Append the packet that a thread was filling to its stream; no thread may still be writing to it."""
 
     def part(head: bytes | bytearray, name: str, size: int = 8) -> int:
         return int.from_bytes(head[layout.parts[name] : layout.parts[name] + size], "little")

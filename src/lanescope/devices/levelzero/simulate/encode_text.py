@@ -17,9 +17,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def encode(events: Events) -> bytes:
     """Return the text of a model, one record a line, in the order of ``seq``.
 
-    Operations with numbers are written as lanescope's recorder names them, others as THAPI does. What a call gave and
-    got stands in its entry and its exit; rows whose ``seq`` is no call's are written as records of their own. Rows that
-    text cannot say (an allocation without a call, say) are left out.
+    Operations with numbers are written as lanescope's recorder names them, others as THAPI does. A call's arguments
+    and results are in its entry and exit. Rows whose ``seq`` does not belong to a call become records of their own.
+    Rows that the text format cannot represent, such as an allocation without a call, are omitted.
     """
     return b"".join(line.encode() for line in _Encoder(events).lines())
 

@@ -70,7 +70,7 @@ class Block:
 
 @dataclass
 class Truth:
-    """What really happened, one row a run of an operation: columns in the order of ``NAMES``."""
+    """Ground truth, one row per execution of an operation: columns in the order of ``NAMES``."""
 
     NAMES = ("number", "process", "thread", "device", "name", "start", "end", "run", "bytes", "known")
     parts: list[tuple[Any, ...]] = field(default_factory=list)

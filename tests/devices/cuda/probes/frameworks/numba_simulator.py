@@ -139,7 +139,7 @@ def test_a_buffer_that_cannot_be_is_left_alone(header, group, lacks, counted):
     assert (words == before).all()
 
 
-def test_the_first_thread_leads_when_nobody_is_named():
+def test_the_first_thread_is_the_default_leader():
     with session(events=["a"], blocks=2) as s:
         one_region[2, (3, 2, 2)](0, s.launch())
     found = lanes(s.trace())
@@ -200,7 +200,7 @@ def pipeline(x, out, tiles, probes):
 
 
 @pytest.mark.parametrize("payload", [False, True])
-def test_a_pipeline_decodes_to_what_was_planted(payload):
+def test_a_pipeline_decodes_to_its_regions(payload):
     _times.clear()
     x, out = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
     options = {"groups": ["producer", "consumer"], "records_per_lane": 64, "payload": payload}

@@ -149,7 +149,7 @@ def scale(x, out, probes, TILES: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("payload", [False, True])
-def test_a_kernel_decodes_to_what_was_planted(payload):
+def test_a_kernel_decodes_to_its_regions(payload):
     x, out = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
     with session(events=EVENTS, blocks=3, records_per_lane=64, payload=payload) as s:
         scale[(3,)](HostArray(x), HostArray(out), s.launch("scale"), TILES=2, BLOCK=16)

@@ -32,7 +32,7 @@ const std::map<std::string, Call> kernels{
     KERNEL(stages_ls2_clock64), KERNEL(stages_tirx), KERNEL(stages_ls2_no_consume), KERNEL(pipeline_off),
     KERNEL(pipeline_ls2), KERNEL(pipeline_ls2_no_fence), KERNEL(cost_off), KERNEL(cost_ls2),
     KERNEL(cost_ls2_no_fence), KERNEL(cost_ls2_payload), KERNEL(cost_ls2_clock64), KERNEL(cost_tirx),
-    KERNEL(planted), KERNEL(timer),
+    KERNEL(known_regions), KERNEL(timer),
 };
 
 bool fault(const char* name) {

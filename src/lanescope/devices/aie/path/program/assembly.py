@@ -20,7 +20,7 @@ _READS_ONLY = re.compile(r"(st|vst|j$|jl$|jz$|jnz$|ret$|nop|acq|rel|event|done$)
 
 @dataclass(slots=True)
 class Effects:
-    """What a bundle does to the way of the program; the attributes are those of ``Bundle``."""
+    """Effect of a bundle on the control flow; the attributes are those of ``Bundle``."""
 
     kind: str = "plain"
     target: int | None = None

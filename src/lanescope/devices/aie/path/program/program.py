@@ -252,7 +252,7 @@ class Program:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What the program holds that is not expected, or that its listing leaves open."""
+        """Unexpected or ambiguous parts of the program and its listing."""
         found: list[Note] = []
         les = set(self.loops)
         for i, bundle in enumerate(self.bundles):
@@ -335,7 +335,7 @@ _LOOP_MARK = re.compile(r"(ZLS|ZLE)_")
 
 @dataclass
 class _Rows:
-    """What is found in a listing.
+    """Contents of a listing.
 
     Attributes:
         rows: address, size (0: up to the next), instructions, line.

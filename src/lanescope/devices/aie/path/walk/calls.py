@@ -46,7 +46,7 @@ class CallStacks:
 
     @property
     def stacks(self) -> int:
-        """How many stacks were met."""
+        """Number of distinct stacks."""
         return len(self._stacks)
 
     def addresses(self, stack: int) -> tuple[int, ...]:
@@ -72,7 +72,7 @@ class CallStacks:
 
 
 class CallSites:
-    """Where returns may go, by the calls that a listing shows.
+    """Possible targets of returns, from the calls in a listing.
 
     Args:
         program: the program.
@@ -112,7 +112,7 @@ class CallSites:
                         waiting.append(other)
 
     def _falls_on(self, bundle: Bundle) -> bool:
-        """Whether the program goes on behind the last bundle of a function, padding aside."""
+        """Return whether the program continues after the last bundle of a function, apart from padding."""
         i = self.program.index[bundle.address]
         while i and bundle.kind == PLAIN and bundle.address not in self._slots and not bundle.text.strip("nop; \t"):
             i -= 1

@@ -4,7 +4,7 @@ A state is one complete guess. ``Machine.advance`` lets it run to where it needs
 one; either may fork. Slow and plain: ``state_sets`` sees to it that each situation is worked out once.
 
 Source: five delay slots, frames of each branch class, loop registers: measured or published, see the format tables;
-what hardware does where nobody has looked is an ``Erratum`` that is left open.
+behavior that was never measured is an unresolved ``Erratum``.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class Machine(CallStacks):
         return (state.ls,) if state.ls is not None else self._loops.get(le, ())
 
     def _effects(self, state: State, bundle: Bundle) -> State:
-        """What a bundle writes."""
+        """Return the state after the writes of a bundle."""
         for name, value in bundle.writes:
             if name in self.program.watched:
                 kept = tuple(pair for pair in state.registers if pair[0] != name)
@@ -311,7 +311,7 @@ class Machine(CallStacks):
         return found
 
     def _targets(self, state: State, branch: Bundle) -> list[int]:
-        """Where a branch may go whose frame nobody saw."""
+        """Return the possible targets of a branch without a frame."""
         if branch.target is not None:
             return [branch.target]
         if branch.kind == RETURN:
@@ -426,7 +426,7 @@ class Machine(CallStacks):
     # -- frames
 
     def accept_atom(self, run: Run, *, taken: bool) -> list[Run]:
-        """Give an atom to a state that waits for one."""
+        """Pass an atom to a state that waits for one."""
         state, bundle = run.state, self._at[run.state.pc]
         if not taken:
             return [self._branched(run, bundle, FALLS)]
@@ -447,7 +447,7 @@ class Machine(CallStacks):
         return found
 
     def accept_address(self, run: Run, address: int) -> list[Run]:
-        """Give an address to a state that waits for one."""
+        """Pass an address to a state that waits for one."""
         state, bundle = run.state, self._at[run.state.pc]
         if address not in self._at or address in self._slots:
             return []
@@ -467,7 +467,7 @@ class Machine(CallStacks):
         return Run(self._issue(run.state, bundle, target), run.places, items, said)
 
     def accept_count(self, run: Run, count: Count) -> list[Run]:
-        """Give the count of a loop frame to a state that waits for one."""
+        """Pass the count of a loop frame to a state that waits for one."""
         state = run.state
         fresh = state.passes
         where = self._loop_of.get(fresh.address) if isinstance(fresh, PendingLoop) else None

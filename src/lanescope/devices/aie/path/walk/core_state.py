@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Erratum(enum.Flag):
-    """What a device may do where it is not known; several of a kind mean: any of these."""
+    """Possible behavior of a device where it is unknown; several of a kind are alternatives."""
 
     LC_AT_WRITE = enum.auto()  # the loop frame comes when the counter is loaded
     LC_AT_BODY = enum.auto()  # before the first bundle of the body
@@ -66,7 +66,7 @@ RUN, NEED_ATOM, NEED_ADDRESS, NEED_COUNT, NEED_COUNT_AT_END, END = range(6)
 FALLS, ANYWHERE = -1, -2
 
 #: Passes that are left of a loop, the current one included: (is a lower bound modulo 2**28, constant, times register);
-#: or that the counter was loaded but its frame has not come, where; or that it runs but nobody knows how long.
+#: or that the counter was loaded but its frame has not come, where; or that it runs for an unknown time.
 Count = tuple[bool, int, int]
 ZERO: Count = (False, 0, 0)
 
@@ -138,7 +138,7 @@ class Assumption(NamedTuple):
     """Something that a piece of path rests on, or says of a loop.
 
     Attributes:
-        kind: ``inferred`` (a constant nobody saw written), ``searched`` (a target that was tried), ``open_return``
+        kind: ``inferred`` (a constant never seen written), ``searched`` (a target that was tried), ``open_return``
             (a return below the bottom of the stack), ``stall`` (the lock request that a Start fell into), ``start``
             (a bundle before the fetched one whose frame is the first), ``in_flight`` (a branch whose frame came before
             the Start, and where it went), ``loop``.

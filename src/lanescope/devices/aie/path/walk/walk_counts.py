@@ -31,7 +31,7 @@ class CallNode(NamedTuple):
 
 @dataclass(eq=False)
 class Counts:
-    """What was counted, as bounds.
+    """Counts of a walk, as bounds.
 
     Attributes:
         least: how often at least, by fact; calls are ("call", number of the node).

@@ -116,7 +116,7 @@ class Section:
 
 @dataclass(eq=False)
 class Walk:
-    """What a walk through one recording found.
+    """Result of a walk through one segment.
 
     Attributes:
         pieces: stretches with a path, in order.

@@ -42,7 +42,7 @@ class Resolved:
 
 
 class Iterations(NamedTuple):
-    """How often a loop body was passed: ``constant + factor * register``, the register as it was at a step.
+    """Iterations of a loop body: ``constant + factor * register``, the register as it was at a step.
 
     Attributes:
         body: addresses of one pass.
@@ -88,7 +88,7 @@ class Window:
     """A stretch of frames with the same story.
 
     Attributes:
-        program, machine: whose path it is.
+        program, machine: the program and the core that took the path.
         steps: its transitions.
         most_paths: paths that are written out.
         remarks: what its paths rest on, with the step of the frame.
@@ -166,12 +166,12 @@ class Window:
 
     @property
     def is_certain(self) -> bool:
-        """Whether one path is left."""
+        """True if exactly one path remains."""
         return self.paths is not None and len(self.strings) == 1
 
     @cached_property
     def alternatives(self) -> int:
-        """How many different paths are left; 0: too many to count."""
+        """Number of different paths that remain; 0: too many to count."""
         return len(self.strings)
 
     @cached_property

@@ -36,7 +36,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class ProtonSetup:
-    """What a file says besides its entries.
+    """Contents of a file besides its entries.
 
     Attributes:
         sm: int64 [blocks].

@@ -1,0 +1,125 @@
+"""Intermediate results of one trace, computed once for all analyses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lanescope.analysis.instances import ALL, LANE, PARENT, Instances, combine, residency, roles, units
+from lanescope.analysis.lane_time import LaneTime
+from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
+from lanescope.analysis.work_classes import CLASSES, WAIT, classes
+from lanescope.common.intervals import Intervals, Ints
+from lanescope.trace import Dictionary, Trace
+
+Result = TypeVar("Result")
+
+
+class AnalysisCache:
+    """Intermediate results of one trace. Analyses take it in place of the trace.
+
+    Attributes:
+        trace: the trace.
+        given: patterns of names by kind of work, see ``work_classes.classify``.
+        time: the trace's lane times.
+        kept: results of functions that are ``once``, by function and role.
+    """
+
+    def __init__(self, trace: Trace, given: Mapping[str, str] = {}) -> None:
+        self.trace = trace
+        self.given = given
+        self.time = LaneTime(trace)
+        self.kept: dict[tuple[Callable[..., Any], str], Any] = {}
+
+    @property
+    def unit(self) -> str:
+        """The trace's time unit."""
+        return self.trace.time.time_unit
+
+    @property
+    def window(self) -> int:
+        """Time from the first to the last timestamp of the trace."""
+        first, last = self.time.window
+        return last - first
+
+    @property
+    def names(self) -> Dictionary:
+        """The names of slices."""
+        return self.trace.slices.column("name").dictionary or Dictionary()
+
+    @cached_property
+    def name_of(self) -> Ints:
+        """The code of the name of each slice, int64 [slices]."""
+        return self.trace.slices.codes("name").astype(np.int64)
+
+    @cached_property
+    def pieces(self) -> LeafIntervals:
+        """Innermost region of each lane over time."""
+        return leaf_intervals(self.time)
+
+    @cached_property
+    def known_pieces(self) -> LeafIntervals:
+        """Those of them outside gaps."""
+        return self.pieces.outside(self.time.gaps)
+
+    @cached_property
+    def kind_of(self) -> Ints:
+        """The kind of work of each name of slices, int64 [names], indices into ``CLASSES``; errors as ``classes``."""
+        return classes(self.trace, self.pieces, self.given)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of work of each region by its name."""
+        return {text: CLASSES[kind] for text, kind in zip(self.names.texts, self.kind_of.tolist(), strict=True)}
+
+    @cached_property
+    def partition(self) -> Partition:
+        """Division of the time of each lane into states."""
+        return partition(self.time, self.kind_of == CLASSES.index(WAIT), self.pieces)
+
+    @cached_property
+    def lane_states(self) -> Ints:
+        """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
+        return by_state(partition(self.time), len(self.time.tree))
+
+    def known(self, *wanted: str) -> str:
+        """Return the first of the units ``wanted`` that the trace knows, else the group right above a lane."""
+        return self.first_known(wanted) or PARENT
+
+    def first_known(self, wanted: tuple[str, ...]) -> str | None:
+        """Return the first of the units ``wanted`` that the trace knows, None if it knows none."""
+        known = {ALL, PARENT, LANE, *roles(self.trace)}
+        return next((role for role in wanted if role in known), None)
+
+
+def once(make: Callable[[AnalysisCache, str], Result]) -> Callable[[AnalysisCache, str], Result]:
+    """Have what a function returns for a role kept in the ``AnalysisCache`` that it is asked of."""
+
+    @wraps(make)
+    def found(shared: AnalysisCache, role: str = PARENT) -> Result:
+        if (make, role) not in shared.kept:
+            shared.kept[make, role] = make(shared, role)
+        result: Result = shared.kept[make, role]
+        return result
+
+    return found
+
+
+@once
+def instances(shared: AnalysisCache, role: str = PARENT) -> Instances:
+    """Return the instances of a role; errors as ``units``."""
+    return units(shared.time, role)
+
+
+@once
+def resident(shared: AnalysisCache, role: str = PARENT) -> Intervals:
+    """Return the ``residency`` of the instances of a role."""
+    return residency(shared.time, instances(shared, role))
+
+
+def instance_states(shared: AnalysisCache, role: str = PARENT) -> Partition:
+    """Return the division of the time of each instance of a role into states."""
+    return combine(shared.partition, instances(shared, role), resident(shared, role), shared.time.window)

@@ -1,0 +1,28 @@
+"""Decoding of a probe buffer that is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.probes.array_input import Bytes
+from lanescope.families.options import resolve_options
+from lanescope.source import MemoryCapture
+from lanescope.trace import Trace
+
+
+def decode_bytes(data: Bytes, name: str, options: Mapping[str, Any]) -> Iterator[Trace]:
+    """Yield the batches of a buffer.
+
+    Args:
+        data: uint8 [n]; it must not change meanwhile.
+        name: what the trace calls its input.
+        options: decode options of the family as given; they are checked and completed here.
+
+    Raises:
+        InputError: the bytes are no buffer of the layout.
+        UsageError: an unknown option, or an invalid value.
+    """
+    with MemoryCapture(data, name) as capture:
+        yield from FAMILY.decode(capture, resolve_options(FAMILY.options, options, what=FAMILY.name)).finish()

@@ -1,0 +1,69 @@
+"""What a trace, or the last batch of a decode, says about data that is missing or unclear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lanescope.families import registry
+from lanescope.families.family import Family
+from lanescope.trace import Trace
+from lanescope.trace.stats import CONFIG, CORE_STATS, NO_RECORDS, counted
+
+
+def losses(trace: Trace) -> dict[str, int]:
+    """Return what was lost, by name: stats of severity ``data_loss`` and ``error``, then units of the accounting."""
+    return _losses(trace, lambda row: str(row["name"]))
+
+
+def described_losses(trace: Trace) -> dict[str, int]:
+    """Return ``losses`` for people: with what each stat counts ("dropped records") in place of its name."""
+    return _losses(trace, counted)
+
+
+def _losses(trace: Trace, text: Callable[[Mapping[str, Any]], str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        if row["severity"] in ("data_loss", "error"):
+            found[text(row)] = found.get(text(row), 0) + row["count"]
+    for row in trace.accounting.rows():
+        if row["lost"]:
+            key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
+            found[key] = found.get(key, 0) + row["lost"]
+    return found
+
+
+def unsettled_labels(trace: Trace) -> dict[str, int]:
+    """Return what stats about a configuration that leaves labels open count, with their counts."""
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        if row["name"].endswith(CONFIG):
+            found[counted(row)] = found.get(counted(row), 0) + row["count"]
+    return found
+
+
+class Empty(NamedTuple):
+    """An input without records.
+
+    Attributes:
+        path: of the input.
+        number: count of the stat that says so.
+        meaning: of the stat.
+    """
+
+    path: str
+    number: int
+    meaning: str
+
+
+def empty_inputs(trace: Trace) -> Iterator[Empty]:
+    """Yield the inputs that hold no records."""
+    for row in trace.stats.rows():
+        if row["name"].endswith(NO_RECORDS):
+            file = list(trace.inputs.rows())[row["input_id"]]
+            yield Empty(file["path"], row["count"], stat_meanings(registry.family(file["family"]))[row["name"]])
+
+
+def stat_meanings(family: Family | None) -> dict[str, str]:
+    """Return what each stat that a family may count means, by name; None: those that any family may count."""
+    return {spec.name: spec.doc for spec in (*CORE_STATS, *(() if family is None else family.stats))}
