@@ -10,8 +10,8 @@ import pytest
 from lanescope.devices.aie.formats.layout import FRAME_SETS, HEADER
 from lanescope.devices.cuda.formats.layout import LAYOUTS as CUDA_LAYOUTS
 from lanescope.families import registry
+from lanescope.families.field_sites import CHANGES, FieldSites, each, never
 from lanescope.testing.mutations import DETECTED, VALUE_CHANGES, Judge, mutations
-from lanescope.wire.field_sites import CHANGES, FieldSites, each, never
 from lanescope.wire.json_spans import spans
 from mutations import ledger, lies, page
 from mutations.seeds import FAMILIES, seeds

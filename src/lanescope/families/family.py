@@ -15,12 +15,12 @@ from lanescope.families.declaration import Reference, frozen_class, load
 
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
+    from lanescope.families.field_sites import FieldMap
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
     from lanescope.families.whole_file import DecodeContext
     from lanescope.source import Capture, Detection, FileHead
     from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace, TraceBuilder
-    from lanescope.wire.field_sites import FieldMap
 
 #: The version of this seam; a family that was written for another one is not used.
 API = 1

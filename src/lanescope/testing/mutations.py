@@ -19,10 +19,10 @@ import numpy as np
 
 from lanescope.analysis import check
 from lanescope.errors import InputError
+from lanescope.families.field_sites import CHANGES, CUT, DROPPED, EXCHANGED, FieldSites, RecordSites, Value
 from lanescope.families.rules import SEVERITIES
 from lanescope.pipeline import session
 from lanescope.trace import Trace
-from lanescope.wire.field_sites import CHANGES, CUT, DROPPED, EXCHANGED, FieldSites, RecordSites, Value
 
 if TYPE_CHECKING:
     from lanescope.families.family import Format
@@ -53,7 +53,7 @@ class Mutant:
     Attributes:
         record: the record.
         field: the field; empty: whole records were changed.
-        change: one of ``VALUE_CHANGES`` or of ``lanescope.wire.field_sites.CHANGES``.
+        change: one of ``VALUE_CHANGES`` or of ``lanescope.families.field_sites.CHANGES``.
         index: which of the sites.
         detail: the value before and after.
         files: the files that differ from the original, by name.
@@ -87,7 +87,8 @@ def mutations(format: Format, files: Mapping[str, bytes], *, count: int, seed: i
     if format.fields is None:
         raise ValueError(f"format {format.name} does not declare `fields`")
     sites = format.fields(files)
-    kinds: list[FieldSites | RecordSites] = [site for site in (*sites.fields, *sites.records) if len(site)]
+    kinds: list[FieldSites | RecordSites] = [*sites.fields, *sites.records]
+    kinds = [kind for kind in kinds if len(kind)]
     share = -(-count // max(len(kinds), 1))
     for kind in kinds:
         name = kind.name if isinstance(kind, FieldSites) else ""

@@ -15,8 +15,8 @@ from lanescope.devices.aie.formats.layout import (
     decode_stream,
 )
 from lanescope.devices.aie.formats.raw_frames import Packets, Words
+from lanescope.families.field_sites import CUT, FieldMap, FieldSites, RecordSites, Value, bit_sites
 from lanescope.wire import Frame, Record
-from lanescope.wire.field_sites import CUT, FieldMap, FieldSites, RecordSites, Value, bit_sites
 
 _WORD_BITS = 32
 #: Least idle cycles, or repeats, for which the hardware takes a frame of this size: it takes the shortest.

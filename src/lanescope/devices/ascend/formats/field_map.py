@@ -32,8 +32,7 @@ from lanescope.devices.ascend.formats.layout import (
     V4_PHASES,
     Layout,
 )
-from lanescope.wire import Member, Struct
-from lanescope.wire.field_sites import (
+from lanescope.families.field_sites import (
     DROPPED,
     DUPLICATED,
     EXCHANGED,
@@ -46,11 +45,12 @@ from lanescope.wire.field_sites import (
     each,
     never,
 )
+from lanescope.wire import Member, Struct
 from lanescope.wire.json_spans import Path, Span, spans
 
 #: Values beside the lists, by their path in the records file; ``#`` is any position in a list.
-SINGLE_VALUES = {
-    **{(key,): "Level of the capture: which lists it has." for key in LEVEL_KEYS},
+SINGLE_VALUES: dict[Path, str] = {
+    **dict.fromkeys(((key,) for key in LEVEL_KEYS), "Level of the capture: which lists it has."),
     ("metadata", "clock_freq_hz"): "Frequency of the device's counter.",
     ("metadata", "num_cores"): "Cores of the run.",
     ("metadata", "core_types", "#"): "Type of a core.",
@@ -136,7 +136,7 @@ def _add_json(made: FieldMap, file: str, content: bytes) -> None:
             if cell in known:
                 cells.setdefault((layout.name, cell), []).append(_Cell(layout, span.path[:depth], cell, span))
         elif span.is_leaf:
-            key = general if general in SINGLE_VALUES else (*general[:-1], "*")
+            key: Path = general if general in SINGLE_VALUES else (*general[:-1], "*")
             if key in SINGLE_VALUES:
                 single.setdefault(key, []).append(span)
     possible = _Possible(data)
@@ -150,7 +150,7 @@ def _add_json(made: FieldMap, file: str, content: bytes) -> None:
             )
         )
     for key, places in single.items():
-        record = ".".join(part for part in key[:-1] if part not in ("#", "*")) or "file"
+        record = ".".join(str(part) for part in key[:-1] if part not in ("#", "*")) or "file"
         name = str(key[-1] if key[-1] not in ("#", "*") else key[-2])
         begin, end = [span.begin for span in places], [span.end for span in places]
         reason = possible.single(key, places)
@@ -468,6 +468,13 @@ _DUMPED = {
 }
 
 
+#: Members in the order of the rows of the JSON files.
+_COLUMNS = {
+    AICORE.name: ("task_token_raw", "reg_task_id", "start_time", "end_time", "receive_to_start_cycles"),
+    AICPU.name: ("reg_task_id", "dispatch_time", "finish_time"),
+}
+
+
 def _dump_times(
     content: bytes, places: Mapping[str, tuple[Struct, list[int], list[int]]], index: Sequence[int]
 ) -> dict[tuple[str, str], Possible]:
@@ -477,11 +484,7 @@ def _dump_times(
         _, begin, lane = places.get(struct.name, (struct, [], []))
         for at, piece in zip(begin, lane, strict=True):
             row = struct.decode(content[at : at + struct.size])
-            if layout is AICORE:
-                names = ("task_token_raw", "reg_task_id", "start_time", "end_time", "receive_to_start_cycles")
-            else:
-                names = ("reg_task_id", "dispatch_time", "finish_time")
-            rows[layout.key].append([index[piece], *(row[name] for name in names)])
+            rows[layout.key].append([index[piece], *(row[name] for name in _COLUMNS[layout.name])])
     possible = _Possible(rows)
     found: dict[tuple[str, str], Possible] = {
         (AICORE_RECORD.name, "task_token_raw"): lambda values: "a task id that nothing else tells"

@@ -10,8 +10,7 @@ import numpy as np
 from lanescope.devices.cuda.formats import layout, layout_detection
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, INSTANT
 from lanescope.devices.cuda.formats.word_source import WordSource, content_of
-from lanescope.wire import Field, Record
-from lanescope.wire.field_sites import (
+from lanescope.families.field_sites import (
     CUT,
     DROPPED,
     DUPLICATED,
@@ -25,6 +24,7 @@ from lanescope.wire.field_sites import (
     each,
     never,
 )
+from lanescope.wire import Field, Record
 
 #: How far two anchors may disagree with the nominal rate.
 _RATE_TOLERANCE = 1000
@@ -171,8 +171,8 @@ def _strided(file: str, content: WordSource, kind: str) -> FieldMap:
     for slot in range(1, len(words)):
         if words[slot]:
             values = record.decode(words[slot])
-            lane = (slot - 1) % lanes
-            rows.append(_Row(start + 64 * slot, values["kind"], values["event"], values["time"], lane))
+            at = start + 64 * slot
+            rows.append(_Row(at, values["kind"], values["event"], values["time"], (slot - 1) % lanes))
     found = _Lanes(rows, layout.STAMP_BITS, ends=record is layout.TIRX_RECORD)
     begin, lane = [row.at for row in rows], [row.lane for row in rows]
     made = FieldMap(list(_whole(header, file, [start])))

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.wire import ctf
-from lanescope.wire.field_sites import (
+from lanescope.families.field_sites import (
     FieldMap,
     FieldSites,
     Possible,
@@ -20,6 +19,7 @@ from lanescope.wire.field_sites import (
     each,
     never,
 )
+from lanescope.wire import ctf
 
 #: Parts of the beginning of a text record, as ``layout.RECORD_START`` has them.
 LINE_PARTS = {
@@ -232,10 +232,10 @@ class _Clocks:
         """Collect them from a text."""
         pairs, appends = [], dict[Any, int]()
         for line in lines:
-            fields = dict(_FIELD.findall(content, line.match.end(), line.end))
+            fields: dict[bytes, bytes] = dict(_FIELD.findall(content, line.match.end(), line.end))
             ticks = fields.get(b"deviceTimestamp", fields.get(b"device_ticks"))
             if ticks is not None:
-                device = fields.get(b"hDevice", fields.get(b"device", b""))
+                device: bytes = fields.get(b"hDevice", fields.get(b"device", b""))
                 pairs.append((_integer(device), line.time, int(ticks)))
             for name in (b"op_id", b"hSignalEvent", b"hEvent"):
                 if name in fields and not line.kind.endswith(("results", "result")):
