@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,10 @@ from lanescope.wire import Field, Record
 
 #: How far two anchors may disagree with the nominal rate.
 _RATE_TOLERANCE = 1000
-_RANDOM_ACCESS_WARPS = 64
+#: A block has at most so many warps.
+_MOST_WARPS = 64
+#: No SM runs faster.
+_MOST_GHZ = 4
 _SOUND = "a sound sequence of regions, at times that its lane and the launch allow"
 
 
@@ -275,7 +278,7 @@ def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
     }
 
     def warp(index: int, value: Value) -> str:
-        is_free = isinstance(value, int) and value < _RANDOM_ACCESS_WARPS and value not in warps[index]
+        is_free = isinstance(value, int) and value < _MOST_WARPS and value not in warps[index]
         return "another warp of its block, that no other lane names" if is_free else ""
 
     is_time = found.header["clock"] == layout.GLOBALTIMER
@@ -290,11 +293,30 @@ def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
         until - (until - times[-1] & mask) if times and is_time else at
         for at, until, times in zip(begin, end, stamps, strict=True)
     ]
-    return {
+    possible = (
+        {} if is_time else {name: each(_cycles_of(found, stamps, name)) for name in ("begin_cycles", "end_cycles")}
+    )
+    return possible | {
         "begin_ns": _between(launch, firsts, "between the start of the launch and the first record"),
         "end_ns": _between(lasts, last, "between the last record and the end of the launch"),
         "warp": each(warp),
     }
+
+
+def _cycles_of(found: _Ls2, stamps: Sequence[Sequence[int]], name: str) -> Callable[[int, Value], str]:
+    """Return what holds for the readings of an SM's counter around the records of a lane."""
+    mask = layout.STAMP_WRAP - 1
+
+    def possible(index: int, value: Value) -> str:
+        assert isinstance(value, int)
+        head, times = {**found.heads[index], name: value}, stamps[index]
+        cycles, ns = (head[f"end_{unit}"] - head[f"begin_{unit}"] for unit in ("cycles", "ns"))
+        if not times or not 0 <= cycles <= _MOST_GHZ * ns:
+            return ""
+        first, last = (times[0] - head["begin_cycles"] & mask), (times[-1] - head["begin_cycles"] & mask)
+        return "around the records, at a rate that an SM may have" if first <= last <= cycles else ""
+
+    return possible
 
 
 def _block(lane: int, groups: int) -> range:
@@ -334,9 +356,6 @@ def _proton(file: str, content: WordSource) -> FieldMap:
     has_times = all(0 < block["begin_ns"] <= block["end_ns"] <= block["done_ns"] for block in blocks)
     size = size if has_times else 4
     places = [start + 32 * at for at in areas]
-    for sites in _whole(layout.PROTON_BLOCK, file, places, _proton_block(blocks)):
-        if sites.pieces[0][0] < 32 * size:
-            made.fields.append(sites)
     where = [start + layout.PROTON_HEADER.bits + 32 * number for number in range(uids)]
     uid = Field("uid", lsb=0, width=32, doc="A warp that was recorded.")
     made.fields.append(bit_sites("cuda.proton.uids", uid, file, where, [0] * uids))
@@ -348,6 +367,9 @@ def _proton(file: str, content: WordSource) -> FieldMap:
     # Metrics carry values, and no time.
     timed = [row for row in rows if row.kind != FINALIZE]
     lanes = _Lanes(timed, layout.PROTON_STAMP_BITS, ends=False)
+    for sites in _whole(layout.PROTON_BLOCK, file, places, _proton_block(blocks, _extents(timed, len(blocks), uids))):
+        if sites.pieces[0][0] < 32 * size:
+            made.fields.append(sites)
     _proton_entries(file, made, lanes)
     return made
 
@@ -357,13 +379,26 @@ def _block_values(words: Sequence[int], at: int) -> dict[str, int]:
     return layout.PROTON_BLOCK.decode(int.from_bytes(raw, "little"))
 
 
-def _proton_block(blocks: Sequence[Mapping[str, int]]) -> dict[str, Possible]:
+def _extents(rows: Sequence[_Row], blocks: int, uids: int) -> list[int]:
+    """Return the cycles from the first to the last stamp of each block."""
+    stamps: list[list[int]] = [[] for _ in range(blocks)]
+    for row in rows:
+        stamps[row.lane // uids].append(row.time)
+    return [max(times, default=0) - min(times, default=0) for times in stamps]
+
+
+def _proton_block(blocks: Sequence[Mapping[str, int]], cycles: Sequence[int]) -> dict[str, Possible]:
+    """Return which values are possible: a block takes no less time than its cycles at the highest rate."""
     begin, end, done = ([block[name] for block in blocks] for name in ("begin_ns", "end_ns", "done_ns"))
     first, last = [min(begin)] * len(blocks), [max(done)] * len(blocks)
+    least = [count // _MOST_GHZ for count in cycles]
+    latest = [until - time for until, time in zip(end, least, strict=True)]
+    earliest = [since + time for since, time in zip(begin, least, strict=True)]
     return {
         "sm": _one_of([block["sm"] for block in blocks], "another SM of the launch: each block tells its own once"),
         "done_ns": _between(end, last, "between the end of the block and that of the launch"),
-        "begin_ns": _between(first, begin, "between the start of the launch and that of the block"),
+        "begin_ns": _between(first, latest, "between the start of the launch and what the block's cycles need"),
+        "end_ns": _between(earliest, done, "between what the block's cycles need and the copy of its buffer"),
     }
 
 
