@@ -1,4 +1,4 @@
-"""Change captures field by field, and say what lanescope makes of each change; plant lies, and say which are found.
+"""Change captures field by field, and say what lanescope makes of each change; inject lies, and say which are found.
 
 The numbers are the same on every run. ``--write`` keeps them in tests/mutations/ledger.json and writes the page
 docs/reference/detection.md from them; without it they are only printed.
@@ -29,11 +29,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=COUNT, help="mutants of each family (10000)")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only this family; may be repeated")
     parser.add_argument("--open", action="store_true", help="print only fields with mutants that nothing found")
-    parser.add_argument("--no-lies", action="store_true", help="leave out the planted lies")
+    parser.add_argument("--no-lies", action="store_true", help="leave out the injected lies")
     parser.add_argument("--write", action="store_true", help="keep the ledger, and write the page")
     given = parser.parse_args()
-    if given.write and (given.family or given.no_lies or given.count != COUNT):
-        parser.error("--write keeps the whole ledger: it goes with no other option")
+    if given.write and (given.family or given.no_lies):
+        parser.error("--write keeps the ledger of all families, with the lies")
     return given
 
 
@@ -47,13 +47,13 @@ def main() -> int:
         total = sum(row.total for row in found[family].values())
         print("\n".join(page.family_lines(family, found[family], only_open=given.open)))
         print(f"{family}: {total} mutants in {time.process_time() - begin:.0f} CPU seconds\n", flush=True)
-    planted = {} if given.no_lies else lies.found(given.family or FAMILIES)
-    for family, rows in planted.items():
+    injected = {} if given.no_lies else lies.found(given.family or FAMILIES)
+    for family, rows in injected.items():
         print("\n".join(page.lie_lines(family, rows)) + "\n")
     if given.write:
         small = {family: run(seeds(family), SMALL) for family in FAMILIES}
-        kept = {"count": COUNT, "ledger": to_json(found), "small": {"count": SMALL, "ledger": to_json(small)}}
-        KEPT.write_text(json.dumps({**kept, "lies": planted}, indent=1) + "\n")
+        kept = {"count": given.count, "ledger": to_json(found), "small": {"count": SMALL, "ledger": to_json(small)}}
+        KEPT.write_text(json.dumps({**kept, "lies": injected}, indent=1) + "\n")
         PAGE.write_text(page.page(json.loads(KEPT.read_text())))
         print(f"wrote {KEPT.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}", file=sys.stderr)
     return 0

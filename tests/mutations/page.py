@@ -50,11 +50,11 @@ def _summary(ledger: Mapping[str, Mapping[Key, Row]], count: int) -> Iterator[st
         yield _line((_TITLES[family], len(rows), *_numbers(_sum(rows.values()))))
 
 
-def _lies(planted: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
+def _lies(injected: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Iterator[str]:
     yield f"Captures that were changed so that they stay consistent with themselves, {SEEDS} of each kind. The numbers"
     yield "count the captures with a new finding of at least that severity. A refused file counts as an error.\n"
     yield from _header(("family", "lie", "warning", "notice"))
-    for family, rows in planted.items():
+    for family, rows in injected.items():
         for lie, counts in rows.items():
             yield _line((_TITLES[family], lie, found(counts, ("warning",)), found(counts, ("warning", "notice"))))
 
@@ -151,7 +151,7 @@ def family_lines(family: str, rows: Mapping[Key, Row], *, only_open: bool = Fals
 
 
 def lie_lines(family: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield what was found of planted lies as a table for a terminal."""
+    """Yield what was found of injected lies as a table for a terminal."""
     yield f"{family + ': lies, of ' + str(SEEDS):<40}{'warning':>10}{'notice':>10}"
     for lie, counts in rows.items():
         yield f"  {lie:<38}{found(counts, ('warning',)):>10}{found(counts, ('warning', 'notice')):>10}"

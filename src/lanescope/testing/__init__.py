@@ -4,6 +4,7 @@
   ``valid_traces()``: only what no rule of ``lanescope check`` objects to; ``intervals(nesting)``: one lane's times.
 * ``large_trace(...)``: a million slices in a moment, for benchmarks.
 * ``check_family(FAMILY)``: what every device family promises; ``CommandRecorder``: a context for tests of its commands.
+* ``mutations(FORMAT, files)`` and ``Judge``: captures with one field changed, and whether a user learns of it.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
 
 The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
@@ -25,12 +26,16 @@ from typing import TYPE_CHECKING
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.testing.families import CommandRecorder, check_family
 from lanescope.testing.large_traces import large_trace
+from lanescope.testing.mutations import Judge, Mutant, Verdict, mutations
 
 if TYPE_CHECKING:
     from lanescope.testing.strategies import batches, intervals, traces, valid_traces
 
 __all__ = [
     "CommandRecorder",
+    "Judge",
+    "Mutant",
+    "Verdict",
     "assert_accounted",
     "assert_consistent",
     "assert_same",
@@ -38,6 +43,7 @@ __all__ = [
     "check_family",
     "intervals",
     "large_trace",
+    "mutations",
     "traces",
     "valid_traces",
 ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lanescope.families.family import Format
 
 #: What became of a mutant: refused as no capture; a new finding, by severity; more bytes or records counted as lost;
-#: the tables of the original; other tables and nothing beside them.
+#: the tables of the original; other tables, and no finding.
 VERDICTS = ("refused", *reversed(SEVERITIES), "lost", "same", "visible")
 #: Verdicts by which a user learns that something is wrong.
 DETECTED = ("refused", *reversed(SEVERITIES), "lost")

@@ -62,7 +62,7 @@ class _Lanes:
         self._anchor, self._window = anchor, (min(passed, default=0), max(passed, default=0))
 
     def _after(self, first: int, then: int) -> int:
-        """Return how much later a stamp is than another one, less than half a turn of the counter either way."""
+        """Return how much later a stamp is than another one, less than half its wrap period either way."""
         return (then - first + self._half & self._mask) - self._half
 
     def reason(self, name: str, values: Mapping[int, Value]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lanescope.devices.ascend.formats import device_dump
 from lanescope.devices.ascend.formats.device_structs import AICORE_RECORD, AICPU_RECORD, POOL, QUEUE_ENTRY
-from lanescope.devices.ascend.formats.json_field_map import PossibleValues
+from lanescope.devices.ascend.formats.field_map.json_files import PossibleValues
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU
 from lanescope.families.field_sites import FieldMap, FieldSites, Possible, RecordSites, never
 from lanescope.wire import Member, Struct

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.possible_values import (
+from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
     TICK_NAMES,
     ClockReadings,

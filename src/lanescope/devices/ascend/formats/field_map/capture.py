@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lanescope.devices.ascend.formats.dump_field_map import dump_map
-from lanescope.devices.ascend.formats.json_field_map import add_json
+from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
+from lanescope.devices.ascend.formats.field_map.json_files import add_json
 from lanescope.families.field_sites import FieldMap
 
 

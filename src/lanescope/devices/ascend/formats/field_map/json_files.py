@@ -42,7 +42,7 @@ from lanescope.families.field_sites import (
 )
 from lanescope.wire.json_spans import Path, Span, spans
 
-#: Values beside the lists, by their path in the records file; ``#`` is any position in a list.
+#: Values next to the lists, by their path in the records file; ``#`` is any position in a list.
 SINGLE_VALUES: dict[Path, str] = {
     **dict.fromkeys(((key,) for key in LEVEL_KEYS), "Level of the capture: which lists it has."),
     ("metadata", "clock_freq_hz"): "Frequency of the device's counter.",

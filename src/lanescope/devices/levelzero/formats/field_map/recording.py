@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.possible_values import (
+from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
     TICKS,
     ClockReadings,
