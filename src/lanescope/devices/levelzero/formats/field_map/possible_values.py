@@ -12,13 +12,13 @@ from lanescope.families.field_sites import Possible, Value, each, never
 #: Counts and names that a program chooses, and what only names: nothing else in a trace depends on them.
 _COUNTS = frozenset(
     (
-        *("ordinal", "commandQueueGroupOrdinal", "index", "simd", "maxSubgroupSize", "code", "count", "pid"),
+        *("ordinal", "commandQueueGroupOrdinal", "index", "simd", "maxSubgroupSize", "code", "count"),
         *(f"{name}{axis}" for name in ("groupCount", "groupSize") for axis in "XYZ"),
         *(f"{name}_{axis}" for name in ("groups", "group") for axis in "xyz"),
-        *("subdevice", "subdeviceId", "events", "packets", "lock_waits", "error_ns", "thread"),
-        *("compute", "quiet", "ends_call", "offset", "offset_s"),
+        *("subdevice", "subdeviceId", "compute", "quiet"),
     )
 )
+_FACTS = frozenset(("pid", "thread", "offset", "offset_s", "error_ns", "lock_waits"))
 _SIZES = frozenset(
     ("size", "bytes", "handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context", "dst", "src")
 )
@@ -33,6 +33,7 @@ NS = 1_000_000_000
 #: Timestamps of operations have 32 bits in the captures that are changed.
 _WRAP = 1 << 32
 _CHOSEN, _TOLD_ONCE = "a parameter that the program chose", "a name that nothing else tells"
+_FACT = "a fact about the recording that nothing else tells"
 _WINDOW = "between the append and the reading of the result"
 
 
@@ -46,6 +47,8 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
     """
 
     def possible(index: int, value: Value) -> str:
+        if isinstance(value, int) and name in _FACTS:
+            return _FACT if 0 <= value <= _MOST_COUNT else ""
         if isinstance(value, int) and name in _COUNTS | _SIZES:
             return _CHOSEN if 0 <= value <= (_MOST_SIZE if name in _SIZES else _MOST_COUNT) else ""
         if isinstance(value, bytes) and name in _NAMES:
@@ -58,7 +61,7 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
             return "another result that a call may have" if known else ""
         return ""
 
-    is_told = name in _COUNTS | _SIZES | _NAMES | _ONE_OF_MANY or (name == "zeResult" and not is_append)
+    is_told = name in _COUNTS | _FACTS | _SIZES | _NAMES | _ONE_OF_MANY or (name == "zeResult" and not is_append)
     return each(possible) if is_told else never
 
 
