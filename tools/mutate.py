@@ -10,10 +10,11 @@ import argparse
 import json
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from mutations import lies, page
-from mutations.ledger import Ledger, run, to_json
+from mutations.ledger import Key, Ledger, Row, run, to_json
 from mutations.seeds import FAMILIES, seeds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only this family; may be repeated")
     parser.add_argument("--open", action="store_true", help="print only fields with mutants that nothing found")
     parser.add_argument("--no-lies", action="store_true", help="leave out the injected lies")
+    parser.add_argument("--jobs", type=int, default=2, help="families at a time (2)")
     parser.add_argument("--write", action="store_true", help="keep the ledger, and write the page")
     given = parser.parse_args()
     if given.write and (given.family or given.no_lies):
@@ -37,23 +39,38 @@ def arguments() -> argparse.Namespace:
     return given
 
 
+def judged(task: tuple[str, int]) -> tuple[dict[Key, Row], float]:
+    """Return the ledger of one family, and the CPU seconds that it took."""
+    family, count = task
+    begin = time.process_time()
+    return run(seeds(family), count), time.process_time() - begin
+
+
 def main() -> int:
     """Run; return the exit status."""
     given = arguments()
+    families = given.family or FAMILIES
     found: Ledger = {}
-    for family in given.family or FAMILIES:
-        begin = time.process_time()
-        found[family] = run(seeds(family), given.count)
-        total = sum(row.total for row in found[family].values())
-        print("\n".join(page.family_lines(family, found[family], only_open=given.open)))
-        print(f"{family}: {total} mutants in {time.process_time() - begin:.0f} CPU seconds\n", flush=True)
-    injected = {} if given.no_lies else lies.found(given.family or FAMILIES)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        lying = {family: pool.submit(lies.found, [family]) for family in (() if given.no_lies else families)}
+        small = {family: pool.submit(judged, (family, SMALL)) for family in families if given.write}
+        for family, (rows, used) in zip(
+            families, pool.map(judged, [(name, given.count) for name in families]), strict=True
+        ):
+            found[family] = rows
+            print("\n".join(page.family_lines(family, rows, only_open=given.open)))
+            print(
+                f"{family}: {sum(row.total for row in rows.values())} mutants in {used:.0f} CPU seconds\n", flush=True
+            )
+        injected = {family: future.result()[family] for family, future in lying.items()}
+        repeated = {family: future.result()[0] for family, future in small.items()}
     for family, rows in injected.items():
         print("\n".join(page.lie_lines(family, rows)) + "\n")
     if given.write:
-        small = {family: run(seeds(family), SMALL) for family in FAMILIES}
-        kept = {"count": given.count, "ledger": to_json(found), "small": {"count": SMALL, "ledger": to_json(small)}}
-        KEPT.write_text(json.dumps({**kept, "lies": injected}, indent=1) + "\n")
+        kept = {"count": given.count, "ledger": to_json(found), "small": {"count": SMALL, "ledger": to_json(repeated)}}
+        text = json.dumps({**kept, "lies": injected}, separators=(",", ":"))
+        # A line for each field, so that a change of the ledger can be read.
+        KEPT.write_text(text.replace('{"format"', '\n{"format"') + "\n")
         PAGE.write_text(page.page(json.loads(KEPT.read_text())))
         print(f"wrote {KEPT.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}", file=sys.stderr)
     return 0
