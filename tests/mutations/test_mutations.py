@@ -208,3 +208,30 @@ def test_every_family_is_in_the_ledger():
     for family in registry.builtin():
         for format in family.formats:
             assert any(seed.declared is format for seed in seeds(family.name)), format.name
+
+
+TEXTS = {
+    "hour": lambda line: b"24" + line[2:],
+    "minute": lambda line: line[:3] + b"60" + line[5:],
+    "second": lambda line: line[:6] + b"60" + line[8:],
+    "ten digits of a fraction": lambda line: line[:18] + b"7" + line[18:],
+    "no fraction": lambda line: line[:8] + line[18:],
+    "first quote lost": lambda line: line.replace(b'"', b"", 1),
+    "last quote lost": lambda line: b"".join(line.rsplit(b'"', 1)),
+    "a quote more": lambda line: line.replace(b'"', b'"x"', 1),
+    "an escaped quote": lambda line: b'\\"'.join(line.rsplit(b'"', 1)),
+}
+
+
+@pytest.mark.parametrize("change", TEXTS)
+def test_text_out_of_range_is_lost_with_notice(change):
+    """A line that no clock and no writer gives is not read as another one."""
+    seed = seeds("levelzero")[0]
+    name, content = next(iter(seed.files.items()))
+    lines = content.splitlines(keepends=True)
+    at = next(index for index, line in enumerate(lines) if index > 20 and b'"' in line)
+    lines[at] = TEXTS[change](lines[at])
+    with Judge(seed.files) as judge:
+        found = judge.judge({name: b"".join(lines)})
+    assert found.name in ("warning", "error")
+    assert "LS002" in found.by

@@ -228,7 +228,7 @@ class _Ls2:
 
 def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
     found = _Ls2(content)
-    yield from _whole(layout.LS2_HEADER, file, [found.start], _ls2_header(found.header))
+    yield from _whole(layout.LS2_HEADER, file, [found.start], _ls2_header(found))
     begin, lane = [row.at for row in found.rows], [row.lane for row in found.rows]
     for declared in layout.LS2_RECORD.fields:
         name = "other" if declared.name == "token" else declared.name
@@ -245,11 +245,16 @@ def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
         yield bit_sites(layout.LS2_RECORD.name, payload, file, places, lanes, _any("a value of the program"))
 
 
-def _ls2_header(header: Mapping[str, int]) -> dict[str, Possible]:
+def _ls2_header(found: _Ls2) -> dict[str, Possible]:
+    header = found.header
     possible = dict.fromkeys(("launch", "ordinal"), _any("a number that the host chose"))
     possible |= dict.fromkeys(("anchor_error", "anchor2_error"), _any("a bound that nothing else tells"))
     for name in ("anchor_ticks", "anchor_unix", "anchor2_ticks", "anchor2_unix"):
         possible[name] = _anchor(header, name)
+    if all(head["offered"] <= header["capacity"] for head in found.heads):
+        possible["policy"] = _one_of((layout.DROP, layout.RING), "what becomes of records without room: all had room")
+    if not header["refused"]:
+        possible["version"] = _one_of(layout.LS2_VERSIONS, "another version of probes, which write the same records")
     return possible
 
 

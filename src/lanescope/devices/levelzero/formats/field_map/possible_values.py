@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.families.field_sites import Possible, Value, each, never
+from lanescope.families.field_sites import DROPPED, DUPLICATED, Possible, PossibleChange, Value, each, never
 
 #: Counts and names that a program chooses, and what only names: nothing else in a trace depends on them.
 _COUNTS = frozenset(
@@ -32,6 +32,11 @@ _MOST_COUNT, _MOST_SIZE = (1 << 32) - 1, (1 << 63) - 1
 NS = 1_000_000_000
 #: Timestamps of operations have 32 bits in the captures that are changed.
 _WRAP = 1 << 32
+#: One part in so many: a rate that is farther off is another one.
+_RATE_TOLERANCE = 1000
+_READINGS = (f"{layout.PROPERTIES}:device_timer", f"{layout.OURS}:clock_pair")
+#: Each device of the small captures has at least two readings left when one is gone.
+_ENOUGH_READINGS = 8
 _CHOSEN, _TOLD_ONCE = "a parameter that the program chose", "a name that nothing else tells"
 _FACT = "a fact about the recording that nothing else tells"
 _WINDOW = "between the append and the reading of the result"
@@ -100,6 +105,34 @@ def record_name(provider: str, event: str) -> str:
     """Return the declared name of a record: those of API calls are alike."""
     call = event.rpartition("_")[2]
     return f"{provider}:FUNCTION_{call}" if provider == layout.API else f"{provider}:{event}"
+
+
+def possible_rate(rates: Sequence[int]) -> Possible:
+    """Return which rates of a device's clock are possible: those that differ by less than clocks of one kind do."""
+
+    def possible(index: int, value: Value) -> str:
+        is_near = isinstance(value, int) and abs(value - rates[index]) * _RATE_TOLERANCE <= rates[index]
+        return "within what clocks of one kind differ" if is_near else ""
+
+    return each(possible)
+
+
+def possible_change(record: str, count: int) -> PossibleChange:
+    """Return which changes to the records of one kind can leave a sound trace.
+
+    Args:
+        record: the kind.
+        count: how many the trace has.
+    """
+
+    def possible(change: str, index: int) -> str:
+        if record.startswith(f"{layout.PROPERTIES}:") and change == DUPLICATED:
+            return "properties that may be read again"
+        if record in _READINGS and change == DROPPED and count > _ENOUGH_READINGS:
+            return "a reading of the clocks: they are not counted, and others are left"
+        return ""
+
+    return possible
 
 
 def possible_tick(

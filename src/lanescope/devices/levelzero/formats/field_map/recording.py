@@ -14,7 +14,9 @@ from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
     TICKS,
     ClockReadings,
+    possible_change,
     possible_of,
+    possible_rate,
     possible_tick,
     record_name,
 )
@@ -103,7 +105,9 @@ def _add_stream(made: FieldMap, file: str, content: bytes, reader: ctf.Reader) -
     for name in dict.fromkeys(kinds):
         mine = [event for event, kind in zip(events, kinds, strict=True) if kind == name]
         places = [event.header for event in mine]
-        made.records.append(RecordSites(name, file, places, [event.end for event in mine], [0] * len(mine)))
+        ends = [event.end for event in mine]
+        change = possible_change(name, len(mine))
+        made.records.append(RecordSites(name, file, places, ends, [0] * len(mine), possible=change))
     sizes = [int(size) for size in found.packet("size")]
     made.records.append(
         RecordSites(
@@ -209,6 +213,8 @@ def _of_event(
         lane = [0] * len(found)
         seen = frozenset(row[item.name] for row in rows if not isinstance(row[item.name], list))
         possible = possible_of(item.name, seen | frozenset(item.labels), is_append="Append" in known.name)
+        if item.name == "ticks_per_second_num":
+            possible = possible_rate([row[item.name] for row in rows])
         if item.name in TICKS:
             possible = each(_event_tick(item.name, events, rows, clocks))
         if item.kind == ctf.TEXT:

@@ -11,7 +11,9 @@ from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
     TICK_NAMES,
     ClockReadings,
+    possible_change,
     possible_of,
+    possible_rate,
     possible_tick,
     record_name,
 )
@@ -79,7 +81,8 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
         rows = [number for number, line in enumerate(lines) if line.kind == kind]
         begin, end = [lines[row].begin for row in rows], [lines[row].end for row in rows]
         lane = [threads[row] for row in rows]
-        made.records.append(RecordSites(kind, file, begin, end, lane))
+        change = possible_change(kind, len(rows))
+        made.records.append(RecordSites(kind, file, begin, end, lane, possible=change))
     return made
 
 
@@ -140,6 +143,8 @@ def _possible_in_text(
 ) -> Possible:
     """Return which values of a field are possible: ticks between the append and the result, parameters."""
     part = TICK_NAMES.get(name)
+    if name == "ticks_per_second_num":
+        return possible_rate([int(content[begin:end]) for begin, end, _ in places])
     if part is None:
         return _by_call(name, places, lines, content)
 
