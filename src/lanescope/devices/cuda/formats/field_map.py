@@ -49,8 +49,17 @@ class _Row(NamedTuple):
 class _Lanes:
     """The records of all lanes, and what a sound lane could have held instead."""
 
-    def __init__(self, rows: Sequence[_Row], bits: int, *, ends: bool) -> None:
+    def __init__(
+        self,
+        rows: Sequence[_Row],
+        bits: int,
+        *,
+        ends: bool,
+        is_shared: bool = True,
+        bounds: Mapping[int, tuple[int, int]] = {},
+    ) -> None:
         self.rows = list(rows)
+        self._is_shared, self._bounds = is_shared, bounds
         self.ends, self._half = ends, 1 << (bits - 1)
         self._mask = (1 << bits) - 1
         self.of: dict[int, list[int]] = {}
@@ -65,6 +74,19 @@ class _Lanes:
         """Return how much later a stamp is than another one, less than half its wrap period either way."""
         return (then - first + self._half & self._mask) - self._half
 
+    def _window_of(self, before: Sequence[_Row]) -> tuple[int, int]:
+        """Return when records of a lane may stand: in the launch, or where clocks are the SMs' in the lane's own time.
+
+        Readings of the clock at both ends of a lane are closer bounds.
+        """
+        low, high = self._window
+        if not self._is_shared and before:
+            passed = [self._after(self._anchor, row.time) for row in before]
+            low, high = passed[0], passed[-1]
+        if before and before[0].lane in self._bounds:
+            low, high = (self._after(self._anchor, bound) for bound in self._bounds[before[0].lane])
+        return low, high
+
     def reason(self, name: str, values: Mapping[int, Value]) -> str:
         """Return why records of one lane could say something else as well."""
         lane = self.of[self.rows[next(iter(values))].lane]
@@ -75,7 +97,7 @@ class _Lanes:
 
     def sound(self, rows: Sequence[_Row], before: Sequence[_Row]) -> str:
         """Return why a lane could have held these records; empty: it could not."""
-        low, high = self._window
+        low, high = self._window_of(before)
         passed = [self._after(self._anchor, row.time) for row in rows]
         if not all(first <= then for first, then in zip([low, *passed], [*passed, high], strict=True)):
             return ""
@@ -204,7 +226,14 @@ class _Ls2:
         self.heads = [self._head(first) for first in self.firsts]
         self.values: list[tuple[int, int]] = []
         self.rows = [row for lane in range(count) for row in self._rows(lane)]
-        self.lanes = _Lanes(self.rows, layout.STAMP_BITS, ends=False)
+        is_shared = self.header["clock"] == layout.GLOBALTIMER
+        unit, mask = "ns" if is_shared else "cycles", layout.STAMP_WRAP - 1
+        bounds = {
+            lane: (head[f"begin_{unit}"] & mask, head[f"end_{unit}"] & mask)
+            for lane, head in enumerate(self.heads)
+            if head["state"] == layout.FINALIZED
+        }
+        self.lanes = _Lanes(self.rows, layout.STAMP_BITS, ends=False, is_shared=is_shared, bounds=bounds)
 
     def _head(self, first: int) -> dict[str, int]:
         raw = b"".join(word.to_bytes(8, "little") for word in self.words[first : first + layout.LS2_LANE_WORDS])
@@ -371,7 +400,7 @@ def _proton(file: str, content: WordSource) -> FieldMap:
     rows = list(_proton_rows(words, start, areas, size + header["units"], recorded, size))
     # Metrics carry values, and no time.
     timed = [row for row in rows if row.kind != FINALIZE]
-    lanes = _Lanes(timed, layout.PROTON_STAMP_BITS, ends=False)
+    lanes = _Lanes(timed, layout.PROTON_STAMP_BITS, ends=False, is_shared=False)
     for sites in _whole(layout.PROTON_BLOCK, file, places, _proton_block(blocks, _extents(timed, len(blocks), uids))):
         if sites.pieces[0][0] < 32 * size:
             made.fields.append(sites)
