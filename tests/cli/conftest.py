@@ -36,17 +36,19 @@ def call(plugins, capfd, monkeypatch, tmp_path):
 def shell(plugin_path, tmp_path):
     """Return a function that runs a command line as a process of its own, in the same empty folder."""
 
-    def shell(*arguments, env=(), check=False, **options):
-        command = [sys.executable, "-W", "error", "-m", "lanescope", *arguments]
+    def shell(*arguments, env=(), check=False, program=None, **options):
+        flags = ["-m", "lanescope"] if program is None else program
+        command = [sys.executable, "-W", "error", *flags, *arguments]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(plugin_path),
             "PYTHONIOENCODING": "utf-8",
             **dict(env),
         }
-        options = {"stdin": subprocess.DEVNULL, "cwd": tmp_path, "timeout": 120, **options}
-        done = subprocess.run(command, capture_output=True, check=False, env=environment, **options)
-        out, err = (data.decode("utf-8", "surrogateescape") for data in (done.stdout, done.stderr))
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {**pipes, "cwd": tmp_path, "timeout": 120, **options}
+        done = subprocess.run(command, check=False, env=environment, **options)
+        out, err = ((data or b"").decode("utf-8", "surrogateescape") for data in (done.stdout, done.stderr))
         if check:
             assert done.returncode == 0, err
         return Done(done.returncode, out, err)

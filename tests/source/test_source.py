@@ -366,3 +366,22 @@ def test_a_sidecar_that_cannot_be_opened_is_remembered(run, monkeypatch):
         monkeypatch.setattr(Capture, "open_sidecar", refuse)
         assert capture.sidecar("map", None, ("run.map",)) is None
         assert capture.unreadable == {"map": run.with_name("run.map")}
+
+
+@pytest.mark.parametrize("folder", ["", ".", "./", "./a", "a", "a/", "a//b", "a/./b", "a/../a", ".."])
+@pytest.mark.parametrize("pattern", ["x.json", "*.json", "[x].json", "n[[]1].json", "?.json", ".*", "*"])
+def test_sidecars_are_found_and_called_as_by_pathlib(tmp_path, monkeypatch, folder, pattern):
+    home = tmp_path / "home"
+    for place in (tmp_path, home, home / "a", home / "a" / "b"):
+        place.mkdir(exist_ok=True)
+        for name in ("run.bin", "x.json", "y.json", "n[1].json", ".hidden", "X.JSON"):
+            (place / name).write_bytes(b"x")
+        (place / "folder.json").mkdir()
+    monkeypatch.chdir(home)
+    path = os.path.join(folder, "run.bin")  # noqa: PTH118 (as users write it)
+    if not os.path.exists(path):  # noqa: PTH110
+        path = str(tmp_path / "run.bin")
+    with Capture(path) as capture:
+        near = Path(os.path.split(path)[0]).glob(pattern)
+        expected = sorted(str(each) for each in near if each.name != "run.bin" and each.is_file())
+        assert capture._beside(pattern) == expected

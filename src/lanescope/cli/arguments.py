@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.parser import Parser
+from lanescope.cli.parser import HelpFormatter, Parser
 from lanescope.errors import UsageError, flag
 from lanescope.families import registry
 
@@ -54,7 +54,18 @@ def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> tuple[argp
     """Parse arguments, flags before, between and behind the others; return also those that the parser does not know."""
     if any(action.nargs == argparse.REMAINDER for action in parser._get_positional_actions()):
         return parser.parse_known_args(arguments)
-    return parser.parse_known_intermixed_args(arguments)
+    usage = parser.usage
+    if not any(_may_ask_for_help(argument) for argument in arguments):
+        # Or argparse lays it out, for messages that ``Parser.error`` writes without it.
+        parser.usage = argparse.SUPPRESS
+    try:
+        return parser.parse_known_intermixed_args(arguments)
+    finally:
+        parser.usage = usage
+
+
+def _may_ask_for_help(argument: str) -> bool:
+    return argument == "--help" or (argument[:1] == "-" and argument[1:2] != "-" and "h" in argument)
 
 
 def build_parser(verb: str, module: ModuleType, arguments: list[str], families: Sequence[Family]) -> Parser:
@@ -70,7 +81,7 @@ def _parser(name: str, description: str, examples: Sequence[str]) -> Parser:
         prog=f"lanescope {name}",
         description=description,
         epilog=listed if examples else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
 
@@ -159,11 +170,10 @@ def _add_flags(parser: argparse.ArgumentParser, groups: Sequence[tuple[Family, S
         taken = []
         for option in options:
             flag, text, extra = _flag(option)
-            try:
-                group.add_argument(
-                    flag, dest=_OPTION + option.name, help=text if family.name in shown else argparse.SUPPRESS, **extra
-                )
-            except argparse.ArgumentError:
+            if flag not in parser._option_string_actions:
+                text = text if family.name in shown else argparse.SUPPRESS
+                group.add_argument(flag, dest=_OPTION + option.name, help=text, **extra)
+            else:
                 taken.append(f"-O {option.name}={option.metavar or option.name.upper()}: {option.help}")
         if taken and family.name in shown:
             group.description = "\n".join(taken)

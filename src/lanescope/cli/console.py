@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from lanescope.errors import UsageError
@@ -57,6 +56,8 @@ def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folde
     from lanescope.io import atomic_file
 
     atomic_file.check_room(path, is_folder=is_folder)
+    from pathlib import Path
+
     target = Path(path)
     if not target.exists():
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
@@ -153,6 +152,8 @@ class Context:
 
     def write(self, target: str | None, blocks: Iterable[bytes], *, inputs: Sequence[str] = ()) -> int:
         """Write a file as a whole or not at all."""
+        from pathlib import Path
+
         from lanescope.io.atomic_file import atomic_writer
 
         self.check_target(target, inputs)
@@ -161,6 +162,8 @@ class Context:
 
     def convert(self, trace: Trace, target: str) -> int:
         """Write a trace as a timeline."""
+        from pathlib import Path
+
         suffix = Path(target).suffix
         if suffix not in (".pftrace", ".json"):
             raise UsageError(f"cannot infer the format from {suffix!r}", hint="use .pftrace or .json")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Container
 
 from lanescope.errors import UsageError
@@ -14,6 +16,25 @@ if TYPE_CHECKING:
 
 #: How argparse starts messages about an argument; of several flags the last one is the long one.
 _ARGUMENT = re.compile(r"^argument (?:\S+/)?(\S+): ")
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Finds out itself how wide the terminal is: argparse asks for every argument, and imports a module for it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **{"width": _columns() - 2, **named})
+
+
+def _columns() -> int:
+    """Return the width of the terminal, as ``shutil.get_terminal_size`` does."""
+    told = os.environ.get("COLUMNS", "")
+    columns = int(told) if told.isdecimal() else 0
+    if columns == 0 and sys.__stdout__ is not None:
+        try:
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns
+        except (ValueError, OSError):  # closed, or no terminal
+            columns = 0
+    return columns or 80
 
 
 class Parser(argparse.ArgumentParser):

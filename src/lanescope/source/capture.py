@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from lanescope.errors import InputError
 from lanescope.source.file import Source
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 #: Files that stand for a folder that is one capture, in the order in which they are looked for: the description of a
 #: CTF trace, in the folder itself or, where several processes wrote one each, in those inside.
 _OF_FOLDERS = ("metadata", "*/metadata")
+
+#: Characters by which a pattern may match other names than itself.
+_WILDCARDS = frozenset("*?[")
 
 #: The value of an option that switches a sidecar off.
 NO_SIDECAR = "none"
@@ -33,7 +38,11 @@ class Capture:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.folder = Path(path) if os.path.isdir(path) else None  # noqa: PTH112 (asked for every input)
+        self.folder: Path | None = None
+        if os.path.isdir(path):  # noqa: PTH112 (asked for every input)
+            from pathlib import Path  # costs more than looking at a small file
+
+            self.folder = Path(path)
         self._begin(Source(path if self.folder is None else _main_of(self.folder)))
 
     def _begin(self, main: Source) -> None:
@@ -55,10 +64,30 @@ class Capture:
 
         A part of the pattern that comes from a file's name has to go through ``glob.escape``.
         """
+        from pathlib import Path
+
+        return [Path(path) for path in self._beside(pattern)]
+
+    def _beside(self, pattern: str) -> list[str]:
+        """Do what ``find_sidecar`` does, without pathlib, whose import costs as much as reading a small capture."""
         if self.main.container == "pipe":
             return []
         folder, main = os.path.split(self.main.path)
-        return sorted(path for path in Path(folder).glob(pattern) if path.name != main and path.is_file())
+        if "//" in folder or "." in folder.split("/"):
+            from pathlib import Path  # writes it in the shortest way
+
+            folder = str(Path(folder)) if Path(folder).parts else ""
+        if _WILDCARDS.isdisjoint(pattern):
+            names = [pattern]
+        else:
+            import fnmatch
+
+            try:
+                names = sorted(fnmatch.filter(os.listdir(folder or "."), pattern))  # noqa: PTH208
+            except OSError:
+                return []
+        paths = [os.path.join(folder, name) for name in names if name != main]  # noqa: PTH118
+        return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
 
     def open_sidecar(self, role: str, path: str | os.PathLike[str]) -> Source:
         """Open a further file of this capture under a role, and remember that it was used."""
@@ -87,7 +116,7 @@ class Capture:
             return None
         if given:
             return self.open_sidecar(role, given)
-        found = next((paths for pattern in patterns if (paths := self.find_sidecar(pattern))), [])
+        found = next((paths for pattern in patterns if (paths := self._beside(pattern))), [])
         if len(found) > 1:
             self.ambiguous.add(role)
         if len(found) != 1:
@@ -95,7 +124,9 @@ class Capture:
         try:
             return self.open_sidecar(role, found[0])
         except InputError:
-            self.unreadable[role] = found[0]
+            from pathlib import Path
+
+            self.unreadable[role] = Path(found[0])
             return None
 
     def close(self) -> None:

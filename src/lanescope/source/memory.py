@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.source.capture import Capture
@@ -69,6 +68,5 @@ class MemoryCapture(Capture):
         self.folder = None
         self._begin(MemorySource(data, name))
 
-    def find_sidecar(self, pattern: str) -> list[Path]:
-        """Return no sidecar files."""
+    def _beside(self, pattern: str) -> list[str]:
         return []

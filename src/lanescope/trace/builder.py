@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import InternalError
 from lanescope.trace import accounting, paired_slices
+from lanescope.trace.clocks import as_ratio
 from lanescope.trace.column import DTYPES, Column, Dictionary
 from lanescope.trace.schema import (
     ACCOUNTING,
@@ -25,6 +25,9 @@ from lanescope.trace.schema import (
 from lanescope.trace.stats import CORE_STATS, StatSpec
 from lanescope.trace.table import Table
 from lanescope.trace.trace import Records, TimeBase, Trace
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _DEFAULTS: dict[str, Any] = {"flags": 0, "quality": "exact", "category": ""}
 _SIZE = INPUTS.names.index("size")
@@ -99,8 +102,7 @@ class TraceBuilder:
         resolution_ticks: int | None = None,
     ) -> int:
         """Add a clock and return its id; ``frequency`` in Hz, an exact ratio, None when it is unknown."""
-        ratio = None if frequency is None else Fraction(frequency)
-        num, den = (None, None) if ratio is None else (ratio.numerator, ratio.denominator)
+        num, den = (None, None) if frequency is None else as_ratio(frequency)
         return self._share("clocks", name, device, num, den, counter_bits, resolution_ticks)
 
     def anchor(self, *, clock_id: int, ticks: int, ts: int, error_ns: int | None = None) -> int:

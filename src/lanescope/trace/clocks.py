@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _NS = 1_000_000_000
 _INT64_MAX = (1 << 63) - 1
+
+
+def as_ratio(frequency: Fraction | int) -> tuple[int, int]:
+    """Return numerator and denominator of a frequency, in lowest terms."""
+    if isinstance(frequency, int):
+        return frequency, 1
+    from fractions import Fraction  # with what it imports, as dear as reading a small capture
+
+    return Fraction(frequency).as_integer_ratio()
 
 
 def usable_frequency(frequency: Fraction | int | None, ticks: npt.NDArray[np.int64]) -> Fraction | int | None:
@@ -47,11 +60,13 @@ def ticks_to_ns(ticks: npt.NDArray[np.int64], frequency: Fraction | int) -> npt.
         OverflowError: a result does not fit 63 bits.
 
     Example:
+        >>> from fractions import Fraction
         >>> ticks_to_ns(np.array([0, 1, 2, 3]), Fraction(1_800_000_000)).tolist()
         [0, 0, 1, 1]
     """
-    ratio = Fraction(_NS) / Fraction(frequency)
-    num, den = ratio.numerator, ratio.denominator
+    counts, seconds = as_ratio(frequency)
+    shared = math.gcd(_NS * seconds, counts)
+    num, den = _NS * seconds // shared, counts // shared
     if not len(ticks):
         return ticks
     extremes = (int(ticks.min()), int(ticks.max()))

@@ -177,11 +177,12 @@ def test_check_and_convert_tell_a_contradictory_configuration(command, tmp_path)
     opened(tmp_path, designs("INSTR_EVENT_0", "LOCK_STALL"))
     status, out, _ = command("check", "run.bin")
     assert status == 1
-    assert "aie_contradictory_config" in out
+    assert "ambiguous" in out
+    assert "contradictory configurations" in out
     for target in ("out.json", "out.pftrace", "out.parquet"):
         status, _, err = command("convert", "run.bin", "-o", target)
         assert status == 0
-        assert "aie_contradictory_config 1" in err
+        assert "contradictory configurations (1)" in err
 
 
 def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):
@@ -194,7 +195,7 @@ def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):
     assert "--column-shift" in err
     for target in ("out.json", "out.pftrace"):
         _, _, err = command("convert", "run.bin", "-o", target)
-        assert "aie_ambiguous_config 2" in err
+        assert "column shifts that fit the configuration equally well (2)" in err
     assert command("check", "run.bin", "--column-shift", "1")[0] == 0
     assert "ambiguous" not in command("convert", "run.bin", "--column-shift", "1", "-o", "more.json")[2]
 

@@ -171,6 +171,7 @@ def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode, not
     many, truth = [], None
     for cores, step in ((1, shard_state._STEP), (4, 64)):
         monkeypatch.setattr(decode, "_CORES", cores)
+        monkeypatch.setattr(decode, "_ALONE_BYTES", 0)
         monkeypatch.setattr(shard_state, "_STEP", step)
         trace, truth = simulated(9, **options)
         many.append(trace)
@@ -209,6 +210,7 @@ def test_a_block_that_is_decoded_late_reads_its_own_words(tmp_path, monkeypatch,
     path.write_bytes(b"".join(lines))
     monkeypatch.setattr(decode, "_CORES", 2)
     monkeypatch.setattr(decode, "_LARGE_BLOCK", 1)
+    monkeypatch.setattr(decode, "_ALONE_BYTES", 0)
     monkeypatch.setattr(shard_state, "_STEP", 5)
     found = []
     for executor in (concurrent.futures.ThreadPoolExecutor, AsLateAsPossible):

@@ -215,7 +215,7 @@ def test_any_plan_counts_what_it_refuses(seed, blocks, share, groups, flags):
     account = accounts(trace)["lane"]
     assert (account["scope"], account["decoded"], account["lost"]) == ("producer", len(lanes(trace)), lost)
     found = [finding for finding in check.run(trace, select=["LS002"]) if "lane" in finding.detail and refused]
-    assert [(finding.detail, finding.count) for finding in found] == [("cuda_unallocated_lane", lost)] * bool(refused)
+    assert [(finding.stat, finding.count) for finding in found] == [("cuda_unallocated_lane", lost)] * bool(refused)
     assert any("refused" in line or "without records" in line for line in cuda_advice(trace)) == bool(refused)
 
 

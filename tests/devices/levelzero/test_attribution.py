@@ -76,7 +76,7 @@ def test_known_hole_interleaved_drains(tmp_path: Path) -> None:
     assert stats(trace)["levelzero_interleaved_duplicate"] == 3
     findings = check.run(trace)
     assert [(finding.code, finding.severity) for finding in findings] == [("LS402", "warning")]
-    assert "levelzero_interleaved_duplicate" in findings[0].detail
+    assert findings[0].stat == "levelzero_interleaved_duplicate"
 
 
 def test_doubt_ends_when_all_uses_have_results(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +30,10 @@ from lanescope.trace import TimeBase, TraceBuilder
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+    from fractions import Fraction
 
     from lanescope.source import Capture, Source
-    from lanescope.trace import Trace
+    from lanescope.trace import Table, Trace
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -46,6 +46,8 @@ BATCH_ROWS = 1 << 20
 SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
 _LARGE_BLOCK = 1 << 12
+#: So much is decoded by one thread: to import what runs several takes as long as to decode it.
+_ALONE_BYTES = 4 << 20
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Entries of a scan: more than the packets of a block.
 _ENTRIES = 1 << 16
@@ -241,7 +243,7 @@ class AieDecoder:
         """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
         full = self._make_room()
         self._work = Work(todo)
-        if is_large and len(todo) > 1 and _CORES > 1:
+        if is_large and len(todo) > 1 and _CORES > 1 and self._fed >= _ALONE_BYTES:
             if self._helpers is None:
                 from concurrent.futures import ThreadPoolExecutor
 
@@ -375,6 +377,8 @@ class AieDecoder:
 def _hertz(value: Any) -> Fraction | None:
     if value is None:
         return None
+    from fractions import Fraction
+
     try:
         frequency = Fraction(repr(value) if isinstance(value, float) else value)
     except (ValueError, TypeError, ZeroDivisionError):
@@ -385,7 +389,11 @@ def _hertz(value: Any) -> Fraction | None:
 
 
 def _register_records(builder: TraceBuilder, capture: Capture) -> None:
-    from lanescope.devices.aie.formats.raw_frames import frames_of_file
-
     path = capture.main.path
-    builder.records("aie.frame", lambda: frames_of_file(path))
+
+    def frames() -> Table:
+        from lanescope.devices.aie.formats.raw_frames import frames_of_file
+
+        return frames_of_file(path)
+
+    builder.records("aie.frame", frames)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.devices.aie.config.model import Config
 from lanescope.errors import UsageError, os_reason
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lanescope.source import Capture, Source
 
 
@@ -30,9 +31,12 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
         source = capture.sidecar("config", None, (f"{name}.config.json", f"{name}.mlir"))
         if source is None and "config" not in capture.unreadable:
             return Config(), None
-        found = capture.unreadable["config"] if source is None else Path(source.path)
+    from pathlib import Path
+
+    if given is None and source is None:
+        found = capture.unreadable["config"]
     else:
-        found = Path(given)
+        found = Path(given or "" if source is None else source.path)
     known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
     return known, source or capture.open_sidecar("config", found)
 

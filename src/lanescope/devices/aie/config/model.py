@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.devices.aie.formats import events, registers
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 SLOTS = registers.SLOTS
 Place = tuple[str, int, int]

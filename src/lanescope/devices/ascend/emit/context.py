@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from lanescope.devices.ascend.interpret.attribution import Kept, Steps
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
-from lanescope.devices.ascend.interpret.sidecars import rank_and_device
+from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_device
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.families.declaration import frozen_class
 from lanescope.trace import Column, Flag, TraceBuilder
@@ -138,8 +137,8 @@ class TimelineBuilder:
 
     def _name(self) -> str:
         """Return the name of the run: all records files have the same names, their folders tell them apart."""
-        parent = Path(self.capture.main.path).absolute().parent
-        folder = parent.name if self.device is None else f"{parent.parent.name}/{parent.name}"
+        outer, inner = ["", "", *folders_of(self.capture.main.path)][-2:]
+        folder = inner if self.device is None else f"{outer}/{inner}"
         return folder if self.capture.main.name in LEVEL_KEYS.values() and folder else self.capture.name
 
     def _clocks(self, device: str) -> None:

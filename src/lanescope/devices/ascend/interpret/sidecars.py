@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend.formats.files import read_deps, read_names
@@ -83,10 +83,17 @@ class Sidecars:
 _PLACE = re.compile(r"(rank|d)(\d{1,9})")
 
 
+def folders_of(path: str) -> list[str]:
+    """Return the names of the folders in which a file lies, the outermost first, as they are written."""
+    # With pathlib, importing it would cost more than reading a small capture.
+    parts = os.path.join(os.getcwd(), path).split("/")  # noqa: PTH109, PTH118
+    return [part for part in parts if part not in ("", ".")][:-1]
+
+
 def rank_and_device(path: str) -> tuple[int | None, int | None]:
     """Return rank and device that the folders of a capture name, as in ``rank3/d0``; the innermost ones count."""
     found: dict[str, int] = {}
-    for folder in reversed(Path(path).absolute().parent.parts):
+    for folder in reversed(folders_of(path)):
         match = _PLACE.fullmatch(folder)
         if match:
             found.setdefault(match[1], int(match[2]))
