@@ -56,6 +56,9 @@ path-fuzz: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS 
 	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q \
 	    tests/devices/aie/path/test_truth.py
 
+mutate: $(READY) ## change captures field by field and print what is detected; MUTATE adds arguments: --write keeps it
+	@PYTHONPATH=tests $(BIN)/python -u tools/mutate.py $(MUTATE)
+
 matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
 	    $(if $(ROWS),--rows $(ROWS))
@@ -130,4 +133,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt power path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean

@@ -15,6 +15,7 @@ from lanescope.families.declaration import Reference, declared_class, load
 
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
+    from lanescope.families.field_sites import FieldMap
     from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
@@ -65,6 +66,8 @@ class Format:
             Either this or ``decode_file`` is given.
         decode_file: decodes a whole file, given its bytes and a ``DecodeContext``, into a builder of the context.
         layouts: the wire formats (``lanescope.wire`` declarations) for the reference pages.
+        fields: where its declared fields lie in a capture, given the content of its files by name, the main file
+            first; ``lanescope.testing.mutations`` changes them one at a time.
         stages: what yields the lines of a stage of ``dump``, one a unit: offset, raw bytes, name, fields; called with
             the opened capture and the decode options. The stage ``row`` needs none.
         is_streaming: the decoder takes the main file piece by piece; else it is fed all of it at once.
@@ -79,6 +82,7 @@ class Format:
     decode: Reference[Callable[[Capture, Mapping[str, Any]], Decoder] | None] = Reference(None)
     decode_file: Reference[Callable[[memoryview, DecodeContext], TraceBuilder] | None] = Reference(None)
     layouts: Reference[tuple[Any, ...]] = Reference(())
+    fields: Reference[Callable[[Mapping[str, bytes]], FieldMap] | None] = Reference(None)
     stages: Mapping[str, str | Callable[[Capture, Mapping[str, Any]], Iterator[str]]] = {}
     is_streaming: bool = False
     random_access: bool = False

@@ -5,6 +5,7 @@
 * ``large_trace(...)``: a million slices in a moment, for benchmarks.
 * ``check_family(FAMILY)``: what every device family promises; ``CommandRecorder``: a context for tests of its commands.
 * ``check_rule(RULE, violating=, sound=)``: what ``lanescope check`` relies on in a rule of another package.
+* ``mutations(FORMAT, files)`` and ``Judge``: captures with one field changed, and whether a user learns of it.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
 
 The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING
 from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
 from lanescope.testing.families import CommandRecorder, check_family
 from lanescope.testing.large_traces import large_trace
+from lanescope.testing.mutations import Judge, Mutant, Verdict, mutations
 from lanescope.testing.rules import check_rule
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CommandRecorder",
+    "Judge",
+    "Mutant",
+    "Verdict",
     "assert_accounted",
     "assert_consistent",
     "assert_same",
@@ -41,6 +46,7 @@ __all__ = [
     "check_rule",
     "intervals",
     "large_trace",
+    "mutations",
     "traces",
     "valid_traces",
 ]

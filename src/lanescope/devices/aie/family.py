@@ -35,6 +35,7 @@ FAMILY = Family(
             detect=_HERE + "formats.detect:detect",
             decode=_decode,
             layouts=_HERE + "formats.registers:LAYOUTS",
+            fields=_HERE + "formats.field_map:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             is_streaming=True,
             emits_sorted=True,

@@ -48,6 +48,7 @@ FAMILY = Family(
             detect=_HERE + "formats.detect:detect",
             decode=_HERE + "decoder:AscendDecoder",
             layouts=_HERE + "formats.device_structs:DEVICE_RECORDS",
+            fields=_HERE + "formats.field_map.capture:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             # Text and columns of an execution with its phases, submit and edges.
             bytes_per_row=1200,

@@ -79,6 +79,7 @@ FAMILY = Family(
             detect=_detect,
             decode=_HERE + "decoder:CudaDecoder",
             layouts=_HERE + "formats.layout:RECORDS",
+            fields=_HERE + "formats.field_map:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             random_access=True,
             # One word, the columns of half a slice, and scratch for the longest lane.

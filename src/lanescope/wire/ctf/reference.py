@@ -25,6 +25,13 @@ class ReferenceReader:
         """Walk a stream."""
         return _Walk(self.about, self.layout, data).events()
 
+    @staticmethod
+    def fields(data: bytes, fields: Sequence[Field], payload: int) -> list[int | bytes | list[int]]:
+        """Return the fields that begin at ``payload``; those that are not whole are left out."""
+        found: list[int | bytes | list[int]] = []
+        _fields(data, fields, payload, len(data), found)
+        return found
+
     def values(self, data: bytes, number: int, payload: int) -> list[int | bytes | list[int]] | None:
         """Return the fields of the event whose fields begin at ``payload``; None if they are not whole."""
         found: list[int | bytes | list[int]] = []

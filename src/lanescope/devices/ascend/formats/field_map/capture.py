@@ -1,0 +1,20 @@
+"""Where the declared fields of a capture lie: in its JSON files, or in a dump of device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
+from lanescope.devices.ascend.formats.field_map.json_files import add_json
+from lanescope.families.field_sites import FieldMap
+
+
+def field_map(files: Mapping[str, bytes]) -> FieldMap:
+    """Return the sites of a capture: its records file, the first of ``files``, its task graph and its names."""
+    name, content = next(iter(files.items()))
+    if not content.lstrip().startswith(b"{"):
+        return dump_map(name, content)
+    made = FieldMap()
+    for file, text in files.items():
+        add_json(made, file, text)
+    return made

@@ -1,0 +1,1 @@
+"""Where the declared fields of a trace lie, and which other values they could hold."""
