@@ -90,6 +90,24 @@ def test_what_a_stat_counts_comes_back(tmp_path):
     assert [(finding.detail, finding.stat) for finding in check.run(read)] == [("dropped records", "toy_dropped")]
 
 
+def test_the_rule_of_a_stat_comes_back(tmp_path):
+    specs = [
+        StatSpec("toy_guess", "notice", "guessed times", finding="LS305 notice", share_of="events"),
+        StatSpec("toy_wrap", "info", "wraps", silent="lawful"),
+    ]
+    builder = TraceBuilder(TimeBase(), stats=specs)
+    lane = builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=[0, 10], dur=5, name="mma")
+    builder.add_stat("toy_guess", 1)
+    builder.add_stat("toy_wrap", 7)
+    parquet.write(builder.finish(), tmp_path / "out.parquet")
+    read = parquet.read(tmp_path / "out.parquet")
+    assert read.stats["rule"].tolist() == ["LS305", ""]
+    assert [(one.code, one.severity, one.detail) for one in check.run(read)] == [
+        ("LS305", "warning", "guessed times: 1 of 2 events (50.0%)")
+    ]
+
+
 def test_others_read_the_files(written):
     part = written / "slices" / "part-00000.parquet"
     assert pq.read_table(part)["dur"].to_pylist() == [1, 1, 2, None, 1]
