@@ -14,7 +14,7 @@ _COLUMNS = ("mutants", "detected", "of these notices", SAME, UNDETECTABLE, OPEN)
 _TITLES = {"aie": "AMD AI Engine", "ascend": "Ascend", "cuda": "CUDA probes", "levelzero": "Level Zero"}
 _HEAD = """# Ledger of detection
 
-<!-- Written by `make mutate MUTATE=--write`. Do not edit. -->
+<!-- Written by `make mutate`, see below. Do not edit. -->
 
 A profile is worth as much as its wrong numbers are visible. This page lists every declared field of every format. For
 each it says what lanescope makes of captures in which one value of the field, or one record, was changed. `make mutate`
@@ -44,7 +44,8 @@ def page(kept: Mapping[str, Any]) -> str:
 
 
 def _summary(ledger: Mapping[str, Mapping[Key, Row]], count: int) -> Iterator[str]:
-    yield f"The run of this page has about {count:,} mutants per family.\n"
+    how = f"`make mutate MUTATE='--write --count {count}'`"
+    yield f"This page has about {count:,} mutants per family and was written by {how}.\n"
     yield from _header(("family", "fields", *_COLUMNS))
     for family, rows in ledger.items():
         yield _line((_TITLES[family], len(rows), *_numbers(_sum(rows.values()))))
