@@ -39,10 +39,10 @@ from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.intervals import Ints
-from lanescope.families.declaration import replace
 from lanescope.families.rules import Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import replace
 
 PlausibilityRule = Callable[[PlausibilityContext], Iterable[Suspicion]]
 
