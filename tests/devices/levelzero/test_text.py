@@ -237,7 +237,7 @@ def test_a_line_is_parsed_whole_or_lost(name, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("fields", ["a: 1, a: 2", 'a: "1', 'a: "\\u{110000}"', "a: { b: 1, b: 2 }"])
-def test_fields_that_nobody_uses_are_judged_too(fields) -> None:
+def test_unused_fields_are_judged_too(fields) -> None:
     lines = Script().call("zeInit").call("zeInit").lines
     content = "".join(f"{line}\n" for line in lines)
     damaged = content.replace("{  }", f"{{ {fields} }}")
