@@ -236,6 +236,17 @@ def test_a_line_is_parsed_whole_or_lost(name, tmp_path) -> None:
     assert_consistent(trace)
 
 
+@pytest.mark.parametrize("fields", ["a: 1, a: 2", 'a: "1', 'a: "\\u{110000}"', "a: { b: 1, b: 2 }"])
+def test_unused_fields_are_judged_too(fields) -> None:
+    lines = Script().call("zeInit").call("zeInit").lines
+    content = "".join(f"{line}\n" for line in lines)
+    damaged = content.replace("{  }", f"{{ {fields} }}")
+    assert len(read(content.replace("{  }", "{ a: 1, b: 2 }").encode())[0]["calls"]) == 4
+    rows, report = read(damaged.encode())
+    assert report.notes == {"levelzero_invalid_field": 2}
+    assert [row["is_exit"] for row in rows["calls"]] == [True, True]
+
+
 def test_an_hour_that_is_none_moves_no_day(tmp_path) -> None:
     """It was taken for a step over midnight: all that followed was drawn a day late."""
     lines = Script().call("zeInit").call("zeDriverGet").lines

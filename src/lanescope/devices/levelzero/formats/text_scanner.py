@@ -103,7 +103,7 @@ class TextReader(ReferenceTextReader):
 
 
 class _Recorder(Recorder):
-    """Keeps calls under way where the scanner does; what is no number stays here, under a token."""
+    """Keeps calls under way where the scanner does; what a number cannot say stays here, under a token."""
 
     def __init__(self, rows: Mapping[str, Rows], processes: list[int], shapes: Shapes) -> None:
         super().__init__(rows, processes)

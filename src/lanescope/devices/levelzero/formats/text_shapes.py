@@ -103,9 +103,7 @@ def _append_cells(function: str) -> tuple[_Cell, ...]:
     kind = layout.APPENDS.get(function, layout.OTHER)
     is_kernel, is_sized = kind == layout.KERNEL, kind in (layout.COPY, layout.FILL)
     group = "pLaunchFuncArgs_val" if is_kernel else ""
-    axes = tuple(
-        _cell(f"groupCount{axis}" if is_kernel else "", "small", required=is_kernel, group=group) for axis in "XYZ"
-    )
+    axes = (f"groupCount{axis}" if is_kernel else "" for axis in "XYZ")
     # Counts of groups by other names: rare enough.
     others = ("pGroupCounts_val", "groupCounts", "groupCounts_val") if is_kernel else ("", "", "")
     return (
