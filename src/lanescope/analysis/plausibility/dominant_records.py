@@ -99,7 +99,10 @@ def _late_end(context: PlausibilityContext, group: Ints) -> Suspicion | None:
     lane, length = int(longest.track[group[0]]), int(longest.length[group[0]])
     others = group[longest.track[group] != lane]
     second = max(int(longest.length[others[0] if len(others) else group[-1]]), 4 * profile.quantum, 1)
-    if length < limits.late_ratio * second:
+    _, first = np.unique(longest.track[others], return_index=True)
+    spread = float(np.log(np.maximum(longest.length[others[first]], 1)).std()) if len(others) else 0.0
+    # Where lengths have a heavy tail, the longest ones of the siblings differ much among themselves.
+    if np.log(length / second) <= max(np.log(limits.late_ratio), limits.late_deviations * spread):
         return None
     alike = (profile.shape == profile.shape[lane]) & profile.judged & ~context.stray_lanes
     alike &= profile.count >= limits.late_slices

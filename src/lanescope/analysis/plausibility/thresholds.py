@@ -221,6 +221,7 @@ class DominantRecordThresholds:
         trace_share: share of the time of all names that they make up.
         shared_lanes: share of the lanes with the name from which on they are no exception.
         late_ratio: how many times as long as on its siblings a slice is that makes its lane end late.
+        late_deviations: the same for its logarithm, in deviations of the logarithms of the siblings' longest ones.
         late_slices: lanes with fewer slices are not compared.
         late_siblings: siblings without which none does.
         late_extent: how long it is, in median extents of the siblings.
@@ -234,6 +235,7 @@ class DominantRecordThresholds:
     trace_share: float = 0.05
     shared_lanes: float = 0.5
     late_ratio: float = 8.0
+    late_deviations: float = 6.0
     late_slices: int = 8
     late_siblings: int = 3
     late_extent: float = 1.5
