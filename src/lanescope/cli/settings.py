@@ -22,7 +22,7 @@ PROJECT = "pyproject.toml"
 #: Severities that ``fail-on`` takes, the least first, and none of them.
 FAIL_ON = ("notice", "warning", "error", "never")
 _KEYS = ("select", "ignore", "fail-on", "thresholds", "docs-url")
-#: What a project writes that has a table of ours, however it is written; parsing a project for nothing is slow.
+#: Any way to write the table `tool.lanescope` of a project: parsing a project that has none takes milliseconds.
 _MAY_BE_OURS = re.compile(rb"tool[\s\"']*(?:\.[\s\"']*lanescope|\]|=)")
 #: Thresholds without a declared range are not negative.
 _RANGE = (0.0, math.inf)

@@ -28,7 +28,7 @@ TERMS = 100
 #: Regular ids form a range from this number on.
 _RUN = 3
 #: Ids that are scattered among the first ones are scattered.
-_TRIAL = 10_000
+_TRIAL = 1000
 #: Flags of which the checker keeps every slice that has one: what holds for kept slices holds for all.
 _KEPT_FLAGS = (
     Flag.AFTER_GAP,
@@ -79,13 +79,14 @@ def with_conditions(findings: Iterable[Finding], positions: Ints, slices: Table)
 
 def _with_condition(finding: Finding, positions: Ints, slices: Table) -> Finding:
     evidence = finding.evidence
-    if evidence.table != "slices" or len(evidence.ids) <= TERMS:
+    if evidence.table != "slices" or len(evidence.ids) <= TERMS or not len(positions):
         return finding
     ids = np.sort(evidence.ids)
     if len(_first_runs(ids)) <= TERMS:
         return finding
-    at = np.searchsorted(positions, ids)
-    if at[-1] >= len(positions) or not np.array_equal(positions[at], ids):
+    is_dense = positions[-1] - positions[0] == len(positions) - 1
+    at = ids - positions[0] if is_dense else np.searchsorted(positions, ids)
+    if at[0] < 0 or at[-1] >= len(positions) or not np.array_equal(positions[at], ids):
         return finding
     is_evidence = np.zeros(len(positions), np.bool_)
     is_evidence[at] = True
@@ -98,16 +99,18 @@ def _with_condition(finding: Finding, positions: Ints, slices: Table) -> Finding
 def _candidates(slices: Table, rows: Ints) -> Iterator[tuple[str, Mask]]:
     """Yield conditions that hold for ``rows``, and where they hold, bool [n]; the simplest first."""
     track, flags = slices.values("track_id"), slices.values("flags")
+    of_rows = flags[rows]
+    common = [flag for flag in _KEPT_FLAGS if ((of_rows & np.uint32(flag)) != 0).all()]
+    for flag in common:
+        yield f"flags & {int(flag)} <> 0", (flags & np.uint32(flag)) != 0
+    if not common:
+        return
     lanes = distinct(track[rows])
-    on_lanes = np.isin(track, lanes)
-    names = _ids(list(_runs(lanes)), "track_id") if len(lanes) <= TERMS else ""
-    for flag in _KEPT_FLAGS:
-        carries = (flags & np.uint32(flag)) != 0
-        if carries[rows].all():
-            text = f"flags & {int(flag)} <> 0"
-            yield text, carries
-            if names:
-                yield f"({names}) and {text}", carries & on_lanes
+    if len(lanes) > TERMS:
+        return
+    on_lanes, names = np.isin(track, lanes), _ids(list(_runs(lanes)), "track_id")
+    for flag in common:
+        yield f"({names}) and flags & {int(flag)} <> 0", ((flags & np.uint32(flag)) != 0) & on_lanes
 
 
 def _first_runs(ids: Ints) -> list[range]:
