@@ -285,6 +285,21 @@ def test_ls509_one_record_that_decides():
     assert int(trace.slices.values("dur")[row]) == 3_500_000
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ls509_a_clock_that_steps_within_a_slice(seed):
+    made = kernel(seed)
+    extent = int((made.lanes[3, "load"].lengths + made.lanes[3, "load"].pauses).sum())
+    made.lanes[3, "load"].lengths[20] += 2 * extent
+    trace = made.trace()
+    (finding,) = check.run(trace, select=CODES)
+    assert (finding.code, finding.severity, finding.location.track) == ("LS509", "notice", "GPU/block 3/load")
+    assert re.search(r"times as long as on 9 siblings, makes the lane end late by (0\.9|1\.0)\d of it", finding.detail)
+    (row,) = finding.evidence.ids
+    assert int(trace.slices.values("dur")[row]) > 2 * extent
+    made.lanes[3, "load"].lengths[20] -= extent
+    assert found(made.trace()) == []
+
+
 def test_ls509_a_wait_that_the_others_share_is_a_phase():
     made = kernel(records=120)
     for lane in made.lanes.values():

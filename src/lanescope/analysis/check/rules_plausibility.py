@@ -105,9 +105,9 @@ RULES = (
         "LS509",
         "one record decides",
         "notice",
-        "One record, or a few, are many times as long as the next longest of that name, and make up most of its time. "
-        "Sums and means of the name are about these records alone. It may be true: a first record that warms up, a "
-        "wait.",
+        "One record, or a few, are many times as long as the next longest of that name, and make up most of its "
+        "time. Or one record makes its lane end long after all lanes like it. Sums and means are about these "
+        "records alone. It may be true: a first record that warms up, a wait.",
         "Read the median of the name, or its time without these records. Look at their start and end.",
         _of("LS509"),
     ),

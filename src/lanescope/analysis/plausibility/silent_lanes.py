@@ -112,7 +112,8 @@ class _Search:
                 if self._few(len(parents) - count, len(parents)):
                     numbers = np.array([most[parent][kind] for parent in parents if kind in most[parent]], np.int64)
                     found = self._evenness(numbers)
-                    if found.is_enough and (not is_name or self._are_equal(numbers)):
+                    usual = _most_common(numbers)[1]
+                    if found.is_enough and (not is_name or usual >= limits.count_share * len(numbers)):
                         lacking = [parent for parent in parents if kind not in most[parent]]
                         yield from self._without(lacking, kind, found)
 
@@ -124,7 +125,7 @@ class _Search:
                     f"no {kind} with records: each of {len(found.used)} others like {self.profile.path(parent)} "
                     f"has one, with {int(found.used.min())} or more"
                 )
-                yield Suspicion(CODE, detail, "warning", track_id=parent, count=1)
+                yield Suspicion(CODE, detail, found.severity, track_id=parent, count=1)
 
     def silent(self, group: Ints) -> Iterator[Suspicion]:
         """Find lanes without a record among even siblings."""

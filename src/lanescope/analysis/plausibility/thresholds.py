@@ -220,6 +220,11 @@ class DominantRecordThresholds:
         name_share: share of the time of the name that they make up.
         trace_share: share of the time of all names that they make up.
         shared_lanes: share of the lanes with the name from which on they are no exception.
+        late_ratio: how many times as long as on its siblings a slice is that makes its lane end late.
+        late_slices: lanes with fewer slices are not compared.
+        late_siblings: siblings without which none does.
+        late_extent: how long it is, in median extents of the siblings.
+        late_shift: how much later the lane ends, or earlier it starts, than all siblings, as a share of it.
     """
 
     min_slices: int = 16
@@ -228,6 +233,11 @@ class DominantRecordThresholds:
     name_share: float = 0.5
     trace_share: float = 0.05
     shared_lanes: float = 0.5
+    late_ratio: float = 8.0
+    late_slices: int = 8
+    late_siblings: int = 3
+    late_extent: float = 1.5
+    late_shift: float = 0.5
 
 
 @frozen_class
