@@ -34,7 +34,8 @@ from lanescope.analysis.plausibility.islands import (
     island_suspicions,
     sampled_islands,
 )
-from lanescope.analysis.plausibility.profile import Profile, Profiler
+from lanescope.analysis.plausibility.profile import Profile
+from lanescope.analysis.plausibility.profiler import Profiler
 from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
