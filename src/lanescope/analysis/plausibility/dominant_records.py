@@ -102,7 +102,7 @@ def _late_end(context: PlausibilityContext, group: Ints) -> Suspicion | None:
     _, first = np.unique(longest.track[others], return_index=True)
     spread = float(np.log(np.maximum(longest.length[others[first]], 1)).std()) if len(others) else 0.0
     # Where lengths have a heavy tail, the longest ones of the siblings differ much among themselves.
-    if np.log(length / second) <= max(np.log(limits.late_ratio), limits.late_deviations * spread):
+    if np.log(max(length, 1) / second) <= max(np.log(limits.late_ratio), limits.late_deviations * spread):
         return None
     alike = (profile.shape == profile.shape[lane]) & profile.judged & ~context.stray_lanes
     alike &= profile.count >= limits.late_slices

@@ -234,7 +234,7 @@ class DominantRecordThresholds:
     name_share: float = 0.5
     trace_share: float = 0.05
     shared_lanes: float = 0.5
-    late_ratio: float = 8.0
+    late_ratio: float = 10.0
     late_deviations: float = 6.0
     late_slices: int = 8
     late_siblings: int = 3
