@@ -2,7 +2,7 @@
 
 Names are loaded when they are first used: declaring a family needs ``declaration`` of this package, but no numpy.
 
-More than 14 modules: the maker of declared classes has to lie below all rooms that declare, and costs no room of its own.
+More than 14 modules: the maker of declared classes lies below all rooms that declare, and costs no room of its own.
 """
 
 from __future__ import annotations
