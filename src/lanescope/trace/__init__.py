@@ -1,10 +1,9 @@
 """The event model: decoded by every device family, read by every writer, check and view.
 
 Names are loaded when they are first used: declaring a family needs ``declaration`` of this package, but no numpy.
-"""
 
-# More than 14 modules: each holds one part of the model, and the maker of declared classes has to lie below all rooms
-# that declare; here it costs no further room.
+More than 14 modules: the maker of declared classes lies below all rooms that declare, and costs no room of its own.
+"""
 
 from __future__ import annotations
 
