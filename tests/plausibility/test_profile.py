@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from effort import TRACES, some
 from lanescope import testing
-from lanescope.analysis.plausibility.profile import Profiler
+from lanescope.analysis.plausibility.profiler import Profiler
 from lanescope.analysis.plausibility.stamps import Stamps, _Thinned, outside
 from lanescope.common.intervals import known_extents
 from lanescope.trace import TimeBase, Trace, TraceBuilder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.stamps import Points, Stamps, is_spread, joined
+from lanescope.analysis.plausibility.stamps import NO_POINTS, Points, Stamps, joined
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import IslandThresholds
 from lanescope.common.distinct import distinct
@@ -58,10 +58,10 @@ def sampled_islands(
         The islands; and None where they are exact, else the window outside which every timestamp has to be looked at.
     """
     window = (stamps.first, stamps.last) if stamps.count else (0, 0)
-    sample = stamps.sample()
-    nothing = Islands(window, sample.take(np.empty(0, np.int64)))
-    if stamps.count < limits.min_stamps or is_spread(sample, *window):
+    nothing = Islands(window, NO_POINTS)
+    if stamps.count < limits.min_stamps or stamps.is_spread():
         return nothing, None
+    sample = stamps.sample()
     islands = find_islands(sample, witnesses, limits)
     if stamps.is_complete:
         return islands, None

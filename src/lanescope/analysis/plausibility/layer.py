@@ -34,7 +34,8 @@ from lanescope.analysis.plausibility.islands import (
     island_suspicions,
     sampled_islands,
 )
-from lanescope.analysis.plausibility.profile import Profile, Profiler
+from lanescope.analysis.plausibility.profile import Profile
+from lanescope.analysis.plausibility.profiler import Profiler
 from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
@@ -116,13 +117,17 @@ class Plausibility:
 
     def needs_rows(self) -> bool:
         """Find out, after the last batch, whether rows have to be looked at again."""
+        self._provisional = self._found(self.profile, self._first_islands())
+        has_rows = any(one.ranges or one.rows is not None for one in self._provisional)
+        return has_rows or self._core is not None or bool(self._unordered.any())
+
+    def _first_islands(self) -> Islands:
+        """Return what stands apart as far as one pass tells, and note what a second one has to look at."""
         self._unordered = self._profiler.unordered
         profile = self.profile
         islands, self._core = sampled_islands(profile.stamps, _witnesses(profile), self._thresholds.islands)
         self.window = islands.window
-        self._provisional = self._found(profile, islands)
-        has_rows = any(one.ranges or one.rows is not None for one in self._provisional)
-        return has_rows or self._core is not None or bool(self._unordered.any())
+        return islands
 
     def wanted(self, name: str, positions: Ints, rows: Table) -> Mask:
         """Return which rows ``judge`` needs, bool [n].
@@ -146,7 +151,9 @@ class Plausibility:
 
     def judge_whole(self, trace: Trace) -> None:
         """Judge the trace that was added as one batch."""
-        self.needs_rows()
+        islands = self._first_islands()
+        if self._core is None and not self._unordered.any():
+            self._provisional = self._found(self.profile, islands)
         tables = trace.slices, trace.instants
         slices, instants = ((np.arange(len(table)), table) for table in tables)
         self.judge(slices, instants)

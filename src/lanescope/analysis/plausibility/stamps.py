@@ -44,6 +44,10 @@ class Points(NamedTuple):
         return Points(time[rows], track[rows], row[rows], weight[rows], is_instant[rows], is_end[rows])
 
 
+_NO_INTS, _NO_MASK = np.empty(0, np.int64), np.empty(0, np.bool_)
+NO_POINTS = Points(_NO_INTS, _NO_INTS, _NO_INTS, _NO_INTS, _NO_MASK, _NO_MASK)
+
+
 class Stamps:
     """Every m-th slice and instant of a trace, where m doubles so that a bounded number is kept.
 
@@ -89,28 +93,36 @@ class Stamps:
         """Whether the sample holds every timestamp."""
         return self._slices.every == self._instants.every == 1
 
-    def sample(self) -> Points:
-        """Return the sample: starts, ends of closed slices, instants."""
-        return joined(self._slices.points(is_instant=False), self._instants.points(is_instant=True))
+    def sample(self, every: int = 1) -> Points:
+        """Return the sample, or every n-th row of it: starts, ends of closed slices, instants."""
+        return joined(
+            self._slices.points(is_instant=False, every=every), self._instants.points(is_instant=True, every=every)
+        )
+
+    def is_spread(self) -> bool:
+        """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case."""
+        if not self.count:
+            return True
+        # Every n-th is enough: of a gap that dwarfs the rest, one side holds more than half of the timestamps.
+        every = -(-(2 * self._slices.kept + self._instants.kept) // _ENOUGH)
+        return is_spread(self.sample(every), self.first, self.last, 0.5 if every == 1 else 0.45)
 
 
-def is_spread(points: Points, first: int, last: int) -> bool:
+def is_spread(points: Points, first: int, last: int, share: float = 0.5) -> bool:
     """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case.
 
     Args:
         points: the timestamps, or a sample of them.
         first: the first of all.
         last: the last of all.
+        share: of the timestamps that a quarter of the time has to hold; less for a sample of a sample.
     """
     if last <= first:
         return True
-    # Every n-th is enough: of a gap that dwarfs the rest, one side holds more than half of the timestamps.
-    every = -(-len(points.time) // _ENOUGH)
-    times, weights = points.time[::every], points.weight[::every]
     scale = _BINS / (float(last) - float(first) + 1.0)
-    bins = np.minimum(((times.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
-    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=weights, minlength=_BINS))])
-    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < (0.5 if every == 1 else 0.45) * sums[-1])
+    bins = np.minimum(((points.time.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=points.weight, minlength=_BINS))])
+    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < share * sums[-1])
 
 
 def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
@@ -147,8 +159,7 @@ class _Rows(NamedTuple):
         return _Rows(self.row[rows], self.track[rows], self.begin[rows], self.end[rows], self.is_closed[rows])
 
 
-_NOTHING = np.empty(0, np.int64)
-_NO_ROWS = _Rows(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.empty(0, np.bool_))
+_NO_ROWS = _Rows(_NO_INTS, _NO_INTS, _NO_INTS, _NO_INTS, _NO_MASK)
 
 
 class _Thinned:
@@ -181,9 +192,14 @@ class _Thinned:
             self._parts = [_Rows(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))]
         return self._parts[0] if self._parts else _NO_ROWS
 
-    def points(self, *, is_instant: bool) -> Points:
-        """Return the timestamps of the kept rows: starts, then ends of closed ones."""
-        rows, track, begin, end, is_closed = self._joined()
+    @property
+    def kept(self) -> int:
+        """Number of rows kept."""
+        return -(-self._seen // self.every)
+
+    def points(self, *, is_instant: bool, every: int = 1) -> Points:
+        """Return the timestamps of every n-th kept row: starts, then ends of closed ones."""
+        rows, track, begin, end, is_closed = (column[::every] for column in self._joined())
         time = np.concatenate([begin, end[is_closed]])
         at = np.concatenate([np.arange(len(rows)), np.flatnonzero(is_closed)])
         weight, instant = np.full(len(at), self.every, np.int64), np.full(len(at), is_instant)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.stamps import Points, Stamps, is_spread, joined, outside
+from lanescope.analysis.plausibility.stamps import Points, Stamps, joined, outside
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
@@ -62,7 +62,7 @@ class SuspectTotals:
     def wants_replay(self) -> bool:
         """Tell whether some timestamps are apart from all others."""
         stamps = self._stamps
-        if not stamps.count or is_spread(stamps.sample(), stamps.first, stamps.last):
+        if stamps.is_spread():
             return False
         from lanescope.analysis.plausibility.islands import sampled_islands
         from lanescope.analysis.plausibility.thresholds import IslandThresholds
