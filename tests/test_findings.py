@@ -74,10 +74,16 @@ def is_plain_fact(trace, finding):
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("part", range(some(10, 2)))
 def test_a_clean_capture_gives_no_false_finding(opened, name, part):
-    for seed in range(20 * part, 20 * part + 20):
+    captures, strange = 20, 0
+    for seed in range(captures * part, captures * (part + 1)):
         trace = opened(name, seed)
         false = [finding for finding in check.run(trace) if not is_plain_fact(trace, finding)]
+        # What is implausible may be true: a notice says no more.
+        implausible = [found for found in false if found.code.startswith("LS5") and found.severity == "notice"]
+        strange += len(implausible)
+        false = [found for found in false if found not in implausible]
         assert not false, (seed, [(finding.code, finding.detail) for finding in false])
+    assert strange <= captures
 
 
 @pytest.mark.parametrize(("name", "fault", "codes"), INJECTED, ids=[f"{n}-{next(iter(f))}" for n, f, _ in INJECTED])
