@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from lanescope.analysis.check import rules_accounting, rules_clock, rules_flow, rules_identity, rules_plausibility
-from lanescope.analysis.check import rules_lane as lane
+from lanescope.analysis.check.common_rules import accounting, clock, flow, identity, lane, plausibility
 from lanescope.analysis.check.impact import Impact, beyond_next_start, impacts
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
@@ -19,12 +18,12 @@ from lanescope.families.rules import SEVERITIES, Rule, Violation
 
 #: All rules, by code.
 RULES: tuple[Rule, ...] = (
-    *rules_accounting.RULES,
+    *accounting.RULES,
     *lane.RULES,
-    *rules_flow.RULES,
-    *rules_clock.RULES,
-    *rules_identity.RULES,
-    *rules_plausibility.RULES,
+    *flow.RULES,
+    *clock.RULES,
+    *identity.RULES,
+    *plausibility.RULES,
 )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.islands import Witnesses, exact_islands, sampled_islands
+from lanescope.analysis.plausibility.rules.islands import Witnesses, exact_islands, sampled_islands
 from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
 from lanescope.analysis.plausibility.stamps import Stamps, joined, outside
 from lanescope.analysis.plausibility.thresholds import IslandThresholds

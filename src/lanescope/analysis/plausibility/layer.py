@@ -13,7 +13,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.plausibility import (
+from lanescope.analysis.plausibility.context import PlausibilityContext
+from lanescope.analysis.plausibility.folding import folded
+from lanescope.analysis.plausibility.profile import Profile
+from lanescope.analysis.plausibility.profiler import Profiler
+from lanescope.analysis.plausibility.rules import (
     dominant_records,
     duplicates,
     foreign_names,
@@ -24,9 +28,7 @@ from lanescope.analysis.plausibility import (
     silent_lanes,
     standing_clock,
 )
-from lanescope.analysis.plausibility.context import PlausibilityContext
-from lanescope.analysis.plausibility.folding import folded
-from lanescope.analysis.plausibility.islands import (
+from lanescope.analysis.plausibility.rules.islands import (
     Islands,
     Witnesses,
     exact_islands,
@@ -34,8 +36,6 @@ from lanescope.analysis.plausibility.islands import (
     island_suspicions,
     sampled_islands,
 )
-from lanescope.analysis.plausibility.profile import Profile
-from lanescope.analysis.plausibility.profiler import Profiler
 from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds

@@ -15,7 +15,7 @@ from lanescope.trace.column import Mask
 from lanescope.trace.streams import StreamInfo, bare
 
 if TYPE_CHECKING:
-    from lanescope.analysis.plausibility.islands import Witnesses
+    from lanescope.analysis.plausibility.rules.islands import Witnesses
 
 
 class Suspects(NamedTuple):
@@ -64,7 +64,7 @@ class SuspectTotals:
         stamps = self._stamps
         if stamps.is_spread():
             return False
-        from lanescope.analysis.plausibility.islands import sampled_islands
+        from lanescope.analysis.plausibility.rules.islands import sampled_islands
         from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
         islands, core = sampled_islands(stamps, self._witnesses(), IslandThresholds())
@@ -87,7 +87,7 @@ class SuspectTotals:
         """Return the suspects of each group that has some, by its text."""
         if self._core is None:
             return {}
-        from lanescope.analysis.plausibility.islands import exact_islands
+        from lanescope.analysis.plausibility.rules.islands import exact_islands
         from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
         apart = joined(*self._apart)
@@ -114,7 +114,7 @@ class SuspectTotals:
 
     def _witnesses(self) -> Witnesses:
         """Return who tells of time."""
-        from lanescope.analysis.plausibility.islands import Witnesses
+        from lanescope.analysis.plausibility.rules.islands import Witnesses
         from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
 
         tree, shapes = Tree(self._last.tracks), Shapes()

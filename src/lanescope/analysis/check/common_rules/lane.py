@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from lanescope.analysis.check.common_rules.stat_findings import reports
 from lanescope.analysis.check.model import CheckContext
-from lanescope.analysis.check.stat_findings import reports
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lanescope.analysis.check.common_rules.stat_findings import reports
 from lanescope.analysis.check.model import CheckContext
-from lanescope.analysis.check.stat_findings import reports
 from lanescope.families.rules import Rule, Violation
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.analysis.check.common_rules.stat_findings import reports, stat_violation
 from lanescope.analysis.check.model import CheckContext
-from lanescope.analysis.check.stat_findings import reports, stat_violation
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
 from lanescope.trace.stats import reported_by

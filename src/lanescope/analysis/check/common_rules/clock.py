@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from lanescope.analysis.check.common_rules.stat_findings import reports
 from lanescope.analysis.check.model import CheckContext
-from lanescope.analysis.check.stat_findings import reports
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, group_starts, highest_before, order
 from lanescope.families.rules import Rule, Violation

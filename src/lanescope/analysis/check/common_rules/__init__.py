@@ -1,0 +1,1 @@
+"""Rules for the traces of all families, one module per group of codes."""

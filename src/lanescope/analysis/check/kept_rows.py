@@ -1,0 +1,196 @@
+"""Rows of a batch that rules may report, and what a native sweep tells about the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Ints
+from lanescope.trace import Flag, Table, TableSpec
+from lanescope.trace.column import Mask
+from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
+
+#: Flags for which some rule may report a row: of both tables, and of slices only.
+_OF_ALL = Flag.AFTER_GAP | Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS
+_OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE_DURATION | Flag.UNFINISHED | Flag.TRUNCATED
+
+_NO_INTS = np.empty(0, np.int64)
+_NO_FLAGS = np.empty(0, np.uint32)
+_NOTHING = _NO_INTS, np.empty(0, np.uint8)
+
+
+def _narrow(spec: TableSpec, *names: str) -> TableSpec:
+    """Return the declaration with the columns that rules read: a rule that reads another one fails at once."""
+    return TableSpec(spec.name, spec.doc, tuple(spec.column(name) for name in names), spec.key)
+
+
+#: Tables of which every row is swept, with the columns that rules read.
+SWEPT = (
+    _narrow(SLICES, "track_id", "ts", "dur", "ts_ticks", "dur_ticks", "name", "flags", "last_known_ts"),
+    _narrow(INSTANTS, "track_id", "ts", "ts_ticks", "flags"),
+)
+CHECKED_FLOWS = _narrow(FLOWS, "src_track_id", "src_ts", "dst_track_id", "dst_ts", "src_slice_id", "dst_slice_id")
+
+
+class KeptRows:
+    """Rows kept of a table, with the columns that rules read, and where they stood in it.
+
+    Args:
+        spec: declares those columns.
+    """
+
+    def __init__(self, spec: TableSpec) -> None:
+        self._spec = spec
+        self._positions: list[Ints] = []
+        self._tables: list[Table] = []
+
+    def add(self, positions: Ints, table: Table, rows: Ints) -> None:
+        """Keep the ``rows`` of ``table``, rising, which stand at ``positions``."""
+        if not len(rows):
+            return
+        columns = {name: table.column(name) for name in self._spec.names}
+        if len(rows) < len(table):
+            columns = {name: column.take(rows) for name, column in columns.items()}
+        self._positions.append(positions)
+        self._tables.append(Table(self._spec, columns))
+
+    def joined(self) -> tuple[Ints, Table]:
+        """Return where the rows stood, rising, and the rows."""
+        if not self._tables:
+            return _NO_INTS, Table.empty(self._spec)
+        positions = np.concatenate(self._positions)
+        table = Table.concat(self._tables)
+        if (positions[1:] > positions[:-1]).all():
+            return positions, table
+        # A row may come twice: as a suspect, and as one that a later row clashes with.
+        rising, first = np.unique(positions, return_index=True)
+        return rising, table.take(first)
+
+
+class SweepState:
+    """A table of which every row is looked at once.
+
+    Args:
+        spec: its columns that rules read.
+        whole: bool [tracks], the tracks of which all rows are kept, if that is known already.
+
+    Attributes:
+        sweep: decides which rows of the others to keep.
+        rows: what is kept.
+        whole: the tracks that rules must see as a whole; after ``settle``.
+        covered: int64 [tracks], time that the slices of the others cover; after ``settle``.
+    """
+
+    def __init__(self, spec: TableSpec, whole: Mask | None = None) -> None:
+        self._has_lengths = "dur" in spec.names
+        self._judged = int(_OF_ALL | _OF_SLICES if self._has_lengths else _OF_ALL)
+        self.sweep = core.CheckSweep(points=not self._has_lengths, judged=self._judged)
+        self.rows = KeptRows(spec)
+        self.whole: Mask = np.empty(0, np.bool_) if whole is None else whole
+        self.covered = _NO_INTS
+        self._spec = spec
+        self._open = KeptRows(spec)  # not kept so far, but a later row may clash with them
+        self._strays: set[int] = set()
+
+    def add(self, table: Table, also: Mask | None = None) -> None:
+        """Keep what rules have to see of the next rows, and those that are named (bool [n])."""
+        if not len(table):
+            return
+        first = self.sweep.rows
+        keep = np.zeros(len(table), np.uint8)
+        length, last_seen, ticks, length_ticks = (
+            _nullable(table, name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
+        )
+        if self._has_lengths and table.column("dur_ticks") is table.column("dur"):
+            length_ticks = _NOTHING  # that has been looked at
+        flags = table.column("flags")
+        is_judged = flags.constant_value is None or int(flags.constant_value) & self._judged
+        count = self.sweep.sweep(
+            np.ascontiguousarray(table.values("track_id")),
+            np.ascontiguousarray(table.values("ts")),
+            *length,
+            *last_seen,
+            *ticks,
+            *length_ticks,
+            np.ascontiguousarray(flags.values) if is_judged else _NO_FLAGS,
+            keep,
+        )
+        if self.whole.any():
+            keep |= _among(table.values("track_id"), self.whole).view(np.uint8)
+        if also is not None:
+            keep |= also.view(np.uint8)
+        if count or also is not None or self.whole.any():
+            rows = np.flatnonzero(keep)
+            self.rows.add(first + rows, table, rows)
+            self._add_new_tracks(table.values("track_id")[rows])
+        if not self._has_lengths:
+            return
+        positions, waiting = self._open.joined()
+        earlier = np.searchsorted(positions, np.sort(self.sweep.earlier()))
+        self.rows.add(positions[earlier], waiting, earlier)
+        self._open = KeptRows(self._spec)
+        still = np.sort(self.sweep.open())
+        split = int(np.searchsorted(still, first))
+        self._open.add(still[:split], waiting, np.searchsorted(positions, still[:split]))
+        self._open.add(still[split:], table, still[split:] - first)
+
+    def settle(self, longest: Ints) -> bool:
+        """Find out what cannot be told from the rows kept so far; return whether there is anything.
+
+        Args:
+            longest: int64 [tracks], slices that are longer have to be kept.
+        """
+        tracks = len(longest)
+        self.covered, lengths = np.zeros((2, tracks), np.int64)
+        late, whole = np.zeros((2, tracks), np.uint8)
+        self.sweep.results(self.covered, lengths, late, whole)
+        self.whole = whole.astype(np.bool_)
+        # Rows that came before their track did.
+        self.whole[[track for track in self._strays if track < tracks]] = True
+        return bool((self.whole | (late != 0) | (lengths > longest)).any())
+
+    @property
+    def window(self) -> list[int]:
+        """The first begin and the last end; nothing when there are no rows."""
+        return [self.sweep.first, self.sweep.last] if self.sweep.rows else []
+
+    def _add_new_tracks(self, tracks: Ints) -> None:
+        """Note the tracks that are not known so far."""
+        strays = tracks[tracks >= self.sweep.lanes]
+        if len(strays):
+            self._strays.update(distinct(strays).tolist())
+
+
+def is_disjoint(tracks: Table) -> Mask:
+    """Return which tracks are lanes that promise slices which share no time, bool [tracks]."""
+    found: Mask = (tracks.values("kind") == "lane") & (tracks.values("nesting") == "disjoint")
+    return found
+
+
+def disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
+    """Return what the tracks promise as the sweep numbers it."""
+    found = np.zeros(len(tracks), np.uint8)
+    is_lane = tracks.values("kind") == "lane"
+    for number, word in enumerate(("free", "disjoint", "nested")):
+        found[is_lane & (tracks.values("nesting") == word)] = number
+    return found
+
+
+def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    """Return the values of a column and which are known, each empty where there is nothing to tell."""
+    if name not in table.spec.names or table.column(name).is_unknown:
+        return _NOTHING
+    column = table.column(name)
+    mask = _NOTHING[1] if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
+    return np.ascontiguousarray(column.values), mask
+
+
+def _among(track: Ints, chosen: Mask) -> Mask:
+    """Return which rows, bool [n], lie on the chosen tracks (bool [tracks])."""
+    if not len(chosen):
+        return np.zeros(len(track), np.bool_)
+    is_known = (track >= 0) & (track < len(chosen))
+    found: Mask = chosen[np.where(is_known, track, 0)] & is_known
+    return found
