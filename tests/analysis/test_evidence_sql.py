@@ -11,7 +11,6 @@ from effort import TRACES, some
 from lanescope import TimeBase, TraceBuilder
 from lanescope.analysis import check
 from lanescope.analysis.check.evidence_sql import TERMS, query
-from lanescope.analysis.check.model import Evidence
 from lanescope.io import duckdb_sql
 from lanescope.testing import strategies
 from lanescope.trace import Flag
@@ -48,7 +47,7 @@ def test_any_ids_come_back_or_the_first_of_them(ids):
     builder = TraceBuilder(TimeBase())
     lane = builder.track("core 0", kind="lane", role="core")
     builder.append("slices", track_id=lane, ts=np.arange(3001) * 2, dur=1, name="mma")
-    sql, count = query(Evidence("slices", np.array(ids, np.int64)))
+    sql, count = query("slices", np.array(ids, np.int64))
     assert rows_of(builder.finish(), sql) == sorted(ids)[:count]
     assert count == len(ids) or count >= TERMS
     assert len(sql) < 60 * TERMS + 200
@@ -104,5 +103,5 @@ def test_rows_of_a_detail_table_are_found_by_their_position():
     trace, _, _ = scattered(0, 8)
     with duckdb_sql.connect(trace) as connection:
         connection.execute("create table toy_details as select id as slice_id from slices order by id")
-        sql, _ = query(Evidence("toy_details", np.array([1, 6])))
+        sql, _ = query("toy_details", np.array([1, 6]))
         assert connection.execute(sql).fetchall() == [(1, 1), (6, 6)]

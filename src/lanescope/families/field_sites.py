@@ -10,10 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lanescope.wire.record import Field
+from typing import Protocol
 
 #: A value at a site: a number, or text that is not one.
 Value = int | bytes
@@ -159,8 +156,33 @@ class FieldMap:
     records: list[RecordSites] = field(default_factory=list)
 
 
+class DeclaredField(Protocol):
+    """What a field of a record declares: ``lanescope.wire.Field`` does."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def doc(self) -> str:
+        """What a value means."""
+
+    @property
+    def lsb(self) -> int:
+        """Its lowest bit in the word."""
+
+    @property
+    def width(self) -> int:
+        """Number of bits."""
+
+
 def bit_sites(
-    record: str, declared: Field, file: str, begin: Sequence[int], lane: Sequence[int], possible: Possible = never
+    record: str,
+    declared: DeclaredField,
+    file: str,
+    begin: Sequence[int],
+    lane: Sequence[int],
+    possible: Possible = never,
 ) -> FieldSites:
     """Return the sites of a field of a ``Record`` whose words begin at the bits ``begin`` of a file."""
     pieces = ((declared.lsb, declared.width),)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from lanescope import InputError
 from lanescope.analysis import check
-from lanescope.errors import InputError
 from lanescope.families.field_sites import CHANGES, CUT, DROPPED, EXCHANGED, FieldSites, RecordSites, Value
 from lanescope.families.rules import SEVERITIES
 from lanescope.pipeline import session

@@ -18,8 +18,7 @@ import numpy as np
 
 from lanescope.analysis.check.engine import RULES, evaluate, rules, rules_of
 from lanescope.analysis.check.evidence_rows import EvidenceRow, EvidenceRows
-from lanescope.analysis.check.evidence_sql import with_conditions
-from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location
+from lanescope.analysis.check.model import SAMPLE, CheckContext, Evidence, Finding, Location, with_conditions
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.check.totals import StreamingTotals, Totals, totals
 from lanescope.analysis.plausibility.thresholds import Thresholds

@@ -7,8 +7,7 @@ holds for the evidence and for no other row. Failing that, the query returns the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from lanescope.common.intervals import Ints
 from lanescope.trace.schema import CORE_TABLES, Flag
 
 if TYPE_CHECKING:
-    from lanescope.analysis.check.model import Evidence, Finding
     from lanescope.trace import Table
     from lanescope.trace.column import Mask
 
@@ -43,57 +41,56 @@ _KEPT_FLAGS = (
 _HAS_ID = frozenset(spec.name for spec in CORE_TABLES)
 
 
-def query(evidence: Evidence) -> tuple[str, int]:
-    """Return the query that returns the evidence rows, by id, and how many of them it returns.
+def query(table: str, ids: Ints, where: str = "") -> tuple[str, int]:
+    """Return the query that returns rows of a table, by id, and how many of them it returns.
+
+    Args:
+        table: the table.
+        ids: of the rows, int64 [n].
+        where: a condition in SQL that holds for these rows only; empty: their ids have to do.
 
     Example:
-        >>> from lanescope.analysis.check.model import Evidence
-        >>> query(Evidence("slices", np.array([2, 4, 6, 8, 20])))
+        >>> query("slices", np.array([2, 4, 6, 8, 20]))
         ('select * from slices where (id between 2 and 8 and id % 2 = 0) or id in (20) order by id', 5)
     """
-    condition, count = evidence.where, len(evidence.ids)
+    count = len(ids)
     comment = ""
-    if not condition:
-        runs = _first_runs(np.sort(evidence.ids))
+    if not where:
+        runs = _first_runs(np.sort(ids))
         if len(runs) > TERMS:
             runs = runs[:TERMS]
             comment = f"/* the first {sum(map(len, runs))} of {count} rows */ "
             count = sum(map(len, runs))
-        condition = _ids(runs)
-    table = f'"{evidence.table}"' if not evidence.table.isidentifier() else evidence.table
-    if evidence.table not in _HAS_ID:
-        table = f"(select row_number() over () - 1 as id, * from {table})"
-    return f"{comment}select * from {table} where {condition} order by id", count
+        where = _ids(runs)
+    name = f'"{table}"' if not table.isidentifier() else table
+    if table not in _HAS_ID:
+        name = f"(select row_number() over () - 1 as id, * from {name})"
+    return f"{comment}select * from {name} where {where} order by id", count
 
 
-def with_conditions(findings: Iterable[Finding], positions: Ints, slices: Table) -> list[Finding]:
-    """Return findings with a condition for evidence in ``slices`` that is too scattered for ranges.
+def condition(ids: Ints, positions: Ints, slices: Table) -> str:
+    """Return a condition for slices that are too scattered for ranges; empty where none is needed, or none is proven.
 
     Args:
-        findings: the findings.
-        positions: ids of the slices that are there, int64 [n], rising.
+        ids: of the slices, int64 [n].
+        positions: ids of the slices that are there, int64 [m], rising.
         slices: those slices; all that have one of the flags above are among them.
     """
-    return [_with_condition(finding, positions, slices) for finding in findings]
-
-
-def _with_condition(finding: Finding, positions: Ints, slices: Table) -> Finding:
-    evidence = finding.evidence
-    if evidence.table != "slices" or len(evidence.ids) <= TERMS or not len(positions):
-        return finding
-    ids = np.sort(evidence.ids)
+    if len(ids) <= TERMS or not len(positions):
+        return ""
+    ids = np.sort(ids)
     if len(_first_runs(ids)) <= TERMS:
-        return finding
+        return ""
     is_dense = positions[-1] - positions[0] == len(positions) - 1
     at = ids - positions[0] if is_dense else np.searchsorted(positions, ids)
     if at[0] < 0 or at[-1] >= len(positions) or not np.array_equal(positions[at], ids):
-        return finding
+        return ""
     is_evidence = np.zeros(len(positions), np.bool_)
     is_evidence[at] = True
-    for condition, holds in _candidates(slices, at):
+    for text, holds in _candidates(slices, at):
         if np.array_equal(holds, is_evidence):
-            return replace(finding, evidence=replace(evidence, where=condition))
-    return finding
+            return text
+    return ""
 
 
 def _candidates(slices: Table, rows: Ints) -> Iterator[tuple[str, Mask]]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.plausibility.profile import Profile
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, group_starts
 
 #: How many of the largest names and lanes have to keep their order, and how many are compared.
@@ -132,7 +133,7 @@ def _windows(profile: Profile, number: Ints, count: int, positions: Ints, lanes:
     whole = int(ends[0] - starts[0])
     without = [whole] * count
     outer = np.isin(positions, [first_rows[0], last_rows[0]])
-    for one in np.unique(number[outer]).tolist():
+    for one in distinct(number[outer]).tolist():
         first, last = np.searchsorted(number, [one, one + 1])
         evidence, on = positions[first:last], lanes[first:last]
         start = _rest(starts, first_rows, evidence, profile.start, profile.count, on, np.min)

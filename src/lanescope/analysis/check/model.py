@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.check.evidence_sql import query
+from lanescope.analysis.check.evidence_sql import condition, query
 from lanescope.analysis.check.impact import Impact
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.plausibility.layer import Plausibility
@@ -61,6 +61,11 @@ class Evidence:
     where: str = ""
 
     @property
+    def of_query(self) -> tuple[str, Ints, str]:
+        """Table, ids and condition."""
+        return self.table, self.ids, self.where
+
+    @property
     def sample(self) -> list[int]:
         """The first ``SAMPLE`` ids."""
         return [int(row) for row in self.ids[:SAMPLE]]
@@ -103,14 +108,14 @@ class Finding:
     @property
     def sql(self) -> str:
         """The query that returns the evidence rows, for ``lanescope sql``; the first of them if they are too many."""
-        return query(self.evidence)[0]
+        return query(*self.evidence.of_query)[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON values; the evidence rows are a sample, ``count`` counts all.
 
         ``sql`` returns the first ``sql_rows`` of the evidence rows, nearly always all of them.
         """
-        sql, sql_rows = query(self.evidence)
+        sql, sql_rows = query(*self.evidence.of_query)
         return {
             "code": self.code,
             "severity": self.severity,
@@ -254,3 +259,19 @@ class CheckContext(LaneTime):
     def _column(self, table: str, name: str) -> Ints:
         values: Ints = self.trace.tables()[table].values(name)
         return values
+
+
+def with_conditions(findings: Iterable[Finding], positions: Ints, slices: Table) -> list[Finding]:
+    """Return findings with a condition for evidence in ``slices`` that is too scattered for ranges.
+
+    Args:
+        findings: the findings.
+        positions: ids of the slices that are there, int64 [n], rising.
+        slices: those slices; all that rules report by a flag are among them.
+    """
+    return [
+        replace(found, evidence=replace(found.evidence, where=where))
+        if found.evidence.table == "slices" and (where := condition(found.evidence.ids, positions, slices))
+        else found
+        for found in findings
+    ]

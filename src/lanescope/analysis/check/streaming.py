@@ -28,10 +28,18 @@ import numpy as np
 from lanescope.analysis.check.common_rules.lane import recorded
 from lanescope.analysis.check.common_rules.plausibility import CODES
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
-from lanescope.analysis.check.evidence_sql import with_conditions
 from lanescope.analysis.check.family_rules import FamilyRules
 from lanescope.analysis.check.kept_rows import CHECKED_FLOWS, SWEPT, KeptRows, SweepState, disciplines, is_disjoint
-from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Sums, added, guessed_time, resized
+from lanescope.analysis.check.model import (
+    CheckContext,
+    Evidence,
+    Finding,
+    Sums,
+    added,
+    guessed_time,
+    resized,
+    with_conditions,
+)
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.plausibility.layer import Plausibility
 from lanescope.analysis.plausibility.thresholds import Thresholds

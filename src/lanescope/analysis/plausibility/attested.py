@@ -46,7 +46,7 @@ def attested(trace: Trace, tree: Tree) -> Attested:
         islands = exact_islands(stamps, core, apart, witnesses, limits)
     if not len(islands.far.row):
         return Attested(None, np.empty(0, np.int64))
-    return Attested(islands.window, np.unique(islands.far.row[~islands.far.is_instant]))
+    return Attested(islands.window, distinct(islands.far.row[~islands.far.is_instant]))
 
 
 def beside(suspects: Intervals, covered: Intervals, window: tuple[int, int]) -> Intervals:

@@ -8,6 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.suspicion import Suspicion
+from lanescope.common.distinct import distinct
 from lanescope.families.rules import SEVERITIES
 from lanescope.trace.declaration import replace
 
@@ -41,7 +42,7 @@ def _one(alike: list[Suspicion], profile: Profile) -> Suspicion:
         worst,
         detail=f"{len(lanes)} lanes like {shape}; {profile.path(worst.track_id or 0)}: {worst.detail}",
         track_id=_above(lanes, profile),
-        rows=np.unique(np.concatenate(rows)) if rows else None,
+        rows=distinct(np.concatenate(rows)) if rows else None,
         ranges=tuple(part for one in alike for part in one.ranges),
         ts=min(times, default=None),
         count=sum(counts) if len(counts) == len(alike) else None,

@@ -39,6 +39,7 @@ from lanescope.analysis.plausibility.rules.islands import (
 from lanescope.analysis.plausibility.stamps import joined, outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 from lanescope.families.rules import Violation
 from lanescope.trace import Table, Trace
@@ -200,7 +201,7 @@ class Plausibility:
             profile,
             limits,
             far_lanes(islands, len(profile.tree)),
-            np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64),
+            distinct(np.concatenate(rows)) if rows else np.empty(0, np.int64),
         )
         everything = replace(context, profile=_judging(profile, profile.is_lane))
         ordered = replace(context, profile=_judging(profile, profile.is_lane & profile.is_ordered))

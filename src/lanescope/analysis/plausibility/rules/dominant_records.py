@@ -8,6 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.suspicion import Suspicion, is_listed
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 
 CODE = "LS509"
@@ -76,7 +77,7 @@ def _of_name(
     if ratio[few - 1] < limits.ratio or time < limits.name_share * total or time < limits.trace_share * busy:
         return None
     # What several lanes saw, and most of those with the name, is a phase of the program.
-    if len(np.unique(profile.longest.track[group[:few]])) >= max(_SHARED, limits.shared_lanes * lanes):
+    if len(distinct(profile.longest.track[group[:few]])) >= max(_SHARED, limits.shared_lanes * lanes):
         return None
     name = profile.names[int(profile.longest.name[group[0]])]
     one = "1 record" if few == 1 else f"{few} records"

@@ -9,6 +9,7 @@ import numpy as np
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
+from lanescope.common.distinct import distinct
 
 _CODE = "LS505"
 
@@ -19,7 +20,7 @@ def repeated(context: PlausibilityContext) -> Iterator[Suspicion]:
     row, track, length = profile.repeated.T
     is_long = ~profile.is_host[track] & (length >= limits.min_steps * profile.step[track])
     row, track, length = row[is_long], track[is_long], length[is_long]
-    for lane in np.unique(track).tolist():
+    for lane in distinct(track).tolist():
         on_lane = track == lane
         rows, severity = np.sort(row[on_lane]), "warning"
         if profile.is_free[lane] and len(rows) < limits.free_slices:

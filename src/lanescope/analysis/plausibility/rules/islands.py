@@ -218,7 +218,7 @@ def _suspicion(
     low, high = window
     core = max(high - low, 1)
     distance = max(int(far.time.max()) - high, low - int(far.time.min()))
-    rows = np.unique(far.row)
+    rows = distinct(far.row)
     total = int(profile.count[lane] if table == "slices" else profile.instants[lane])
     spans = distance / core
     is_reaching = len(rows) == len(far.row) and (bool(far.is_end.all()) or _is_all_closed(table, lane, profile))

@@ -10,6 +10,7 @@ from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 
 CODE = "LS506"
@@ -49,7 +50,7 @@ def _brothers(context: PlausibilityContext, lanes: Ints, start: Ints, end: Ints)
     profile = context.profile
     parents, shapes = profile.parent[lanes], profile.shape[lanes].astype(np.int64)
     is_only = group_sizes(parents * (int(shapes.max()) + 1) + shapes) == 1
-    repeated = np.unique(parents[~is_only])
+    repeated = distinct(parents[~is_only])
     is_alike = np.isin(parents, repeated)
     found = np.full((2, len(start)), np.nan)
     for reference, times in zip(found, (start, end), strict=True):

@@ -12,6 +12,7 @@ from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 from lanescope.trace.column import Mask
 from lanescope.trace.declaration import frozen_class
@@ -158,7 +159,7 @@ class _Search:
             f"no lane {named} among {len(group)} siblings like {profile.path(int(group[0]))}, "
             f"each of which has {int(found.used.min())} or more records"
         )
-        parents = np.unique(profile.parent[group])
+        parents = distinct(profile.parent[group])
         parent = int(parents[0]) if len(parents) == 1 and parents[0] >= 0 else int(profile.device[group[0]])
         yield Suspicion(CODE, detail, found.severity, track_id=parent, count=len(missing))
 
