@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.cuda.emit.tracks import Tree
 from lanescope.devices.cuda.formats.buffer import Buffer, LaneSpan, Summary, WrapOffsets
@@ -120,7 +121,7 @@ class TraceAssembly:
         """Return the lanes that the grid of the header has and that have no word, int64; none if they are many."""
         empty, grid = np.flatnonzero(~self.known), self.grid
         units, total = (grid.block, grid.num_blocks) if grid.num_blocks > 1 else (grid.group, len(grid))
-        is_few = len(np.unique(units[empty])) <= max(1, int(_EMPTY_SHARE * total)) and len(empty) <= _MOST_EMPTY
+        is_few = len(distinct(units[empty])) <= max(1, int(_EMPTY_SHARE * total)) and len(empty) <= _MOST_EMPTY
         return empty if is_few and self.known.any() else empty[:0]
 
     def _align_sms(self) -> None:
