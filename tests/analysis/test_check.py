@@ -446,19 +446,40 @@ def test_ls201_effects_before_causes():
 
 
 def test_ls201_is_a_notice_within_the_stated_error_of_two_clocks():
+    """Stated 3 and 4 ns, and a step of 1 ns each."""
     builder = TraceBuilder(TimeBase())
     clocks = [builder.clock(name=n, device=n, frequency=Fraction(10**9)) for n in ("host", "device")]
     builder.anchor(clock_id=clocks[0], ticks=0, ts=0, error_ns=3)
     builder.anchor(clock_id=clocks[1], ticks=0, ts=0, error_ns=4)
     builder.anchor(clock_id=clocks[1], ticks=9, ts=9, error_ns=2)
     host, device = (builder.track(f"lane {c}", kind="lane", role="core", clock_id=c) for c in clocks)
-    builder.append("flows", kind="signal", src_track_id=host, src_ts=[10, 10], dst_track_id=device, dst_ts=[3, 2])
+    builder.append("flows", kind="signal", src_track_id=host, src_ts=[10, 10], dst_track_id=device, dst_ts=[3, 0])
     builder.append("flows", kind="signal", src_track_id=host, src_ts=10, dst_track_id=host, dst_ts=9)
     assert found(builder.finish()) == [
         ("LS201", "warning", "lane 0", 1, [2]),
         ("LS201", "warning", "lane 1", 1, [1]),
         ("LS201", "notice", "lane 1", 1, [0]),
     ]
+
+
+def test_ls201_is_a_notice_within_the_resolution_and_the_drift_of_two_clocks():
+    """10 MHz: a step of 100 ns; 1 ms beyond the only anchor: a drift of 100 ns at most; none between two anchors."""
+
+    def severities(early, anchors=(0,), ts=1_000_000):
+        builder = TraceBuilder(TimeBase())
+        host, device = (builder.clock(name=n, device=n, frequency=Fraction(f)) for n, f in (("h", 10**9), ("d", 10**7)))
+        for at in anchors:
+            builder.anchor(clock_id=device, ticks=at // 100, ts=at)
+        cause, effect = (builder.track(f"lane {c}", kind="lane", role="core", clock_id=c) for c in (host, device))
+        builder.append("flows", kind="signal", src_track_id=cause, src_ts=ts + early, dst_track_id=effect, dst_ts=[ts])
+        return [finding.severity for finding in check.run(builder.finish(), select=["LS201"])]
+
+    assert severities(100 + 100 + 1) == ["notice"]
+    assert severities(100 + 100 + 2) == ["warning"]
+    assert severities(100 + 1, anchors=(0, 2_000_000)) == ["notice"]
+    assert severities(100 + 2, anchors=(0, 2_000_000)) == ["warning"]
+    assert severities(100 + 2, anchors=()) == ["warning"]
+    assert severities(0) == []
 
 
 # --- LS3xx ------------------------------------------------------------------------------------------------------------
