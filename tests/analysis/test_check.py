@@ -360,6 +360,7 @@ def test_ls102_longer_than_the_recording():
 def test_ls103_open_and_cut():
     made = Made()
     made.slices("disjoint", [(0, 5), (10, 5), (20, None)], flags=[0, int(Flag.TRUNCATED), int(Flag.UNFINISHED)])
+    made.builder.append("gaps", track_id=made.lanes["disjoint"], ts=15, dur=3, cause="overrun")
     made.slices("free", [(0, None), (0, None)], flags=[int(Flag.NEGATIVE_DURATION), 0])
     trace = made.finish()
     assert found(trace, "LS103") == [
@@ -369,6 +370,25 @@ def test_ls103_open_and_cut():
     assert [finding.detail for finding in check.run(trace, select=["LS103"])] == [
         "1 slice unfinished, 1 slice truncated",
         "1 slice unfinished",
+    ]
+
+
+def test_ls103_what_the_edges_of_a_recording_truncate_is_one_finding_per_device():
+    builder = TraceBuilder(TimeBase())
+    lanes = []
+    for device in ("one", "two"):
+        top = builder.track(device, kind="group", role="device")
+        lanes += [builder.track(f"core {n}", kind="lane", role="core", parent=top) for n in range(2)]
+    for lane, ts in zip(lanes, (9, 5, 0, 4), strict=True):
+        builder.append("slices", track_id=lane, ts=[ts, 20], dur=5, name="a", flags=[int(Flag.TRUNCATED), 0])
+    builder.append("slices", track_id=lanes[2], ts=30, dur=None, name="a", flags=int(Flag.UNFINISHED))
+    builder.append("gaps", track_id=lanes[3], ts=10, dur=3, cause="overrun")
+    findings = check.run(builder.finish(), select=["LS103"])
+    assert sorted((one.location.track, one.detail, one.evidence.ids.tolist(), one.location.ts) for one in findings) == [
+        ("one/core 1", "2 slices truncated by the start or the end of recording, 2 lanes", [2, 0], 5),
+        ("two/core 0", "1 slice truncated by the start or the end of recording", [4], 0),
+        ("two/core 0", "1 slice unfinished", [8], 30),
+        ("two/core 1", "1 slice truncated", [6], 4),
     ]
 
 
