@@ -360,6 +360,7 @@ def test_ls102_longer_than_the_recording():
 def test_ls103_open_and_cut():
     made = Made()
     made.slices("disjoint", [(0, 5), (10, 5), (20, None)], flags=[0, int(Flag.TRUNCATED), int(Flag.UNFINISHED)])
+    made.builder.append("gaps", track_id=made.lanes["disjoint"], ts=15, dur=3, cause="overrun")
     made.slices("free", [(0, None), (0, None)], flags=[int(Flag.NEGATIVE_DURATION), 0])
     trace = made.finish()
     assert found(trace, "LS103") == [
@@ -369,6 +370,25 @@ def test_ls103_open_and_cut():
     assert [finding.detail for finding in check.run(trace, select=["LS103"])] == [
         "1 slice unfinished, 1 slice truncated",
         "1 slice unfinished",
+    ]
+
+
+def test_ls103_what_the_edges_of_a_recording_truncate_is_one_finding_per_device():
+    builder = TraceBuilder(TimeBase())
+    lanes = []
+    for device in ("one", "two"):
+        top = builder.track(device, kind="group", role="device")
+        lanes += [builder.track(f"core {n}", kind="lane", role="core", parent=top) for n in range(2)]
+    for lane, ts in zip(lanes, (9, 5, 0, 4), strict=True):
+        builder.append("slices", track_id=lane, ts=[ts, 20], dur=5, name="a", flags=[int(Flag.TRUNCATED), 0])
+    builder.append("slices", track_id=lanes[2], ts=30, dur=None, name="a", flags=int(Flag.UNFINISHED))
+    builder.append("gaps", track_id=lanes[3], ts=10, dur=3, cause="overrun")
+    findings = check.run(builder.finish(), select=["LS103"])
+    assert sorted((one.location.track, one.detail, one.evidence.ids.tolist(), one.location.ts) for one in findings) == [
+        ("one/core 1", "2 slices truncated by the start or the end of recording, 2 lanes", [2, 0], 5),
+        ("two/core 0", "1 slice truncated by the start or the end of recording", [4], 0),
+        ("two/core 0", "1 slice unfinished", [8], 30),
+        ("two/core 1", "1 slice truncated", [6], 4),
     ]
 
 
@@ -446,19 +466,40 @@ def test_ls201_effects_before_causes():
 
 
 def test_ls201_is_a_notice_within_the_stated_error_of_two_clocks():
+    """Stated 3 and 4 ns, and a step of 1 ns each."""
     builder = TraceBuilder(TimeBase())
     clocks = [builder.clock(name=n, device=n, frequency=Fraction(10**9)) for n in ("host", "device")]
     builder.anchor(clock_id=clocks[0], ticks=0, ts=0, error_ns=3)
     builder.anchor(clock_id=clocks[1], ticks=0, ts=0, error_ns=4)
     builder.anchor(clock_id=clocks[1], ticks=9, ts=9, error_ns=2)
     host, device = (builder.track(f"lane {c}", kind="lane", role="core", clock_id=c) for c in clocks)
-    builder.append("flows", kind="signal", src_track_id=host, src_ts=[10, 10], dst_track_id=device, dst_ts=[3, 2])
+    builder.append("flows", kind="signal", src_track_id=host, src_ts=[10, 10], dst_track_id=device, dst_ts=[3, 0])
     builder.append("flows", kind="signal", src_track_id=host, src_ts=10, dst_track_id=host, dst_ts=9)
     assert found(builder.finish()) == [
         ("LS201", "warning", "lane 0", 1, [2]),
         ("LS201", "warning", "lane 1", 1, [1]),
         ("LS201", "notice", "lane 1", 1, [0]),
     ]
+
+
+def test_ls201_is_a_notice_within_the_resolution_and_the_drift_of_two_clocks():
+    """10 MHz: a step of 100 ns; 1 ms beyond the only anchor: a drift of 100 ns at most; none between two anchors."""
+
+    def severities(early, anchors=(0,), ts=1_000_000):
+        builder = TraceBuilder(TimeBase())
+        host, device = (builder.clock(name=n, device=n, frequency=Fraction(f)) for n, f in (("h", 10**9), ("d", 10**7)))
+        for at in anchors:
+            builder.anchor(clock_id=device, ticks=at // 100, ts=at)
+        cause, effect = (builder.track(f"lane {c}", kind="lane", role="core", clock_id=c) for c in (host, device))
+        builder.append("flows", kind="signal", src_track_id=cause, src_ts=ts + early, dst_track_id=effect, dst_ts=[ts])
+        return [finding.severity for finding in check.run(builder.finish(), select=["LS201"])]
+
+    assert severities(100 + 100 + 1) == ["notice"]
+    assert severities(100 + 100 + 2) == ["warning"]
+    assert severities(100 + 1, anchors=(0, 2_000_000)) == ["notice"]
+    assert severities(100 + 2, anchors=(0, 2_000_000)) == ["warning"]
+    assert severities(100 + 2, anchors=()) == ["warning"]
+    assert severities(0) == []
 
 
 # --- LS3xx ------------------------------------------------------------------------------------------------------------

@@ -167,7 +167,8 @@ def test_edges_are_one_a_pair_and_order_something():
 def test_an_edge_of_a_task_without_rows_is_counted():
     trace = decode(records(ROWS, CPU), deps=graph({**KERNELS, 4: (-1, -1, -1)}, [(1, 2), (1, 99), (4, 3)]))
     assert [edge[:2] for edge in edges(trace)] == [(1, 2)]
-    assert stats(trace) == {"ascend_edge_unmatched": 2}
+    assert stats(trace) == {"ascend_edge_unmatched": 1, "ascend_edge_no_kernel": 1}
+    assert [one.stat for one in check.run(trace, select=["LS401"])] == ["ascend_edge_unmatched"]
 
 
 def test_an_edge_that_runs_backwards_stands_as_it_is():
@@ -247,7 +248,7 @@ def test_edges_of_a_graph_are_those_of_its_nodes(has_nodes):
     trace = decode(chip(rows, seen, level=3, **more), deps=deps)
     into, out = (1, 2, (200 - 90) * 20, (296 - 90) * 20), (2, 3, (500 - 90) * 20, (696 - 90) * 20)
     assert edges(trace) == ([into, out] if has_nodes else [])
-    assert stats(trace).get("ascend_edge_unmatched", 0) == (0 if has_nodes else 2)
+    assert stats(trace).get("ascend_edge_no_kernel", 0) == (0 if has_nodes else 2)
     assert not [row for row in trace.slices.rows() if row["name"] in ("alloc", "dummy task")]
     assert not check.run(trace, select=["LS201"])
 

@@ -426,6 +426,12 @@ STATS = (
         finding="LS401",
     ),
     StatSpec(
+        "ascend_edge_no_kernel",
+        "info",
+        "dependencies of tasks without a kernel that are not on the timeline: not drawn",
+        silent="such tasks run on no core, and only scheduler phases record some of them: no record is missing",
+    ),
+    StatSpec(
         "ascend_graph_cycle",
         "error",
         "tasks in a dependency cycle: the task graph may belong to another run",

@@ -27,6 +27,7 @@ from lanescope.common.intervals import (
 )
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag, Table
+from lanescope.trace.column import Mask
 
 
 def _discipline(subject: CheckContext) -> Iterator[Violation]:
@@ -115,7 +116,42 @@ def _unfinished(subject: CheckContext) -> Iterator[Violation]:
             f"{count} {'slice' if count == 1 else 'slices'} {word}" for word, count in counts.items() if count
         )
 
+    rows = np.flatnonzero(cut)
+    at_edge = rows[~_has_gap(subject, rows)]
+    cut[at_edge] = False
+    yield from _at_edges(subject, at_edge)
     yield from subject.violations("slices", np.flatnonzero(never | cut), detail)
+
+
+def _has_gap(subject: CheckContext, rows: Ints) -> Mask:
+    """Return which slices are on a lane that has gaps, or on no lane at all, bool [n]."""
+    _, tracks = subject.tree.spread(subject.trace.gaps.values("track_id"))
+    lanes = subject.trace.slices.values("track_id")[rows]
+    found: Mask = np.isin(lanes, tracks) | (lanes < 0) | (lanes >= len(subject.tree))
+    return found
+
+
+def _at_edges(subject: CheckContext, rows: Ints) -> Iterator[Violation]:
+    """Yield one violation per device for truncated slices of lanes without gaps, located at the earliest slice.
+
+    Only the start or the end of the recording can truncate those: that is one fact, not one per lane.
+    """
+    slices, roles = subject.trace.slices, subject.trace.tracks.values("role")
+    lanes, ts = slices.values("track_id")[rows], slices.values("ts")[rows]
+    found, lane = np.unique(lanes, return_inverse=True)
+    tops = np.array([subject.tree.ancestors(one)[0] for one in found.tolist()], np.int64)
+    devices = np.where(roles[tops] == "device", tops, -1)[lane]
+    sort = np.lexsort((rows, lanes, ts, devices))
+    for first, last in pairwise(bounds(devices[sort])):
+        mine = sort[first:last]
+        many = len(distinct(lanes[mine]))
+        detail = f"{len(mine)} {'slice' if len(mine) == 1 else 'slices'} truncated by the start or the end of recording"
+        yield Violation(
+            detail=f"{detail}, {many} lanes" if many > 1 else detail,
+            rows=rows[mine],
+            track_id=int(lanes[mine[0]]),
+            ts=int(ts[mine[0]]),
+        )
 
 
 def _after_gap(subject: CheckContext) -> Iterator[Violation]:
@@ -213,7 +249,8 @@ RULES = (
         "unfinished slices",
         "notice",
         "The end of a slice was not recorded, or a gap or the end of the capture truncated the slice. Its true "
-        "duration is unknown. Totals exclude unfinished slices.",
+        "duration is unknown. Totals exclude unfinished slices. There is one finding per lane, and one per device for "
+        "slices that the start or the end of the recording truncated.",
         "Expect some at the end of a capture. Elsewhere, look for lost records or for work that hangs.",
         _unfinished,
     ),
