@@ -11,13 +11,13 @@ namespace lanescope::cuda {
 // Calls `decode(decoder)` with room for so many rows of each kind and for lanes of at most `longest` positions; returns
 // whether that was enough.
 template <unsigned kEventBits, class Decode>
-bool with_room(const Rules& rules, size_t begins, size_t marks, size_t holes, size_t longest, Decode&& decode) {
+bool with_room(const LaneRules& rules, size_t begins, size_t marks, size_t holes, size_t longest, Decode&& decode) {
     std::vector<int64_t> b(begins), d(begins), t(marks), gt(holes), gd(holes);
     std::vector<uint32_t> sf(begins), sl(begins), sb(begins), se(begins), mf(marks), ml(marks), mi(marks);
     std::vector<uint32_t> gl(holes), gi(holes), gm(holes), gb(holes);
     std::vector<uint16_t> e(begins), me(marks);
     std::vector<uint8_t> ends(marks);
-    std::vector<Edge> edges(2 * longest);
+    std::vector<SliceEdge> edges(2 * longest);
     std::vector<int32_t> below(longest), prev(longest), next(longest), unmarked(longest), number(longest);
     // One place for each event, made once: a decode leaves `top` as it was.
     static std::vector<int32_t> top(size_t{1} << kEventBits, -1);

@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Record> records(longest);
     std::vector<Summary> summaries(rings.size());
     const auto decode = [&](LaneDecoder& decoder) { proton::decode(words, 0, rings, records, summaries, decoder); };
-    const Rules rules{found.wide ? 43u : 32u, true, 1 << 20};
+    const LaneRules rules{found.wide ? 43u : 32u, true, 1 << 20};
     if (!with_room<proton::event_bits>(rules, found.begins, found.marks, stored + rings.size(), longest, decode)) std::abort();
     for (size_t i = 0; i < rings.size(); ++i) {
         if (summaries[i].records > rings[i].stored) std::abort();

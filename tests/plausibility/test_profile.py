@@ -179,8 +179,7 @@ def test_a_thinned_table_is_every_nth_row(lengths, most):
     at = 0
     for length in lengths:
         part = rows[at : at + length]
-        kept = thinned.rows(length)
-        thinned.add(length, kept, part[kept], part[kept], part[kept], np.ones(len(kept), np.bool_))
+        thinned.add(part, part, part, np.ones(length, np.bool_))
         at += length
     points = thinned.points(is_instant=False)
     assert points.row.tolist() == 2 * rows[:: thinned.every].tolist()

@@ -37,17 +37,20 @@ void keep_gap(std::array<Gap, kGaps>& gaps, Gap gap) {
     gaps[at] = gap;
 }
 
-void keep_outer(std::vector<Outer>& kept, Outer one) {
-    if (kept.size() == kOutermost) {
-        if (!(one < kept.front())) return;
-        std::pop_heap(kept.begin(), kept.end());
-        kept.pop_back();
-    }
-    kept.push_back(one);
-    std::push_heap(kept.begin(), kept.end());
+}  // namespace
+
+void Outermost::cut() {
+    std::nth_element(kept_.begin(), kept_.begin() + (kOutermost - 1), kept_.end());
+    kept_.resize(kOutermost);
+    bound_ = kept_.back();
 }
 
-}  // namespace
+std::vector<Outer> Outermost::kept() const {
+    std::vector<Outer> found = kept_;
+    std::sort(found.begin(), found.end());
+    if (found.size() > kOutermost) found.resize(kOutermost);
+    return found;
+}
 
 uint32_t& Profile::Index::at(uint64_t key) {
     if (2 * (used_ + 1) > slots_.size()) grow();
@@ -124,8 +127,8 @@ void Profile::slices(const ProfileRows& rows) {
             divide(end);
         }
         order(lane, rows.track[i], row, start, end, is_closed, name);
-        keep_outer(first_starts_, {start, row});
-        keep_outer(last_ends_, {~end, row});
+        first_starts_.add({start, row});
+        last_ends_.add({~end, row});
         p.start = std::min(p.start, start);
         p.end = std::max(p.end, end);
         count(lane, rows.track[i], row, length, is_closed, name);

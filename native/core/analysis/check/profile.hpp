@@ -76,6 +76,28 @@ struct Outer {
     bool operator<(const Outer& other) const { return time != other.time ? time < other.time : row < other.row; }
 };
 
+// The least kOutermost of all that are added. In a trace in order of time every slice ends last so far: what is added goes
+// to the end of an array that is cut now and then, which is less work than a heap.
+class Outermost {
+  public:
+    void add(Outer one) {
+        if (!(one < bound_)) return;
+        kept_.push_back(one);
+        if (kept_.size() == kRoom) cut();
+    }
+    // They, rising.
+    std::vector<Outer> kept() const;
+
+  private:
+    static constexpr size_t kRoom = 8 * kOutermost;
+
+    void cut();
+
+    std::vector<Outer> kept_;
+    // The greatest of those kept at the last cut.
+    Outer bound_{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
+};
+
 // One batch of slices.
 struct ProfileRows {
     std::span<const int64_t> track;
@@ -98,9 +120,9 @@ class Profile {
     // Greatest common divisor of the differences between all timestamps; 0 without two different ones.
     uint64_t step() const { return step_; }
     const std::vector<Repeated>& repeated() const { return repeated_; }
-    // Heaps of the slices that start first, and of those that end last; the least extreme in front.
-    const std::vector<Outer>& first_starts() const { return first_starts_; }
-    const std::vector<Outer>& last_ends() const { return last_ends_; }
+    // The slices that start first, and those that end last, the outermost in front.
+    std::vector<Outer> first_starts() const { return first_starts_.kept(); }
+    std::vector<Outer> last_ends() const { return last_ends_.kept(); }
     bool has_all_pairs() const { return has_all_pairs_; }
 
     struct Pair {
@@ -156,8 +178,8 @@ class Profile {
 
     std::vector<Lane> lanes_;
     std::vector<Repeated> repeated_;
-    std::vector<Outer> first_starts_;
-    std::vector<Outer> last_ends_;
+    Outermost first_starts_;
+    Outermost last_ends_;
     std::vector<Pair> pairs_;
     std::vector<Group> groups_;
     Index pair_index_;

@@ -74,16 +74,12 @@ class Stamps:
                 self._see(end)
             elif closed:
                 self._see(end[column.valid])
-            rows = self._slices.rows(len(slices))
-            is_closed = np.ones(len(rows), np.bool_) if column.valid is None else column.valid[rows]
-            self._slices.add(len(slices), rows, track[rows], begin[rows], end[rows], is_closed)
+            self._slices.add(track, begin, end, column.valid)
         if len(instants):
             time = instants.values("ts")
             self.count += len(instants)
             self._see(time)
-            rows = self._instants.rows(len(instants))
-            track = instants.values("track_id")[rows]
-            self._instants.add(len(instants), rows, track, time[rows], time[rows], np.zeros(len(rows), np.bool_))
+            self._instants.add(instants.values("track_id"), time, time, np.zeros(len(instants), np.bool_))
 
     def _see(self, times: Ints) -> None:
         self.first, self.last = min(self.first, int(times.min())), max(self.last, int(times.max()))
@@ -171,8 +167,18 @@ class _Thinned:
         self._seen = 0
         self._parts: list[_Rows] = []
 
-    def rows(self, count: int) -> Ints:
-        """Make room for the next ``count`` rows; return which of them to add."""
+    def add(self, track: Ints, begin: Ints, end: Ints, is_closed: Mask | None) -> None:
+        """Add copies of every n-th of the next rows; ``is_closed`` is None where all are."""
+        count = len(track)
+        self._make_room(count)
+        some = slice(-self._seen % self.every, count, self.every)
+        row = np.arange(self._seen + some.start, self._seen + count, self.every)
+        closed = np.ones(len(row), np.bool_) if is_closed is None else is_closed[some].copy()
+        self._parts.append(_Rows(row, track[some].copy(), begin[some].copy(), end[some].copy(), closed))
+        self._seen += count
+
+    def _make_room(self, count: int) -> None:
+        """Keep fewer of the rows, where ``count`` more would be too many."""
         doubled = self.every
         while -(-(self._seen + count) // doubled) > self._most:
             doubled *= 2
@@ -180,12 +186,6 @@ class _Thinned:
             self.every = doubled
             kept = self._joined()
             self._parts = [kept.take(kept.row % doubled == 0)]
-        return np.arange(-self._seen % self.every, count, self.every)
-
-    def add(self, count: int, rows: Ints, track: Ints, begin: Ints, end: Ints, is_closed: Mask) -> None:
-        """Add the ``rows`` that were asked for, of ``count``."""
-        self._parts.append(_Rows(self._seen + rows, track, begin, end, is_closed))
-        self._seen += count
 
     def _joined(self) -> _Rows:
         if len(self._parts) > 1:

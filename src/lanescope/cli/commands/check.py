@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
     checker = check.StreamingChecker(settings.select, settings.ignore, thresholds(check.Thresholds, settings))
     totals = check.StreamingTotals(checker) if args.json else None
-    with opened(args.input, args) as source:
+    # Only rows of ``inputs`` would show a hash.
+    with opened(args.input, args, hashes=args.show is not None) as source:
         last = passed(source, args.input, observers=[checker] if totals is None else [checker, totals]).last
         findings = checker.result()
         rows = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
+from lanescope.analysis.plausibility.siblings import median
 from lanescope.analysis.plausibility.suspicion import Suspicion, is_listed
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
@@ -111,7 +112,7 @@ def _late_end(context: PlausibilityContext, group: Ints) -> Suspicion | None:
         return None
     alike[lane] = False
     siblings = np.flatnonzero(alike)
-    if len(siblings) < limits.late_siblings or length <= limits.late_extent * np.median(profile.extent[siblings]):
+    if len(siblings) < limits.late_siblings or length <= limits.late_extent * median(profile.extent[siblings]):
         return None
     late = int(profile.end[lane]) - int(profile.end[siblings].max())
     early = int(profile.start[siblings].min()) - int(profile.start[lane])

@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
-from lanescope.analysis.plausibility.siblings import deviation
+from lanescope.analysis.plausibility.siblings import deviation, median
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.intervals import Ints
 
@@ -31,7 +31,7 @@ def _of_siblings(context: PlausibilityContext, group: Ints) -> Iterator[Suspicio
     at = int(np.argmax(profile.gap[group]))
     lane, others = int(group[at]), np.delete(group, at)
     gap, gaps = float(profile.gap[lane]), np.maximum(profile.gap[others], max(2.0 * profile.quantum, 1.0))
-    second, extent = float(gaps.max()), float(np.median(profile.extent[others]))
+    second, extent = float(gaps.max()), median(profile.extent[others])
     # Where gaps have a heavy tail, the largest ones of the siblings differ much among themselves.
     logarithms = np.log(gaps)
     spread = max(float(logarithms.std()), deviation(logarithms, 0.0)[1])

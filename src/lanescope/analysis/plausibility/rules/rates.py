@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.shapes import siblings
+from lanescope.analysis.plausibility.siblings import median
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.analysis.plausibility.thresholds import RateThresholds
 from lanescope.common.intervals import Ints, group_starts
@@ -111,14 +112,14 @@ def _lane_rates(context: PlausibilityContext, limits: RateThresholds) -> Iterato
         if len(group) < limits.lane_siblings:
             continue
         here = at[group]
-        usual = float(np.median(middle[here]))
-        deviation = max(1.4826 * float(np.median(np.abs(middle[here] - usual))), _LEAST_DEVIATION)
+        usual = median(middle[here])
+        deviation = max(1.4826 * median(np.abs(middle[here] - usual)), _LEAST_DEVIATION)
         away = np.abs(middle[here] - usual)
         for k in np.flatnonzero((away > limits.lane_deviations * deviation) & (away > np.log(limits.lane_ratio))):
             others, one = np.delete(here, k), here[k]
             if away[k] < 2 * np.delete(away, k).max() or profile.is_host[group[k]]:
                 continue
-            tails = low[one] - np.median(low[others]), high[one] - np.median(high[others])
+            tails = low[one] - median(low[others]), high[one] - median(high[others])
             if min(map(abs, tails)) < _MOVED * away[k] or tails[0] * tails[1] <= 0:
                 continue
             ratio = float(np.exp(middle[one] - usual))

@@ -8,7 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
-from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
+from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
@@ -64,11 +64,11 @@ def _of_siblings(
     """Yield shifts of siblings by where they start and end (int64 [n]), next to their brothers (float64 [2, n])."""
     profile, limits = context.profile, context.thresholds.shifts
     has_brothers = ~np.isnan(brothers[0])
-    extent = float(np.median(end - start))
+    extent = median(end - start)
     least = max(0.01 * extent + profile.quantum, 1e-9)
     shifts, scores = [], []
     for times, reference in zip((start, end), brothers, strict=True):
-        off = times - np.where(has_brothers, reference, np.median(times))
+        off = times - np.where(has_brothers, reference, median(times))
         middle, spread = deviation(off, least)
         shifts.append(off - middle)
         scores.append((off - middle) / spread)

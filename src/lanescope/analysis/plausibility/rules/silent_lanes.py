@@ -10,7 +10,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
-from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median_of_others
+from lanescope.analysis.plausibility.siblings import Floats, deviation, group_sizes, median, median_of_others
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
@@ -167,11 +167,11 @@ class _Search:
         """Return how even lanes are that have so many slices each."""
         limits = self.limits
         used = counts[counts > 0]
-        least, median = (int(used.min()), float(np.median(used))) if len(used) else (0, 0.0)
-        is_enough = len(used) >= limits.min_lanes - 1 and least >= limits.min_slices and median >= limits.median_slices
+        least, middle = (int(used.min()), median(used)) if len(used) else (0, 0.0)
+        is_enough = len(used) >= limits.min_lanes - 1 and least >= limits.min_slices and middle >= limits.median_slices
         spread = deviation(np.log(used), 0.0)[1] if is_enough else 0.0
-        is_even = is_enough and spread <= limits.even_deviation and least >= limits.even_share * median
-        return _Evenness(used, is_enough, is_even, is_even and least >= limits.regular_share * median)
+        is_even = is_enough and spread <= limits.even_deviation and least >= limits.even_share * middle
+        return _Evenness(used, is_enough, is_even, is_even and least >= limits.regular_share * middle)
 
     def _few(self, count: int, total: int) -> bool:
         """Return whether some of the lanes are few enough to be missing by accident."""
@@ -187,11 +187,11 @@ class _Search:
             return
         counts = profile.count[lanes]
         logarithms = np.log(counts)
-        median, spread = deviation(logarithms, 0.05)
+        middle, spread = deviation(logarithms, 0.05)
         if spread > limits.even_deviation:
             return
-        usual = float(np.exp(median))
-        is_less = (logarithms < median - limits.end_deviations * spread) & (counts < limits.end_count * usual)
+        usual = float(np.exp(middle))
+        is_less = (logarithms < middle - limits.end_deviations * spread) & (counts < limits.end_count * usual)
         is_certain = np.full(len(lanes), spread <= limits.certain_deviation)
         if not self._are_equal(counts):
             # Numbers that vary do so by chance, the more the smaller they are.
@@ -200,7 +200,7 @@ class _Search:
         edges = {int(lane) for lane in (lanes[0], lanes[-1], group[0], group[-1])}
         has_brothers = bool(np.isfinite(self._brothers[:, lanes]).all())
         starts, ends = self._brothers if has_brothers else np.zeros((2, len(profile.tree)))
-        extent = max(float(np.median(profile.extent[lanes])), 1.0)
+        extent = max(median(profile.extent[lanes]), 1.0)
         for way, off in (
             ("ends {:.0%} of its siblings' extent early", self._end[lanes] - ends[lanes]),
             ("starts {:.0%} of its siblings' extent late", starts[lanes] - self._start[lanes]),

@@ -9,6 +9,7 @@ import numpy as np
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.shapes import siblings
+from lanescope.analysis.plausibility.siblings import median
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.analysis.plausibility.thresholds import StandingClockThresholds
 from lanescope.common.intervals import Ints
@@ -50,7 +51,7 @@ def stuck_or_coarse(context: PlausibilityContext) -> Iterator[Suspicion]:
         told = set()
         for lane in group[is_other[group] & (profile.run[group] >= limits.run)].tolist():
             others = group[group != lane]
-            if len(others) and profile.run[lane] < limits.run_ratio * np.median(profile.run[others]):
+            if len(others) and profile.run[lane] < limits.run_ratio * median(profile.run[others]):
                 continue
             told.add(lane)
             detail = f"{profile.run[lane]} slices in a row have one timestamp and no length: the clock stopped"
@@ -74,7 +75,7 @@ def _is_coarse(profile: Profile, limits: StandingClockThresholds) -> Mask:
 
 def _empty_share(profile: Profile, lanes: Ints) -> float:
     """Return the usual share of slices of no length on some lanes."""
-    return float(np.median(profile.empty[lanes] / profile.closed[lanes]))
+    return median(profile.empty[lanes] / profile.closed[lanes])
 
 
 def _coarse(profile: Profile, lane: int, severity: str) -> Suspicion:
