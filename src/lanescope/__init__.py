@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         open,
         simulate,
         summary,
+        write,
     )
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
@@ -55,6 +56,7 @@ _HOME = {
     "open": "pipeline.session",
     "simulate": "pipeline.session",
     "summary": "pipeline.session",
+    "write": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
     "StatSpec": "trace",
@@ -91,6 +93,7 @@ __all__ = [
     "open",
     "simulate",
     "summary",
+    "write",
 ]
 
 

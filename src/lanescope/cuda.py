@@ -113,7 +113,7 @@ def export_to_perfetto_trace(
         InputError: the bytes are no probe buffer.
         UsageError: no file or no names were given.
     """
-    from lanescope.io import perfetto
+    from lanescope import write
 
     given = [value for value in (file_name, event_type_names, event_names) if value is not None]
     files = [value for value in given if isinstance(value, str | os.PathLike)]
@@ -123,7 +123,7 @@ def export_to_perfetto_trace(
             f"got {len(files)} files and {len(names)} lists of names: expected one of each",
             hint="call export_to_perfetto_trace(buffer, file_name, event_type_names)",
         )
-    perfetto.write(decode(profiler_buffer, events=names[0], **options), files[0])
+    write(decode(profiler_buffer, events=names[0], **options), files[0], "perfetto")
 
 
 def include_dir() -> Path:
