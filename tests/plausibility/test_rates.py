@@ -42,11 +42,24 @@ def test_declared_rates(family, name, rates, wrong):
         assert detail.startswith(f"{name} has a rate of {rate / 1e6:.6g} MHz; such counters have ")
 
 
+def test_a_rate_that_was_estimated_is_no_declared_rate():
+    stat = next(one for one in registry.family("cuda").stats if one.name == "cuda_rate_estimated")
+    for name, expected in (("clock64", 0), ("globaltimer", 1)):
+        builder = TraceBuilder(TimeBase(), stats=[stat])
+        source = builder.input(capture="c", path="p", size=1, sha256="", family="cuda", format="f")
+        builder.add_accounting(input_id=source, layer=0, unit="byte", unit_bytes=1, total=1, decoded=1)
+        builder.clock(name=name, device="", frequency=83_000_000)
+        builder.add_stat("cuda_rate_estimated", 1)
+        assert len(details(builder.finish())) == expected
+
+
 def test_every_family_declares_its_counters():
     for family in registry.builtin():
         for spec in family.clocks:
             assert all(0 < low < high for low, high in spec.rates_hz)
         assert family.clocks, family.name
+        stats = {stat.name for stat in family.stats} | {""}
+        assert {spec.estimated for spec in family.clocks} <= stats
 
 
 def test_anchors_against_the_declared_rate():

@@ -215,10 +215,12 @@ class ClockSpec:
     Attributes:
         name: names of clocks begin with it.
         rates_hz: lowest and highest rate in Hz; several where kinds of devices differ.
+        estimated: name of the stat of captures whose rates are estimates, which LS507 does not judge; empty: none.
     """
 
     name: str
     rates_hz: tuple[tuple[float, float], ...]
+    estimated: str = ""
 
 
 @declared_class

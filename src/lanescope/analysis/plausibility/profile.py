@@ -72,6 +72,7 @@ class Profile:
         clocks: table of clocks.
         anchors: table of anchors.
         families: device families of the inputs.
+        stats: names of the stats.
         names: texts that the name numbers of ``pairs`` and ``longest`` index.
         shapes: texts of the shapes.
         shape: int32 [tracks], shape of each track: siblings have the same.
@@ -110,6 +111,7 @@ class Profile:
     clocks: Table
     anchors: Table
     families: tuple[str, ...]
+    stats: frozenset[str]
     names: list[str]
     shapes: list[str]
     shape: npt.NDArray[np.int32]

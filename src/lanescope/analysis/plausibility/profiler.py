@@ -54,6 +54,7 @@ class Profiler:
         self._names: Dictionary | None = None
         self._own_names = False
         self._gaps: list[Table] = []
+        self._stats: set[str] = set()
         self._last: Trace | None = None
         self._tree: Tree | None = None
         self._inexact: set[int] = set()
@@ -67,6 +68,8 @@ class Profiler:
         self._shared = batch.time, {name: getattr(batch, name) for name in ("clocks", "anchors", "inputs")}
         if len(batch.gaps):
             self._gaps.append(batch.gaps)
+        if len(batch.stats):
+            self._stats.update(str(name) for name in batch.stats.values("name").tolist())
         if len(batch.slices):
             _sweep(self._sweep, batch.slices, self._name_codes(batch.slices), _NO_INTS)
         instants = batch.instants
@@ -137,6 +140,7 @@ class Profiler:
             clocks=shared["clocks"],
             anchors=shared["anchors"],
             families=tuple(dict.fromkeys(str(name) for name in shared["inputs"].values("family").tolist())),
+            stats=frozenset(self._stats),
             names=names,
             shapes=self._shapes.texts,
             shape=self._shapes.of,

@@ -147,7 +147,7 @@ FAMILY = Family(
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.views:VIEWS",
     stats=_HERE + "schema:STATS",
-    clocks=(ClockSpec("globaltimer", ((0.9e9, 1.1e9),)), ClockSpec("clock64", ((0.1e9, 4e9),))),
+    clocks=(ClockSpec("globaltimer", ((0.9e9, 1.1e9),)), ClockSpec("clock64", ((0.1e9, 4e9),), "cuda_rate_estimated")),
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
