@@ -123,7 +123,7 @@ RULES = (
         "warning",
         "A flow ends before it starts: work ran before its dispatch, or a wait ended before its signal. One of the two "
         "timestamps is wrong, usually because two clocks are not aligned. The finding is a notice if the errors of "
-        "the two clocks cover the difference: stated error, resolution and drift. It is also one if a clock is suspect.",
+        "the two clocks cover the difference: stated error, resolution and drift. Or a clock is suspect.",
         "Do not compare timestamps across these lanes at a finer scale. Align the clocks or record anchors closer to "
         "the run.",
         _effect_first,
