@@ -116,7 +116,7 @@ def test_recorded_captures_have_one_notice_on_average_and_nothing_above_that_is_
 
 
 def readable(path):
-    """Return the trace of a file; None if it is no capture, or one without events."""
+    """Return the trace of a file; None if it is not a capture, or has no events."""
     if not path.is_file():
         return None
     try:

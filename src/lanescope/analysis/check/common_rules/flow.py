@@ -73,7 +73,7 @@ def _excused(subject: CheckContext, flows: Table, early: Ints) -> Mask:
 
 
 class _ClockErrors:
-    """How far timestamps of each clock of a trace may be off; the number of clocks stands for no clock.
+    """How far timestamps of each clock of a trace may be off; the number of clocks means no clock.
 
     Args:
         trace: the trace.
@@ -122,8 +122,8 @@ RULES = (
         "effect precedes cause",
         "warning",
         "A flow ends before it starts: work ran before its dispatch, or a wait ended before its signal. One of the two "
-        "timestamps is wrong, usually because two clocks are not aligned. The finding is a notice if the error of the "
-        "two clocks covers the difference (stated error, resolution and drift), or if one of the clocks is suspect.",
+        "timestamps is wrong, usually because two clocks are not aligned. The finding is a notice if the errors of "
+        "the two clocks cover the difference: stated error, resolution and drift. Or a clock is suspect.",
         "Do not compare timestamps across these lanes at a finer scale. Align the clocks or record anchors closer to "
         "the run.",
         _effect_first,

@@ -40,7 +40,7 @@ def implausible_rates(context: PlausibilityContext) -> Iterator[Suspicion]:
 
 def _declared_rates(profile: Profile) -> Iterator[Suspicion]:
     """Yield clocks with a rate that the family says such counters do not have."""
-    # A rate that the decoder estimated is no claim of the capture: LS305 says so.
+    # The capture does not declare a rate that the decoder estimated: LS305 reports it.
     specs = [spec for family in profile.families for spec in _specs(family) if spec.estimated not in profile.stats]
     names, declared = profile.clocks.values("name").tolist(), profile.clocks.valid("frequency_num")
     alike: dict[tuple[str, float], list[int]] = {}
