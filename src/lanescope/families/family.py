@@ -313,10 +313,21 @@ class Family:
         return () if self.simulator is None else self.simulator.options
 
     def _asked(self, head: FileHead) -> list[tuple[Format, Detection]]:
+        kept = _ASKED.get(id(self))
+        if kept is not None and kept[0] is self and kept[1] == head:
+            return kept[2]
         from lanescope.source.detection import Detection
 
         asked = [(format, format.detect(head)) for format in self.formats]
         for format, match in asked:
             if not isinstance(match, Detection):  # a family of another package may be written without types
                 raise TypeError(f"format {format.name} returned {match!r}, not a Detection")
+        if len(_ASKED) == _MOST_ASKED:
+            _ASKED.clear()
+        _ASKED[id(self)] = self, head, asked
         return asked
+
+
+#: What the formats of a family, by its id, said of the head that it was last asked about: a command asks three times.
+_ASKED: dict[int, tuple[Family, FileHead, list[tuple[Format, Detection]]]] = {}
+_MOST_ASKED = 16

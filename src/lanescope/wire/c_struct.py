@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 INTEGERS = {f"{sign}{8 * size}": (size, sign == "i") for sign, size in itertools.product("ui", (1, 2, 4, 8))}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Member:
     """A named place in a struct.
 

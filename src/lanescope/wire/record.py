@@ -18,7 +18,7 @@ STATUSES = ("documented", "observed", "published", "unknown")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """A run of bits inside a word.
 

@@ -125,11 +125,11 @@ def _from_file(source: Source) -> UserNames:
     text = source.read().tobytes()
     if not source.name.endswith(".json"):
         return UserNames(load_names([line.strip() for line in text.decode("utf-8").splitlines()]))
-    import msgspec
+    import json  # the import of msgspec takes more than all else that is done with a small file
 
     try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+        value = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
     if isinstance(value, dict) and isinstance(value.get("events"), list | dict):
         return UserNames(load_names(value["events"]), load_names(value.get("groups", [])))

@@ -6,7 +6,6 @@ events are shared by operations and used again; then the uses of an event form a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.call_matching import NEVER, Calls, is_error
 from lanescope.devices.levelzero.schema import STATS
+from lanescope.trace.declaration import frozen_class
 
 #: How an operation is timed that is not.
 UNTIMED = "UNTIMED"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Operations:
     """Runs of operations that have a result, in the order of the results. All arrays are [n].
 
@@ -42,7 +42,7 @@ class Operations:
     run: Int64
     submit: Int64
     inferred: Mask
-    notes: StatTally = field(default_factory=lambda: StatTally(STATS))
+    notes: StatTally
 
 
 def attribute(events: Events, calls: Calls, appends: Appends) -> Operations:
@@ -79,7 +79,7 @@ def _together(one: Operations, other: Operations) -> Operations:
         joined: npt.NDArray[Any] = np.concatenate([getattr(one, name), getattr(other, name)])[order]
         return joined
 
-    return Operations(both("append"), both("result"), both("run"), both("submit"), both("inferred"))
+    return Operations(both("append"), both("result"), both("run"), both("submit"), both("inferred"), one.notes)
 
 
 def _by_number(events: Events, appends: Appends, rows: Int64, notes: StatTally) -> Operations:
@@ -106,7 +106,7 @@ def _by_number(events: Events, appends: Appends, rows: Int64, notes: StatTally) 
     _note_missing(events, appends, numbered, append, notes)
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
     append, rows, run, submit = append[is_work], rows[is_work], run[is_work], submit[is_work]
-    return Operations(append, rows, run, submit, np.zeros(len(rows), np.bool_))
+    return Operations(append, rows, run, submit, np.zeros(len(rows), np.bool_), notes)
 
 
 def _repeats(keys: list[npt.NDArray[Any]]) -> Mask:
@@ -198,7 +198,7 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     count = len(uses.order)
     if not count:
         none = np.empty(0, np.int64)
-        return Operations(none, none, none, none, np.empty(0, np.bool_))
+        return Operations(none, none, none, none, np.empty(0, np.bool_), notes)
     kind = np.repeat(np.array([_PUSH, _RESULT, _END], np.int8), [len(push), len(rows), len(ends)])[uses.order]
     is_push, is_result = kind == _PUSH, kind == _RESULT
     begins_life = uses.first.copy()
@@ -234,7 +234,7 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     append = owner[use]
     submit = executions.of(use, run, results.values("seq")[found])
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
-    return Operations(append[is_work], found[is_work], run[is_work], submit[is_work], inferred[is_work])
+    return Operations(append[is_work], found[is_work], run[is_work], submit[is_work], inferred[is_work], notes)
 
 
 def _owners(events: Events, calls: Calls, appends: Appends) -> Int64:
