@@ -59,7 +59,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn of missing records, data loss and ambiguous labels, and return the resulting exit status.
+    """Warn of missing records, data loss, contradictions and ambiguous labels, and return the resulting exit status.
 
     Raises:
         InputError: all of it was lost.
@@ -73,10 +73,12 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     unsettled = listed(diagnostics.unsettled_labels(trace))
     if unsettled:
         warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
-    lost = diagnostics.described_losses(trace)
-    if not lost:
+    lost, wrong = diagnostics.described_losses(trace), diagnostics.described_contradictions(trace)
+    for what, counts in (("data loss", lost), ("inconsistent data", wrong)):
+        if counts:
+            warn(f"{what}: {listed(counts)}; run 'lanescope check' for locations")
+    if not lost and not wrong:
         return status
-    warn(f"data loss: {listed(lost)}; run 'lanescope check' for locations")
     return DataLossError.exit_status if args.strict else status
 
 

@@ -13,19 +13,29 @@ from lanescope.trace.stats import CONFIG, CORE_STATS, NO_RECORDS, counted
 
 def losses(trace: Trace) -> dict[str, int]:
     """Return what was lost, by name: stats of severity ``data_loss`` and ``error``, then units of the accounting."""
-    return _losses(trace, lambda row: str(row["name"]))
+    return _stats(trace, lambda row: str(row["name"]), "data_loss", "error") | _lost_units(trace)
 
 
 def described_losses(trace: Trace) -> dict[str, int]:
-    """Return ``losses`` for people: with what each stat counts ("dropped records") in place of its name."""
-    return _losses(trace, counted)
+    """Return what was lost, for people: what stats of severity ``data_loss`` count, then units of the accounting."""
+    return _stats(trace, counted, "data_loss") | _lost_units(trace)
 
 
-def _losses(trace: Trace, text: Callable[[Mapping[str, Any]], str]) -> dict[str, int]:
+def described_contradictions(trace: Trace) -> dict[str, int]:
+    """Return what stats of severity ``error`` count, for people."""
+    return _stats(trace, counted, "error")
+
+
+def _stats(trace: Trace, text: Callable[[Mapping[str, Any]], str], *severities: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in trace.stats.rows():
-        if row["severity"] in ("data_loss", "error"):
+        if row["severity"] in severities:
             found[text(row)] = found.get(text(row), 0) + row["count"]
+    return found
+
+
+def _lost_units(trace: Trace) -> dict[str, int]:
+    found: dict[str, int] = {}
     for row in trace.accounting.rows():
         if row["lost"]:
             key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")

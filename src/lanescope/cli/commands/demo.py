@@ -17,7 +17,7 @@ from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
-from lanescope.pipeline.diagnostics import described_losses
+from lanescope.pipeline.diagnostics import described_contradictions, described_losses
 from lanescope.pipeline.observers import Counts
 from lanescope.view.formatting import escape, format_bytes, format_count, format_duration, format_total
 from lanescope.view.table_output import is_terminal, show
@@ -93,7 +93,8 @@ def accounted(trace: Trace) -> str:
         sum(row[name] for row in rows if row["layer"] == 0) for name in ("total", "decoded", "padding", "lost")
     )
     text = f"{format_total(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
-    missing = {name: count for name, count in described_losses(trace).items() if name != "bytes lost"}
+    missing = described_losses(trace) | described_contradictions(trace)
+    missing.pop("bytes lost", None)
     if missing:
         text += "; missing or inconsistent data: " + escape(listed(missing))
     return text
