@@ -77,16 +77,17 @@ def is_plain_fact(trace, finding):
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("part", range(some(10, 2)))
 def test_a_clean_capture_gives_no_false_finding(opened, name, part):
-    captures, strange = 20, 0
+    captures, strange = 20, []
     for seed in range(captures * part, captures * (part + 1)):
         trace = opened(name, seed)
         false = [finding for finding in check.run(trace) if not is_plain_fact(trace, finding)]
         # What is implausible may be true: a notice says no more.
         implausible = [found for found in false if found.code.startswith("LS5") and found.severity == "notice"]
-        strange += len(implausible)
+        strange += [seed] if implausible else []
         false = [found for found in false if found not in implausible]
         assert not false, (seed, [(finding.code, finding.detail) for finding in false])
-    assert strange <= captures
+    # At full effort, 4 of 200 AIE captures have such a notice, two of them among these twenty, and none of the others.
+    assert len(strange) <= (2 if name == "aie" else 0), strange
 
 
 @pytest.mark.parametrize(("name", "fault", "codes"), INJECTED, ids=[f"{n}-{next(iter(f))}" for n, f, _ in INJECTED])

@@ -3,7 +3,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace lanescope::bind {
 
@@ -15,6 +18,28 @@ using Rows = nanobind::ndarray<T, nanobind::ndim<2>, nanobind::c_contig, nanobin
 template <class T>
 std::span<T> span_of(const Array<T>& array) {
     return {array.data(), array.size()};
+}
+
+// A table that numpy owns, row by row: of as many rows as the values fill.
+template <class T>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<2>> to_table(std::vector<T> values, size_t columns) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = kept->data();
+    const size_t rows = kept->size() / columns;
+    nanobind::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    kept.release();
+    return {data, {rows, columns}, owner};
+}
+
+// An array that numpy owns.
+template <class T>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T> values) {
+    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = kept->data();
+    const size_t size = kept->size();
+    nanobind::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    kept.release();
+    return {data, {size}, owner};
 }
 
 }  // namespace lanescope::bind

@@ -11,6 +11,7 @@ namespace check = lanescope::check;
 
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
+using lanescope::bind::to_numpy;
 
 namespace {
 
@@ -19,14 +20,6 @@ check::Nullable nullable(const Array<const int64_t>& values, const Array<const u
         throw nb::value_error("columns of different lengths");
     }
     return {span_of(values), span_of(known)};
-}
-
-using NumpyInt64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
-
-NumpyInt64 to_numpy(std::vector<int64_t> values) {
-    auto* kept = new std::vector<int64_t>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-    return NumpyInt64(kept->data(), {kept->size()}, owner);
 }
 
 }  // namespace
@@ -94,7 +87,7 @@ void lanescope::bind::check(nb::module_& m) {
             "earlier",
             [](const ::check::Sweep& self) {
                 const auto rows = self.earlier();
-                return to_numpy({rows.begin(), rows.end()});
+                return to_numpy(std::vector<int64_t>{rows.begin(), rows.end()});
             },
             "Return the rows of earlier batches that the last one showed to be worth keeping.")
         .def(
@@ -128,4 +121,23 @@ void lanescope::bind::check(nb::module_& m) {
         .def_prop_ro("rows", &::check::Sweep::rows, "Rows so far.")
         .def_prop_ro("first", &::check::Sweep::first, "The first begin; beyond the last end when there is none.")
         .def_prop_ro("last", &::check::Sweep::last, "The last end.");
+    m.def(
+        "check_add_covered",
+        [](const Ints& track, const Ints& begin, const Ints& length, const Bytes& length_known, const Ints& last_seen,
+           const Bytes& last_seen_known, const Ints& excluded, const Bytes& wanted, const Array<int64_t>& reach,
+           const Array<int64_t>& covered) {
+            const size_t n = track.size();
+            if (begin.size() != n || reach.size() != wanted.size() || covered.size() != wanted.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            const ::check::Rows rows{span_of(track), span_of(begin), nullable(length, length_known, n),
+                                     nullable(last_seen, last_seen_known, n), {}, {}, {}};
+            nb::gil_scoped_release release;
+            ::check::add_covered(rows, span_of(excluded), span_of(wanted), span_of(reach), span_of(covered));
+        },
+        "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(), "length_known"_a.noconvert(),
+        "last_seen"_a.noconvert(), "last_seen_known"_a.noconvert(), "excluded"_a.noconvert(), "wanted"_a.noconvert(),
+        "reach"_a.noconvert(), "covered"_a.noconvert(),
+        "Add the time that slices cover on the wanted tracks, whose slices come in order of begin, but for the excluded "
+        "rows, which rise; reach is the furthest end by track, the lowest number before the first slice.");
 }

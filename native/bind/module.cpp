@@ -18,4 +18,5 @@ NB_MODULE(core, m) {
     lanescope::bind::levelzero(m);
     lanescope::bind::perfetto(m);
     lanescope::bind::profile(m);
+    lanescope::bind::rows(m);
 }

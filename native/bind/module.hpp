@@ -15,4 +15,5 @@ void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 void profile(nanobind::module_& m);
+void rows(nanobind::module_& m);
 }  // namespace lanescope::bind

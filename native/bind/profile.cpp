@@ -29,10 +29,7 @@ class Lines {
     Lines(size_t rows, size_t columns) : columns_(columns) { values_.reserve(rows * columns); }
     void add(std::initializer_list<int64_t> line) { values_.insert(values_.end(), line); }
     Table table() {
-        const size_t rows = values_.size() / columns_;
-        auto* kept = new std::vector<int64_t>(std::move(values_));
-        nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-        return Table(kept->data(), {rows, columns_}, owner);
+        return lanescope::bind::to_table(std::move(values_), columns_);
     }
 
   private:

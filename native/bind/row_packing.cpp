@@ -14,6 +14,7 @@ namespace layout = lanescope::layout;
 
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
+using lanescope::bind::to_numpy;
 
 namespace {
 
@@ -27,12 +28,6 @@ layout::Intervals intervals(const Array<const int64_t>& track, const Array<const
 }
 
 using NumpyInt64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
-
-NumpyInt64 to_numpy(std::vector<int64_t> values) {
-    auto* kept = new std::vector<int64_t>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-    return NumpyInt64(kept->data(), {kept->size()}, owner);
-}
 
 NumpyInt64 place(const Array<const int64_t>& track, const Array<const int64_t>& begin, const Array<const int64_t>& length,
                  const Array<const uint8_t>& known, const Array<const uint8_t>& nested, const Array<int64_t>& order,

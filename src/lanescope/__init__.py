@@ -11,6 +11,8 @@ Example:
 
 from __future__ import annotations
 
+from lanescope.lazy_names import lazy_names
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 #: The module that holds each public name.
 _HOME = {
+    "cuda": "cuda",
+    "levelzero": "levelzero",
     "DataLossError": "errors",
     "InputError": "errors",
     "InternalError": "errors",
@@ -96,18 +100,7 @@ __all__ = [
     "write",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name at its first use (PEP 562)."""
-    from importlib import import_module
-
-    if name in ("cuda", "levelzero"):  # modules of their own: buffers without a file, programs that are recorded
-        return import_module(f"lanescope.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME, globals())
 
 
 def __dir__() -> list[str]:

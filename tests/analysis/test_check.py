@@ -10,13 +10,13 @@ from analysis import oracles
 from effort import TRACES
 from lanescope import StatSpec, UsageError, testing
 from lanescope.analysis import check
+from lanescope.devices.ascend.schema import STATS as STATS_OF_ASCEND
 from lanescope.trace import Column, Flag, Table, TableSpec, TimeBase, Trace, TraceBuilder
 from lanescope.trace.stats import STAT_RULES
 
 STATS = (
     StatSpec("test_odd", "notice", "unusual", silent="a test"),
     StatSpec("test_lost", "data_loss", "something is missing"),
-    StatSpec("test_more", "data_loss", "something else is missing"),
     StatSpec("test_wrong", "error", "something contradicts itself"),
     StatSpec("test_hint_unmatched", "info", "no partner, as expected", finding="LS401"),
     StatSpec("test_end_unmatched", "data_loss", "no partner", finding="LS401"),
@@ -120,27 +120,31 @@ def test_ls001_an_input_without_accounting():
 @pytest.mark.parametrize(
     ("dropped", "stats", "rows"),
     [
-        ([5], {"test_lost": 5}, []),
-        ([5], {"test_lost": 4}, [0]),
-        ([5], {"test_wrong": 5}, [0]),  # not a loss
-        ([5], {"test_end_unmatched": 5}, [0]),  # of another rule
-        ([5, 5], {"test_lost": 5}, [1]),
-        ([4, 3], {"test_lost": 7}, []),
-        ([4, 3], {"test_lost": 5, "test_more": 2}, []),
-        ([4, 4], {"test_lost": 4, "test_more": 4}, []),
-        ([4, 3], {"test_lost": 6}, [0, 1]),
+        ({"aicpu_tasks record": 5}, {"ascend_missing_dispatch": 5}, []),
+        ({"aicpu_tasks record": 5}, {"ascend_missing_dispatch": 4}, [0]),
+        ({"aicpu_tasks record": 5}, {"ascend_invalid_row": 5}, [0]),  # another loss of as many
+        ({"aicpu_tasks record": 5}, {"ascend_bad_delta": 5}, [0]),  # not a loss
+        ({"aicpu_tasks record": 5}, {"ascend_aicpu_unmatched": 5}, [0]),  # of another rule
+        ({"aicpu_tasks record": 5, "aicore_tasks record": 5}, {"ascend_missing_dispatch": 5}, []),
+        ({"aicpu_tasks record": 5, "aicore_tasks record": 6}, {"ascend_missing_dispatch": 5}, [1]),
+        ({"aicpu_tasks 0 record": 4, "aicpu_tasks 1 record": 3}, {"ascend_dropped": 7}, []),
+        ({"aicpu_tasks 0 record": 7}, {"ascend_dropped": 3, "ascend_unaccounted_records": 4}, []),
+        ({"aicpu_tasks 0 record": 4, "host_orchestrator_phases record": 4}, {"ascend_dropped": 4}, [1]),
     ],
 )
 def test_ls002_a_loss_that_a_stat_counts_too_is_one_finding(dropped, stats, rows):
-    made = Made()
+    builder = TraceBuilder(TimeBase(), stats=STATS_OF_ASCEND)
+    builder.input(capture="run", path="run.json", size=8, sha256="", family="ascend", format="x")
+    builder.add_bytes(decoded=8)
     for name, count in stats.items():
-        made.builder.add_stat(name, count, input_id=0)
-    for number, count in enumerate(dropped):
-        made.builder.add_dropped(unit=f"record {number}", unit_bytes=8, recorded=4, dropped=count)
-    findings = check.run(made.finish(), select=["LS002"])
-    by_table = {table: [f for f in findings if f.evidence.table == table] for table in ("accounting", "stats")}
-    assert sorted(int(f.evidence.ids[0]) for f in by_table["accounting"]) == rows
-    assert {f.stat for f in by_table["stats"]} == {name for name in stats if not name.endswith("unmatched")}
+        builder.add_stat(name, count, input_id=0)
+    for unit, count in dropped.items():
+        builder.add_dropped(unit=unit, unit_bytes=8, recorded=4, dropped=count)
+    findings = check.run(builder.finish(), select=["LS002"])
+    reported = [int(finding.evidence.ids[0]) for finding in findings if finding.evidence.table == "accounting"]
+    assert sorted(row - 1 for row in reported) == rows
+    of_stats = {finding.stat: finding.count for finding in findings if finding.evidence.table == "stats"}
+    assert of_stats == {name: count for name, count in stats.items() if name != "ascend_aicpu_unmatched"}
 
 
 def test_ls002_a_stat_of_another_input_counts_another_loss():

@@ -38,6 +38,7 @@ VARIANTS = {
         {"tasks": 100, "format_version": "v3c", "host": True},
         {"tasks": 100, "deps": False},
         {"tasks": 100, "level": 2},
+        {"tasks": 100, "level": 2, "format_version": "v3c", "dump": "a2a3", "aic": 8, "aiv": 16},
     ],
     "levelzero": [
         {"ops": 200},
@@ -82,8 +83,6 @@ KNOWN = {
     "ascend/v3_spec_dummy/chip_swimlane_records.json": {"LS201"},
     "ascend/v3_spec_dummy/l2_swimlane_records.json": {"LS201"},
     "cuda/tirx_4x1_unfinished.npy": {"LS002", "LS105"},
-    "producers/ascend/raw/raw_vec.bin.gz": {"LS002"},
-    "producers/ascend/raw/raw_vec2.bin.gz": {"LS002", "LS401"},
     "thapi/interval_profiling_ignore.thapi_text_pretty": {"LS003"},
     "thapi/interval_profiling_normal.thapi_text_pretty": {"LS305"},
 }
@@ -111,7 +110,8 @@ def test_recorded_captures_have_one_notice_on_average_and_nothing_above_that_is_
             if codes := {one.code for one in found if one.severity != "notice"}:
                 above[name] = codes
     assert count >= 8
-    assert {name: codes for name, codes in above.items() if codes != KNOWN.get(name)} == {}
+    # Both ways: an entry of a capture that is clean by now is needless.
+    assert above == {name: codes for name, codes in KNOWN.items() if (corpus / name).exists()}
     assert notices <= count
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
+from lanescope.analysis.check.totals import near
 from lanescope.common.intervals import (
     Intervals,
     complement,
@@ -136,6 +137,19 @@ def test_what_two_cover_is_what_a_bitmap_says(one, other):
     assert _rows(intersect(other, one)) == _rows(both)
     together = covered_length(join(one, other), 4)
     assert (together == covered_length(one, 4) + covered_length(other, 4) - total_length(both, 4)).all()
+
+
+@settings(max_examples=some(400))
+@given(some_intervals(2, st.integers(-20, 20)) | NEAR, some_intervals(2, st.integers(-20, 20)) | NEAR)
+def test_near_are_those_that_meet_another_and_where_times_are_too_far_apart_to_tell_all(one, other):
+    other = union(other)
+    meets = [
+        any(mine == group and begin < last and first < end for mine, first, last in _rows(other))
+        for group, begin, end in _rows(one)
+    ]
+    found = near(one, other).tolist()
+    times = [abs(time) for part in (one, other) for time in [*part.begin.tolist(), *part.end.tolist()]]
+    assert found == meets or (max(times) > 1 << 60 and all(found))
 
 
 @settings(max_examples=some(400))

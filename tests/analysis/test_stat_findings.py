@@ -1,20 +1,26 @@
 """Each stat, flag and quality is a finding of a rule, or gives the reason why it is none."""
 
+import ast
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import lanescope
 from analysis.test_clean_captures import CODES
 from lanescope import StatSpec
 from lanescope.analysis import check
 from lanescope.analysis.check.marks import FLAGS, QUALITIES
+from lanescope.devices.aie import schema as aie_schema
 from lanescope.families import registry
 from lanescope.trace import Flag, TimeBase, TraceBuilder
 from lanescope.trace.schema import QUALITIES as ALL_QUALITIES
 from lanescope.trace.stats import CORE_STATS, STAT_RULES
 
+PACKAGE = Path(lanescope.__file__).parent
+ROOT = Path(__file__).parents[2]
 LS = {rule.code: rule for rule in check.RULES}
 
 
@@ -23,6 +29,36 @@ def test_every_stat_of_a_family_names_a_rule_that_there_is_or_a_reason(family):
     codes = set(STAT_RULES) | {rule.code for rule in family.rules}
     wrong = [spec.name for spec in (*CORE_STATS, *family.stats) if not (spec.rule in codes or spec.silent)]
     assert wrong == []
+
+
+def texts_of(package):
+    """All texts of a package's code, but for the names that declare stats."""
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        declared = {id(call.args[0]) for call in calls if call.args and getattr(call.func, "id", "") == "StatSpec"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in declared:
+                yield node.value
+
+
+def counted_in_the_core():
+    """Stats of AIE frames, which the core counts by their position in two enumerations."""
+    source = {path: path.read_text() for path in sorted((ROOT / "native/core/devices/aie").iterdir()) if path.is_file()}
+    for enum, stats in (("ScanTally", aie_schema.SCAN_STATS), ("Note", aie_schema.SEGMENT_STATS)):
+        [members] = [
+            found[1] for text in source.values() if (found := re.search(rf"enum class {enum} {{([^}}]*)}}", text))
+        ]
+        names = [name.strip() for name in members.split(",") if name.strip()]
+        for name, spec in zip(names, stats, strict=True):
+            if any(f"{enum}::{name}" in text for text in source.values()):
+                yield spec.name
+
+
+def test_every_stat_that_is_declared_is_counted():
+    counted = {*texts_of(PACKAGE), *counted_in_the_core()}
+    declared = {spec.name for spec in CORE_STATS} | {spec.name for one in registry.builtin() for spec in one.stats}
+    assert declared - counted == set()
 
 
 def test_the_rules_of_stats_are_rules_of_check():

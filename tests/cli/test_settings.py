@@ -1,14 +1,19 @@
 """Settings of check in a file: where it is found, what it may state, and that the command line has the last word."""
 
 import json
+import math
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
+import lanescope
 from error_text import is_one_error
+from lanescope.analysis import check
 from lanescope.cli.settings import Settings, load, thresholds
 from lanescope.errors import UsageError
 from lanescope.trace.declaration import frozen_class
+from plausibility.kernels import kernel, on
 
 
 @pytest.fixture
@@ -99,6 +104,7 @@ def test_a_project_that_is_none_of_ours_is_not_parsed(folder):
         ("a = " + "[" * 9000, "invalid TOML: "),
         ("\udcff", "invalid TOML: "),
         ('select = ["LS9"]', "unknown rule 'LS9'"),
+        ("thresholds.islands.max_lanes = 2", "thresholds.islands.max_lanes: invalid value 2: expected a number from 0"),
     ],
 )
 def test_each_mistake_is_one_line_that_names_the_file(call, run_file, text, problem):
@@ -140,15 +146,13 @@ def test_the_command_line_wins_and_json_states_what_was_applied(call, lossy_file
 
 @frozen_class
 class Gaps:
-    RANGES = {"count": (2, 9)}  # noqa: RUF012
-    ratio: float = 8.0
-    count: int = 3
+    ratio: Annotated[float, (0, math.inf)] = 8.0
+    count: Annotated[int, (2, 9)] = 3
 
 
 @frozen_class
 class Limits:
-    RANGES = {"share": (0, 1)}  # noqa: RUF012
-    share: float = 0.5
+    share: Annotated[float, (0, 1)] = 0.5
     gaps: Gaps = Gaps()
 
 
@@ -177,3 +181,81 @@ def test_a_threshold_has_a_name_a_type_and_a_range(table, problem):
     with pytest.raises(UsageError) as error:
         thresholds(Limits, Settings("f", thresholds=table))
     assert error.value.message.startswith(problem)
+
+
+# --- the other commands that apply rules --------------------------------------------------------------------------
+
+#: What leaves a record far from all others without a finding of LS501, and without an effect on summaries.
+WITHOUT_ISLANDS = {
+    "ignored": 'ignore = ["LS501"]',
+    "not selected": 'select = ["LS1"]',
+    "threshold": "[thresholds.islands]\ncore_spans = 1e12\ngap_rests = 1e12\nlone_gap_rests = 1e12",
+}
+
+
+@pytest.fixture
+def island(tmp_path):
+    """A trace with one slice far from all others: ``island.parquet``."""
+
+    def late(start, end):
+        start[-1] += 10**9
+        end[-1] += 10**9 + 10**5
+        return start, end
+
+    lanescope.write(kernel(change=on(3, late), nesting="free"), tmp_path / "island.parquet")
+    return tmp_path / "island.parquet"
+
+
+def told_of_islands(call, island, *more):
+    """Which commands tell of a record far from all others."""
+    checked = call("check", island, "--fail-on", "never", *more)
+    converted = call("convert", island, "-o", "out.json", "--force", *more)
+    summed = call("summary", island, *more)
+    assert checked.status == converted.status == summed.status == 0
+    found = {"check": checked.out, "convert": Path("out.json").read_text(), "summary": summed.err}
+    return {command for command, text in found.items() if "LS501" in text}
+
+
+@pytest.mark.parametrize("reason", WITHOUT_ISLANDS)
+def test_all_commands_apply_the_same_rules(call, island, reason):
+    assert told_of_islands(call, island) == {"check", "convert", "summary"}
+    Path("mine.toml").write_text(WITHOUT_ISLANDS[reason])
+    assert told_of_islands(call, island, "--settings", "mine.toml") == set()
+    Path("mine.toml").rename("lanescope.toml")
+    assert told_of_islands(call, island) == set()
+
+
+def test_a_threshold_of_islands_decides_where_evidence_ends(call, island):
+    def uncovered():
+        return json.loads(call("summary", island, "--by", "core", "--json").out)["rows"][0]["unknown_ns"]
+
+    before = uncovered()
+    Path("lanescope.toml").write_text(WITHOUT_ISLANDS["threshold"])
+    assert before != uncovered()
+
+
+def test_view_draws_the_findings_of_these_rules(call, island, monkeypatch):
+    class Seen:
+        def __init__(self, *given):
+            raise UsageError(f"applied: {given}")
+
+    monkeypatch.setattr("lanescope.view.server.find_ui", lambda: None)
+    monkeypatch.setattr("lanescope.pipeline.observers.Annotations", Seen)
+    Path("lanescope.toml").write_text('select = ["LS5"]\nignore = ["LS501"]\n[thresholds.islands]\nmin_stamps = 99\n')
+    limits = check.Thresholds(islands=type(check.Thresholds().islands)(min_stamps=99))
+    assert f"applied: (('LS5',), ('LS501',), {limits})" in call("view", island).err
+
+
+@pytest.mark.parametrize("command", [("summary",), ("view",), ("convert", "-o", "out.json")])
+def test_a_mistake_is_found_before_the_capture_is_read(call, command, monkeypatch):
+    monkeypatch.setattr("lanescope.view.server.find_ui", lambda: None)
+    Path("lanescope.toml").write_text("thresholds.islands.max_lanes = 2")
+    done = call(*command, "missing.bin")
+    assert done.status == 2
+    assert "lanescope.toml: thresholds.islands.max_lanes: invalid value 2" in done.err
+    assert is_one_error(done.err)
+
+
+def test_output_without_findings_needs_no_settings(call, run_file):
+    Path("lanescope.toml").write_text("broken")
+    assert call("convert", run_file, "-o", "out.json", "--no-annotations").status == 0

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanescope.devices.ascend.formats.device_structs import REGIONS
-from lanescope.devices.ascend.formats.encode import encode_dump
+from lanescope.devices.ascend.formats.encode_dump import encode_dump
 from lanescope.devices.ascend.formats.files import read_records, terminated
 from lanescope.devices.levelzero.formats import layout as levelzero
 from lanescope.families import registry
@@ -90,6 +90,7 @@ def _cuda() -> Sequence[Seed]:
         "ls2": {"layout": "ls2"},
         "ls2, payloads, SM clock": {"layout": "ls2", "payload": True, "clock64": True},
         "proton": {"layout": "proton", "instants": True},
+        "proton of Triton 3.9": {"layout": "proton", "across": True},
     }
     found = []
     for name, options in kinds.items():

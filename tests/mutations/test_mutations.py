@@ -130,7 +130,7 @@ def test_all_fields_of_the_lists_of_ascend_are_changed():
             lacking = {cell.name for cell in each_list.cells} - known
             # Cells that only some producers wrote, and ours do not.
             assert known or each_list.name in ("aicpu_scheduler_phases",), each_list.name
-            assert lacking <= {"run_epoch", "fanout", "phase", "detail", "task_id", "ring_id"}, (
+            assert lacking <= {"run_epoch", "fanout", "phase", "detail", "source", "task_id", "ring_id"}, (
                 each_list.name,
                 lacking,
             )

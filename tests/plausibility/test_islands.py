@@ -100,7 +100,8 @@ def test_instants_are_named_where_a_lane_has_no_suspect_slice():
         "instants",
         [87],
     )
-    assert finding.impact is None
+    assert finding.impact.basis == "lanes"  # that have no slices whose totals could change
+    assert finding.impact.total == 0
 
 
 def test_many_lanes_are_one_finding_above_them():

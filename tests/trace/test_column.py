@@ -1,3 +1,5 @@
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,6 +28,15 @@ def test_derived_is_made_at_the_first_read_only():
     assert column.values.tolist() == [0, 1, 2]
     assert column.values.tolist() == [0, 1, 2]
     assert len(calls) == 1
+
+
+def test_derived_lets_go_of_what_it_was_made_from():
+    parts = [Column.derived(2, lambda: np.arange(2)) for _ in range(2)]
+    sources = [weakref.ref(part.values) for part in parts]
+    whole = Column.concat(parts)
+    del parts
+    assert whole.values.tolist() == [0, 1, 0, 1]
+    assert [source() for source in sources] == [None, None]
 
 
 def test_derived_of_the_wrong_length_is_refused():

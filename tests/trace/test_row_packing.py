@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lanescope import testing
 from lanescope.errors import InternalError
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
-from lanescope.trace.row_packing import FOREVER, TimelineShift, depth, pack_rows, rows_of
+from lanescope.trace.row_packing import FOREVER, RowPacking, depth, pack_rows, rows_of
 
 NESTED_ROWS, MAX_DEPTH = 8, 480
 
@@ -63,7 +63,7 @@ def reference(items, nesting) -> list[int]:
     return found
 
 
-def lanes_of(placement: TimelineShift):
+def lanes_of(placement: RowPacking):
     for track, (start, stop) in zip(placement.row_track.tolist(), pairwise(placement.row_start.tolist()), strict=True):
         yield track, placement.order[start:stop].tolist()
 

@@ -1,11 +1,10 @@
-// The JSON scanner of Ascend captures, and its inverse.
+// The JSON scanner of Ascend captures, and cycles of task graphs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/devices/ascend/json_writer.hpp"
 #include "core/devices/ascend/json_scanner.hpp"
 #include "core/devices/ascend/task_graph.hpp"
 #include "bind/module.hpp"
@@ -18,13 +17,9 @@ namespace {
 
 using Text = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Columns = nb::ndarray<uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using ConstColumns = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Which = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Tasks = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Marks = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using CellRow = std::tuple<std::string, std::string, uint32_t, uint64_t, bool, std::vector<std::string>>;
-using LineRow = std::tuple<std::vector<std::string>, std::vector<uint32_t>, std::vector<bool>>;
 
 Kind kind_of(const std::string& name) {
     static const char* const names[] = {"number", "integer", "token", "boolean", "text", "words", "micros", "span"};
@@ -53,32 +48,6 @@ std::vector<Cell> cells_of(const std::vector<CellRow>& rows) {
 
 nb::object span_or_none(bool found, Span span) {
     return found ? nb::object(nb::make_tuple(span.begin, span.end)) : nb::object(nb::none());
-}
-
-size_t format(const std::vector<LineRow>& rows, Which which, ConstColumns values, const std::string& separator,
-              Bytes out) {
-    std::vector<Line> lines;
-    size_t largest = 0;
-    for (const auto& [texts, columns, is_signed] : rows) {
-        if (texts.size() != columns.size() + 1 || is_signed.size() != columns.size()) {
-            throw nb::value_error("a line needs one text more than numbers");
-        }
-        for (const uint32_t column : columns) {
-            if (column >= values.shape(0)) throw nb::value_error("a line asks for a column that is not there");
-        }
-        lines.push_back({texts, columns, is_signed});
-        largest = std::max(largest, lines.back().max_size());
-    }
-    const std::span<const uint32_t> chosen{which.data(), which.size()};
-    for (const uint32_t line : chosen) {
-        if (line >= lines.size()) throw nb::value_error("a row asks for a line that is not there");
-    }
-    if (values.shape(1) != which.size() || out.size() < which.size() * (largest + separator.size())) {
-        throw nb::value_error("sizes of rows, columns and output do not fit");
-    }
-    nb::gil_scoped_release release;
-    return format_lines(lines, chosen, {values.data(), values.size()}, separator,
-                        {reinterpret_cast<char*>(out.data()), out.size()});
 }
 
 void cycles(Tasks pred, Tasks succ, Marks found) {
@@ -169,9 +138,6 @@ void lanescope::bind::ascend(nb::module_& m) {
         .def_prop_ro("offset", [](BoundScanner& self) { return self.scanner.offset(); })
         .def_prop_ro("torn", [](BoundScanner& self) { return self.scanner.torn(); },
                      "Behind a fault in `take`: where the element begins that it stands in.");
-
-    m.def("ascend_format", &format, "lines"_a, "which"_a.noconvert(), "values"_a.noconvert(), "separator"_a,
-          "out"_a.noconvert(), "Write rows as lines of text; returns the bytes written to `out`.");
 
     m.def("ascend_cycles", &cycles, "pred"_a.noconvert(), "succ"_a.noconvert(), "found"_a.noconvert(),
           "Mark the tasks on cycles, and on ways from one cycle to another.");

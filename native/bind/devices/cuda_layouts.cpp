@@ -5,6 +5,7 @@
 #include "core/devices/cuda/async_pairing.hpp"
 #include "core/devices/cuda/ls2.hpp"
 #include "core/devices/cuda/proton.hpp"
+#include "core/devices/cuda/region_pairing.hpp"
 #include "bind/devices/cuda_columns.hpp"
 #include "bind/module.hpp"
 
@@ -32,6 +33,26 @@ void check_rings(std::span<const proton::Ring> rings, size_t words) {
                             (ring.first < ring.entries || ring.stored == 0);
         if (!inside) throw nb::value_error("a ring lies outside of the buffer");
     }
+}
+
+// The most records of a block and the most lanes between its first and its last; refuses tables that are none.
+std::pair<size_t, size_t> largest_block(std::span<const int64_t> start, std::span<const uint32_t> lane) {
+    if (start.empty() || start.front() != 0 || start.back() != static_cast<int64_t>(lane.size())) {
+        throw nb::value_error("the blocks do not lie one behind the other");
+    }
+    size_t records = 0, lanes = 0;
+    for (size_t block = 0; block + 1 < start.size(); ++block) {
+        if (start[block + 1] <= start[block]) throw nb::value_error("the blocks do not lie one behind the other");
+        const auto first = static_cast<size_t>(start[block]), last = static_cast<size_t>(start[block + 1]) - 1;
+        if (!std::is_sorted(lane.begin() + start[block], lane.begin() + start[block + 1])) {
+            throw nb::value_error("the lanes do not lie one behind the other");
+        }
+        records = std::max(records, last - first + 1);
+        lanes = std::max<size_t>(lanes, lane[last] - lane[first] + size_t{1});
+    }
+    // Places are 32 bits wide, and no grid has so many lanes.
+    if (records >= UINT32_MAX || lanes > (size_t{1} << 28)) throw nb::value_error("a block is too large");
+    return {records, lanes};
 }
 
 }  // namespace
@@ -96,11 +117,12 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             const auto rows = structs<proton::Ring>(rings);
             check_rings(rows, words.size());
             const auto found = proton::count(view(words), rows);
-            return nb::make_tuple(found.begins, found.marks, found.async, found.values, found.wide);
+            return nb::make_tuple(found.begins, found.marks, found.async, found.values, found.reserved,
+                                  found.wide);
         },
         "words"_a.noconvert(), "rings"_a.noconvert(),
         "Count the entries of rings, int64 [n, 5]: (begins, other readable ones, asynchronous ones among those, values "
-        "among those, whether any stamp is wider than 32 bits).");
+        "among those, entries with reserved bits, whether any stamp is wider than 32 bits).");
     m.def(
         "cuda_proton_decode",
         [](const In<uint32_t>& words, const Rows<const int64_t>& rings, unsigned stamp_bits, uint64_t step_back,
@@ -173,4 +195,27 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
         },
         "start"_a.noconvert(), "key"_a.noconvert(), "ts"_a.noconvert(), "is_effect"_a.noconvert(),
         "out"_a.noconvert(), "Find the latest cause of each effect within its group, -1 for none.");
+    m.def(
+        "cuda_pair_regions",
+        [](const In<int64_t>& start, const In<uint64_t>& key, const In<int64_t>& ts, const In<uint32_t>& lane,
+           const In<uint32_t>& launch, const In<uint8_t>& is_end, const In<uint8_t>& across, bool is_open_once,
+           bool starts_first, const Out<int64_t>& partner, const Out<uint8_t>& is_ambiguous) {
+            const auto count = key.size();
+            for (const auto size : {ts.size(), lane.size(), launch.size(), is_end.size(), across.size(), partner.size(),
+                                    is_ambiguous.size()}) {
+                if (size != count) throw nb::value_error("columns of different lengths");
+            }
+            const auto [records, lanes] = largest_block(view(start), view(lane));
+            nb::gil_scoped_release nogil;
+            std::vector<cuda::RegionEvent> events(records);
+            std::vector<uint32_t> first(lanes), last(lanes);
+            cuda::pair_regions(
+                {view(start), view(key), view(ts), view(lane), view(launch), view(is_end), view(across)},
+                {is_open_once, starts_first}, view(partner), view(is_ambiguous), events, first, last);
+        },
+        "start"_a.noconvert(), "key"_a.noconvert(), "ts"_a.noconvert(), "lane"_a.noconvert(), "launch"_a.noconvert(),
+        "is_end"_a.noconvert(), "across"_a.noconvert(), "is_open_once"_a, "starts_first"_a, "partner"_a.noconvert(),
+        "is_ambiguous"_a.noconvert(),
+        "Pair starts and ends of asynchronous regions: the number of the other record, -1 for none, -2 for a start of what "
+        "its lane has open; and 1 for starts with an ambiguous end.");
 }

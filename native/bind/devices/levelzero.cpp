@@ -121,9 +121,6 @@ void lanescope::bind::levelzero(nb::module_& m) {
             },
             "table"_a, "text"_a, "code"_a, "is_success"_a = false)
         .def(
-            "ignore", [](TextScanner& self, nb::bytes name) { self.add_kind({name.c_str(), name.size()}, Kind{}); },
-            "name"_a, "Take the records of this kind as filler.")
-        .def(
             "add_record",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells) {
                 Kind kind;
@@ -178,8 +175,7 @@ void lanescope::bind::levelzero(nb::module_& m) {
                     nb::gil_scoped_release release;
                     place = self.scan(text, place, offset, &progress);
                 }
-                return nb::make_tuple(place, progress.seq, progress.last_ts, progress.first_ts, progress.padding,
-                                      nb::make_tuple(progress.unrelated.count, progress.unrelated.offset),
+                return nb::make_tuple(place, progress.seq, progress.last_ts, progress.first_ts,
                                       nb::make_tuple(progress.backwards.count, progress.backwards.offset));
             },
             "data"_a, "place"_a, "offset"_a, "seq"_a, "last_ts"_a, "day_ns"_a,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from lanescope.analysis.partition import LeafIntervals, Partition, by_state, lea
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
 from lanescope.common.intervals import Intervals, Ints, join
 from lanescope.trace import Dictionary, Trace
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
 Result = TypeVar("Result")
 
@@ -26,12 +29,15 @@ class AnalysisCache:
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's lane times.
         kept: results of functions that are ``once``, by function and role.
+
+    Args:
+        islands: thresholds of LS501, which decide where evidence ends; None: the defaults.
     """
 
-    def __init__(self, trace: Trace, given: Mapping[str, str] = {}) -> None:
+    def __init__(self, trace: Trace, given: Mapping[str, str] = {}, islands: IslandThresholds | None = None) -> None:
         self.trace = trace
         self.given = given
-        self.time = LaneTime(trace)
+        self.time = LaneTime(trace, islands=islands)
         self.kept: dict[tuple[Callable[..., Any], str], Any] = {}
 
     @property

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from lanescope.analysis import idle, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
-from lanescope.trace import LazyTable, Table, TableSpec
+from lanescope.trace import Column, ColumnSpec, Dictionary, LazyTable, Table, TableSpec
 from lanescope.trace.declaration import replace
 
 
@@ -26,6 +28,44 @@ class Analysis:
     make: Callable[[AnalysisCache, str], Table]
 
 
+def _suspects_spec(unit: str) -> TableSpec:
+    """Return the declaration of suspect slices; no column depends on the time unit."""
+    return TableSpec(
+        "suspects",
+        "one slice that one finding of rules LS501 to LS510 suspects",
+        (
+            ColumnSpec("id", "int64", "dense, by finding and slice"),
+            ColumnSpec("slice_id", "int64", "slice", references="slices"),
+            ColumnSpec("code", "text", "rule code"),
+            ColumnSpec("severity", "text", "severity of the finding: notice, warning, error"),
+            ColumnSpec("detail", "text", "measured values of the finding"),
+        ),
+    )
+
+
+def _suspects(shared: AnalysisCache, role: str) -> Table:
+    """Return the slices that plausibility rules suspect, the findings in descending order of severity.
+
+    They are the same whatever an instance is.
+    """
+    from lanescope.analysis import check  # only what reads the table pays for it
+
+    findings = [
+        finding
+        for finding in check.run(shared.trace, select=["LS5"])
+        if finding.evidence.table == "slices" and len(finding.evidence.ids)
+    ]
+    lengths = [len(finding.evidence.ids) for finding in findings]
+    columns = {"id": Column.array(np.arange(sum(lengths)))}
+    parts = [finding.evidence.ids for finding in findings]
+    columns["slice_id"] = Column.array(np.concatenate([np.empty(0, np.int64), *parts]))
+    for name in ("code", "severity", "detail"):
+        texts = Dictionary()
+        codes = texts.codes(getattr(finding, name) for finding in findings)
+        columns[name] = Column.array(np.repeat(codes, lengths), dictionary=texts)
+    return Table(_suspects_spec(shared.unit), columns)
+
+
 ANALYSES: dict[str, Analysis] = {
     "overlap": Analysis(overlap.spec, overlap.overlap),
     "overlap_each": Analysis(partial(overlap.spec, each=True), partial(overlap.overlap, each=True)),
@@ -38,9 +78,10 @@ ANALYSES: dict[str, Analysis] = {
     "idle_causes": Analysis(idle.causes_spec, idle.causes),
     "idle_causes_each": Analysis(partial(idle.causes_spec, each=True), partial(idle.causes, each=True)),
     "region_stats": Analysis(region_stats.spec, region_stats.regions),
+    "suspects": Analysis(_suspects_spec, _suspects),
 }
 #: Those that every trace has as a table, lanes of one group being an instance.
-GENERIC = ("overlap", "exposure", "region_stats", "occupancy", "idle", "idle_causes", "utilization")
+GENERIC = ("overlap", "exposure", "region_stats", "occupancy", "idle", "idle_causes", "utilization", "suspects")
 
 
 def generic_table(shared: AnalysisCache, name: str) -> LazyTable:

@@ -16,6 +16,7 @@ from lanescope.common.intervals import (
     hulls,
     join,
     known_extents,
+    merged,
     order,
     positions,
     subtract,
@@ -25,6 +26,7 @@ from lanescope.trace import Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.attested import Attested
+    from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
 
 class LaneTime:
@@ -37,9 +39,10 @@ class LaneTime:
         tree: its tracks.
     """
 
-    def __init__(self, trace: Trace, tree: Tree | None = None) -> None:
+    def __init__(self, trace: Trace, tree: Tree | None = None, islands: IslandThresholds | None = None) -> None:
         self.trace = trace
         self.tree = tree or Tree(trace.tracks)
+        self._islands = islands
 
     @cached_property
     def extents(self) -> Intervals:
@@ -54,7 +57,9 @@ class LaneTime:
     @cached_property
     def slice_union(self) -> Intervals:
         """Time covered by slices, by lane; gaps make no difference here."""
-        return union(self.extents.take(self.order))
+        rows = self.order
+        filled = self.extents.end > self.extents.begin
+        return merged(self.extents.take(rows if filled.all() else rows[filled[rows]]))
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -139,7 +144,7 @@ class LaneTime:
         """The hull of the plausible timestamps, where it is smaller than the window."""
         from lanescope.analysis.plausibility.attested import attested  # only what asks for idle time pays for it
 
-        return attested(self.trace, self.tree)
+        return attested(self.trace, self.tree, self._islands)
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:

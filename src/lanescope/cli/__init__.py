@@ -38,7 +38,7 @@ FAMILY_COMMANDS = {
     "aie-config": ("aie", "generate or inspect AMD AIE trace configurations: JSON, registers, MLIR"),
     "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its listing"),
     "aie-wavediff": ("aie", "compare an AMD AIE capture with simulator waveforms"),
-    "ascend-deps": ("ascend", "show dependencies of an Ascend task"),
+    "ascend-deps": ("ascend", "show dependencies of Ascend tasks"),
 }
 
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.

@@ -279,6 +279,8 @@ def _add_argument(parser: Any, argument: Argument) -> None:
         extra["nargs"] = argparse.REMAINDER
     elif argument.parse is not str:
         extra["type"] = _typed(argument)
+    if argument.is_optional:
+        extra["nargs"] = "?"
     if argument.is_repeated:
         extra |= {"action": "append", "default": []}
     parser.add_argument(*names, **extra)

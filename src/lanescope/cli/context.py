@@ -59,7 +59,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
-    """Warn of missing records, data loss, contradictions and ambiguous labels, and return the resulting exit status.
+    """Warn of missing records, data loss, contradictions and ambiguous meanings, and return the resulting exit status.
 
     Raises:
         InputError: all of it was lost.
@@ -70,9 +70,9 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     for path, number, meaning in diagnostics.empty_inputs(trace):
         warn(f"{path}: {number:,} {meaning}")
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
-    unsettled = listed(diagnostics.unsettled_labels(trace))
-    if unsettled:
-        warn(f"ambiguous labels: {unsettled}; run 'lanescope check' for the reason")
+    ambiguous = listed(diagnostics.ambiguous_meanings(trace))
+    if ambiguous:
+        warn(f"ambiguous identity or meaning: {ambiguous}; run 'lanescope check' for the reason")
     lost, wrong = diagnostics.described_losses(trace), diagnostics.described_contradictions(trace)
     for what, counts in (("data loss", lost), ("inconsistent data", wrong)):
         if counts:

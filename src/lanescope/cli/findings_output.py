@@ -51,12 +51,21 @@ def print_findings(findings: Sequence[Finding], unit: str, *, is_all: bool) -> N
 
 
 def _impact_line(finding: Finding, impact: Impact, unit: str) -> str:
-    """Return what the totals are with and without the evidence of a finding, in one line."""
+    """Return what the totals are with and without what a finding concerns, in one line."""
+    what = f"{finding.code} {escape(finding.location.track or finding.location.input)}"
+    if impact.basis == "count":
+        return f"{what}: at least {impact.counted_fraction or 0.0:.1%} of what was counted is concerned; lanes unknown"
     total, without, window, left = (
         format_duration(length, unit)
         for length in (impact.total, impact.total_without, impact.window, impact.window_without)
     )
-    line = f"{finding.code} {escape(finding.location.track)}: without these slices total {total} -> {without}"
+    if impact.basis == "lanes":
+        busy = f"{impact.busy_fraction or 0.0:.1%} of the busy time"
+        return (
+            f"{what}: at most {format_count(impact.lanes, 'lane')} with {busy}; without all slices there "
+            f"total {total} -> {without}, window {window} -> {left}"
+        )
+    line = f"{what}: without these slices total {total} -> {without}"
     if impact.total_clipped is not None:
         line += f" (shortened to the next start: {format_duration(impact.total_clipped, unit)})"
     line += f", window {window} -> {left}"

@@ -1,4 +1,4 @@
-"""Settings of ``lanescope check`` in a file: ``lanescope.toml``, or ``[tool.lanescope]`` in ``pyproject.toml``.
+"""Settings of the rules in a file: ``lanescope.toml``, or ``[tool.lanescope]`` in ``pyproject.toml``.
 
 The file is the nearest one from the working directory up to the root of the repository. Outside a repository only the
 working directory counts: folders above it may belong to other users.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from lanescope.errors import UsageError, os_reason
 
@@ -24,8 +24,6 @@ FAIL_ON = ("notice", "warning", "error", "never")
 _KEYS = ("select", "ignore", "fail-on", "thresholds", "docs-url")
 #: Any way to write the table `tool.lanescope` of a project: parsing a project that has none takes milliseconds.
 _MAY_BE_OURS = re.compile(rb"tool[\s\"']*(?:\.[\s\"']*lanescope|\]|=)")
-#: Thresholds without a declared range are not negative.
-_RANGE = (0.0, math.inf)
 
 
 class Settings(NamedTuple):
@@ -135,6 +133,8 @@ def _codes(file: str, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 def unknown(what: str, name: str, known: Collection[str], prefix: str = "") -> str:
     """Return the problem of an unknown name, with the nearest names, or with all if none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return f"unknown {what} {prefix + name!r} (did you mean {' or '.join(repr(prefix + each) for each in near)}?)"
@@ -145,9 +145,8 @@ def thresholds(declared: type[T], settings: Settings) -> T:
     """Return the declared thresholds with the values of the file.
 
     Args:
-        declared: a class made of its annotated names, which are thresholds of type ``int`` or ``float``, or classes of
-            thresholds. Its mapping ``RANGES`` may give a name its lowest and highest value; the others take all finite
-            numbers from 0 on.
+        declared: a class made of its annotated names, which are thresholds, annotated as ``int`` or ``float`` with
+            their lowest and highest value (``Annotated[float, (0, 1)]``), or classes of thresholds.
         settings: of the file.
 
     Raises:
@@ -157,15 +156,15 @@ def thresholds(declared: type[T], settings: Settings) -> T:
 
 
 def _thresholds(declared: type[T], table: Mapping[str, Any], file: str, path: Sequence[str]) -> T:
-    known = get_type_hints(declared)
-    ranges: Mapping[str, tuple[float, float]] = getattr(declared, "RANGES", {})
+    known = get_type_hints(declared, include_extras=True)
     values: dict[str, Any] = {}
     for name, value in table.items():
         where = ".".join((*path, name))
         if name not in known:
             raise UsageError(f"{file}: {unknown('threshold', name, known, '.'.join((*path, '')))}")
-        if known[name] in (int, float):
-            values[name] = _number(value, known[name], ranges.get(name, _RANGE), f"{file}: {where}")
+        if get_origin(known[name]) is Annotated:
+            type_, limits = get_args(known[name])
+            values[name] = _number(value, type_, limits, f"{file}: {where}")
         elif isinstance(value, dict):
             values[name] = _thresholds(known[name], value, file, (*path, name))
         else:
@@ -177,7 +176,8 @@ def _number(value: Any, type_: type, limits: tuple[float, float], where: str) ->
     low, high = limits
     noun = "an integer" if type_ is int else "a number"
     bounds = f"from {low:g}" + ("" if high == math.inf else f" to {high:g}")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or (type_ is int and not isinstance(value, int)) or not low <= value <= high:
+    is_number = isinstance(value, int | type_) and not isinstance(value, bool)
+    # The limit to what a float holds is for integers too: TOML has integers of any size, and "inf" and "nan".
+    if not is_number or not low <= value <= min(high, sys.float_info.max):
         raise UsageError(f"{where}: invalid value {value!r}: expected {noun} {bounds}")
     return int(value) if type_ is int else float(value)

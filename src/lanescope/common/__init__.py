@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lanescope.lazy_names import lazy_names
+
 if TYPE_CHECKING:
     from lanescope.common.coverage import evidence_spans
     from lanescope.common.intervals import Intervals
@@ -52,13 +54,4 @@ __all__ = [
     "unwrap",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name at its first use (PEP 562)."""
-    from importlib import import_module
-
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME, globals())

@@ -39,11 +39,21 @@ def known_extents(slices: Table) -> Intervals:
     ts = slices.values("ts")
     dur = slices.values("dur")
     closed = slices.valid("dur")
-    end = ts + np.minimum(np.maximum(dur, 0), INT64_MAX - np.maximum(ts, 0))
+    end = _ends(ts, dur)
     if not closed.all():
         seen = np.where(slices.valid("last_known_ts"), slices.values("last_known_ts"), ts)
         end = np.where(closed, end, np.maximum(seen, ts))
     return Intervals(slices.values("track_id"), ts, end)
+
+
+def _ends(ts: Ints, dur: Ints) -> Ints:
+    """Return where lengths end, the negative ones at their begin, none beyond 63 bits."""
+    if int(dur.min(initial=0)) < 0:
+        dur = np.maximum(dur, 0)
+    if int(ts.max(initial=0)) + int(dur.max(initial=0)) > INT64_MAX:
+        dur = np.minimum(dur, INT64_MAX - np.maximum(ts, 0))
+    ends: Ints = ts + dur
+    return ends
 
 
 def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
@@ -59,7 +69,8 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
     if key is None:
         keys = (begin, group) if end is None else (-end, begin, group)
         return np.lexsort(keys).astype(np.int64, copy=False)
-    if (key[1:] > key[:-1]).all():
+    # Equal keys that stand in row order need no sort either, unless their ends do.
+    if ((key[1:] >= key[:-1]) if end is None else (key[1:] > key[:-1])).all():
         return np.arange(n, dtype=np.int64)
     found = np.argsort(key)
     sorted_key = key[found]
@@ -119,15 +130,19 @@ def highest_before(group: Ints, value: Ints) -> tuple[Ints, Mask]:
     found = np.empty(len(value), np.int64)
     if not len(value):
         return found, first
-    numbers = np.cumsum(first) - 1
+    lift: Ints = np.cumsum(first, dtype=np.int64)
+    lift -= 1
     low, high = int(value.min()), int(value.max())
     span = high - low + 1
-    if (int(numbers[-1]) + 1) * span <= INT64_MAX:
-        # Lifting each group above the one before it lets one pass serve all groups.
-        lift = numbers * span
-        found[1:] = np.maximum.accumulate(value - low + lift)[:-1]
+    if (int(lift[-1]) + 1) * span <= INT64_MAX:
+        # Lifting each group above the one before it lets one pass serve all groups. Done in place: arrays of this size
+        # cost more to make than to fill.
+        lift *= span
+        lift -= low
         found[0] = 0
-        found += low - lift
+        np.add(value[:-1], lift[:-1], out=found[1:])
+        np.maximum.accumulate(found[1:], out=found[1:])
+        found -= lift
     else:
         for begin, end in pairwise(bounds(group)):
             found[begin + 1 : end] = np.maximum.accumulate(value[begin : end - 1])
@@ -150,7 +165,10 @@ def merged(intervals: Intervals) -> Intervals:
     reach, first = highest_before(group, end)
     opens = first | (begin > reach)
     heads = np.flatnonzero(opens)
-    return Intervals(group[heads], begin[heads], np.maximum.reduceat(end, heads))
+    tails = np.append(heads[1:], len(group)) - 1
+    # What opens lies beyond all ends before it, so the highest end so far is one of its own.
+    highest = np.where(first[tails], end[tails], np.maximum(reach[tails], end[tails]))
+    return Intervals(group[heads], begin[heads], highest)
 
 
 def join(*parts: Intervals) -> Intervals:

@@ -26,6 +26,7 @@ class Argument(NamedTuple):
         is_repeated: the flag may be given several times; its value is the list of them.
         is_rest: the argument takes all that follows, flags as well, as a list.
         group: flags of one group exclude each other.
+        is_optional: the argument may be left out; its value is then the default. Flags always may.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Argument(NamedTuple):
     is_repeated: bool = False
     is_rest: bool = False
     group: str = ""
+    is_optional: bool = False
 
     @property
     def key(self) -> str:

@@ -132,6 +132,10 @@ class Derived:
     make: Reference[Callable[[Trace], Iterable[LazyTable]] | None] = Reference(None)
 
 
+def _nothing(of: Trace | Table) -> Iterable[str]:
+    return ()
+
+
 @declared_class
 class Summary:
     """A grouping that only this family has: ``summary --by NAME``.
@@ -139,16 +143,15 @@ class Summary:
     Attributes:
         name: lower case, with dashes.
         doc: what a row is.
-        make: from a trace to the table; ``UsageError`` where the trace is not of its kind.
+        make: from a trace to the table; ``UsageError`` where the trace is not of its kind. A column ``suspect`` is time
+            of rows with implausible timestamps that is not in the column ``busy``.
+        remarks: from the table to sentences that say what it means.
     """
 
     name: str
     doc: str
     make: Reference[Callable[[Trace], Table]]
-
-
-def _nothing(trace: Trace) -> Iterable[str]:
-    return ()
+    remarks: Reference[Callable[[Table], Iterable[str]]] = Reference(_nothing)
 
 
 @declared_class
@@ -300,6 +303,10 @@ class Family:
             if summary.name == by:
                 return summary.make(trace)
         raise UsageError(f"{self.name} has no summary by {by!r}")
+
+    def remarks(self, by: str, table: Table) -> list[str]:
+        """Return sentences that say what one of ``summaries`` means."""
+        return [text for summary in self.summaries if summary.name == by for text in summary.remarks(table)]
 
     def simulate(self, options: Mapping[str, Any], seed: int) -> Simulation:
         """Make a capture and its truth; the same options and seed give the same bytes."""

@@ -114,6 +114,10 @@ class ChromeSink(FileSink):
     def __init__(self, out: Output, *, compress: bool = False) -> None:
         super().__init__(out)
         self._compress = compress
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget all that was written."""
         self._threads = _Threads()
         self._is_alone = False
         self._last: Trace | None = None
@@ -123,6 +127,7 @@ class ChromeSink(FileSink):
 
     def start(self, info: StreamInfo) -> None:
         """Open the file and write its head."""
+        self._begin()
         self._is_alone = info.is_whole or not info.is_sorted
         self._counting = _Counting(self.open())
         self._file = self.stack.enter_context(_text(self._counting, compress=self._compress))

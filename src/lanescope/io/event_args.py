@@ -139,9 +139,12 @@ def _detail(table: Table, ids: Int64) -> _Arguments:
     """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
     columns = _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
     events = rows_of(ids, table.values(table.spec.key))
-    count = len(ids)
-    if len(events) == count and bool((events == np.arange(count)).all()):
-        return _Arguments(0, count, columns)
+    count, begin = len(ids), int(events[0])
+    if begin >= 0 and bool((events == np.arange(begin, begin + len(events))).all()):
+        return _Arguments(begin, len(events), columns)
     by_event = np.argsort(events, kind="stable")
-    first = np.searchsorted(events, np.arange(count + 1), sorter=by_event)
+    first = np.empty(count + 1, np.int64)
+    first[0] = np.count_nonzero(events < 0)
+    np.cumsum(np.bincount(events[events >= 0], minlength=count), out=first[1:])
+    first[1:] += first[0]
     return _Arguments(0, count, columns, first, by_event)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.trace import Column, Dictionary, Table, Trace
-from lanescope.trace.row_packing import Intervals, TimelineShift, place_intervals, rows_of
+from lanescope.trace.row_packing import Intervals, RowPacking, place_intervals, rows_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -307,14 +307,10 @@ class EventStream:
         order of the file decides.
         """
         spans, points = self.spans, self.points
-        begin = np.concatenate([spans.begin, points.ts])
-        end = begin.copy()
-        closed = np.ones(len(spans), np.bool_) if not len(spans.known) else spans.known.view(np.bool_)
-        end[: len(spans)][closed] += spans.length[closed]
-
-        at_begin = begin[source] < begin[destination]
-        together = begin[source] == begin[destination]
-        at_end = together & (begin[destination] < end[destination])
+        left, arrived = self._begins(source), self._begins(destination)
+        at_begin = left < arrived
+        together = left == arrived
+        at_end = together & self._has_length(destination)
         tied = np.flatnonzero(together & ~at_end)
         drawn = at_begin | at_end
         if len(tied):
@@ -336,6 +332,24 @@ class EventStream:
         flow_id = np.concatenate([ids, ids])
         self.span_flows = FlowEvents.grouped(len(spans), event, flow_id, role)
         self.point_flows = FlowEvents.grouped(len(points), event - len(spans), flow_id, role)
+
+    def _begins(self, event: Int64) -> Int64:
+        """Return when events begin, int64 [n]."""
+        spans = len(self.spans)
+        is_span = event < spans
+        begin = np.empty(len(event), np.int64)
+        begin[is_span] = self.spans.begin[event[is_span]]
+        begin[~is_span] = self.points.ts[event[~is_span] - spans]
+        return begin
+
+    def _has_length(self, event: Int64) -> Mask:
+        """Return which events last and end at a known time, bool [n]."""
+        spans = self.spans
+        found: Mask = event < len(spans)
+        span = event[found]
+        closed = np.ones(len(span), np.bool_) if not len(spans.known) else spans.known[span] != 0
+        found[found] = closed & (spans.length[span] > 0)
+        return found
 
     def _places(self) -> tuple[Int64, Int64]:
         """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""
@@ -365,7 +379,7 @@ def _in_time(track: Int64, ts: Int64, tracks: int) -> InTime:
     return InTime(order, begin, start)
 
 
-def _lanes(placement: TimelineShift, point_start: Int64, sample_start: Int64) -> Lanes:
+def _lanes(placement: RowPacking, point_start: Int64, sample_start: Int64) -> Lanes:
     """Join the rows of the placement with the tracks that hold only points or samples."""
     tracks = len(point_start) - 1
     placed = np.zeros(tracks, np.int64)

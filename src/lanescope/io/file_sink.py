@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -29,6 +30,11 @@ class AtomicSink:
     def __init__(self) -> None:
         self.stack = ExitStack()
 
+    @property
+    def can_restart(self) -> bool:
+        """Whether ``start`` after ``abort`` begins an output that has nothing of the one before."""
+        return False
+
     def commit(self) -> None:
         """Close what is open: the output gets its name."""
         self.stack.close()
@@ -49,6 +55,11 @@ class FileSink(AtomicSink):
     def __init__(self, out: Output) -> None:
         super().__init__()
         self._out = out
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether the output is a path: ``abort`` leaves nothing there."""
+        return isinstance(self._out, str | os.PathLike)
 
     def open(self) -> BinaryIO:
         """Open the file."""
@@ -75,10 +86,10 @@ class BlocksSink(FileSink):
     def __init__(self, out: Output, encode: Callable[[Trace], Iterable[bytes]]) -> None:
         super().__init__(out)
         self._encode = encode
-        self._bytes = 0
 
     def start(self, info: StreamInfo) -> None:
         """Open the file."""
+        self._bytes = 0
         self._file = self.open()
 
     def write(self, batch: Trace) -> None:

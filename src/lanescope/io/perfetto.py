@@ -8,6 +8,7 @@ What becomes of the model:
   cause. An instant is an instant, a counter's sample a sample.
 * Columns of detail tables that are declared as arguments go with their slice or instant, unknown values left out;
   ``quality`` where it is not exact, ``flags`` where any is set, ``last_known_ts`` where it is known.
+* A slice or an instant that a plausibility rule suspects has the argument ``suspect``: the codes of those rules.
 * A flow is an arrow from slice to slice. Where an end of it has no slice, or reaches one that was running before the
   cause began, it ends at an instant of category ``lanescope.flow``. The format orders the ends by time, so an effect
   that comes before its cause begins cannot be drawn: those are counted in the report.
@@ -142,6 +143,7 @@ class PerfettoSink(FileSink):
 
     def start(self, info: StreamInfo) -> None:
         """Open the file."""
+        self._whole = None
         self._packets = self.stack.enter_context(_Packets(self.open(), compress=self._compress))
         if info.is_sorted:
             self._parts = self.stack.enter_context(_Parts(self._packets))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.trace import Trace
-from lanescope.trace.stats import CONFIG, CORE_STATS, NO_RECORDS, counted
+from lanescope.trace.stats import AMBIGUOUS, CORE_STATS, NO_RECORDS, counted, reported_by
 
 
 def losses(trace: Trace) -> dict[str, int]:
@@ -43,11 +43,11 @@ def _lost_units(trace: Trace) -> dict[str, int]:
     return found
 
 
-def unsettled_labels(trace: Trace) -> dict[str, int]:
-    """Return what stats about a configuration that leaves labels open count, with their counts."""
+def ambiguous_meanings(trace: Trace) -> dict[str, int]:
+    """Return what stats about records with an ambiguous identity or meaning count, for people."""
     found: dict[str, int] = {}
     for row in trace.stats.rows():
-        if row["name"].endswith(CONFIG):
+        if reported_by(row) == AMBIGUOUS:
             found[counted(row)] = found.get(counted(row), 0) + row["count"]
     return found
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from lanescope.trace import Table, Trace
 from lanescope.trace.declaration import frozen_class
-from lanescope.trace.streams import SinglePass
+from lanescope.trace.streams import Marks, SinglePass
 from lanescope.trace.trace import SHARED
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.thresholds import Thresholds
 
 #: Tables that grow with the capture.
 EVENTS = ("slices", "instants", "counters", "flows")
@@ -92,13 +98,16 @@ def _is_of_events(details: Table) -> bool:
 
 
 class Annotations:
-    """Checks the batches; its result is the table of findings that sinks draw."""
+    """Checks the batches; its result is the table of findings that sinks draw, next to marks on suspect rows."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, select: Iterable[str] = (), ignore: Iterable[str] = (), thresholds: Thresholds | None = None
+    ) -> None:
         from lanescope.analysis import check  # only what annotates pays for it
+        from lanescope.analysis.check.suspect_marks import SuspectMarks
 
-        self._to_table = check.to_table
-        self._checker = check.StreamingChecker()
+        self._to_table, self._marks = check.to_table, SuspectMarks
+        self._checker = check.StreamingChecker(select, ignore, thresholds)
         self.start = self._checker.start
         self.add = self._checker.add
         self.wants_replay = self._checker.wants_replay
@@ -107,3 +116,8 @@ class Annotations:
     def result(self) -> Table:
         """Return the findings as a table."""
         return self._to_table(self._checker.result())
+
+    def marks(self) -> Marks | None:
+        """Return what marks suspect rows; None without any."""
+        found = self._marks(self._checker.result())
+        return found if found.count else None

@@ -22,17 +22,31 @@ What one pass over sound batches cannot tell takes a second one: lanes that turn
 late, coverage that ends before a slice does (``StreamingChecker``, ``Summary``), findings on lanes whose slices may
 share time with what was let go (``StreamingTotals``). ``run`` reads the source at most once
 more for all observers together, and compares the numbers of rows.
+
+Which rows are suspect is known after all of them. Where some are, what the sink has written so far is removed, and it
+writes all batches again with the marks: a further pass, which captures without suspect rows do not need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.errors import InputError
 from lanescope.pipeline.diagnostics import losses
-from lanescope.trace import Table, Trace
-from lanescope.trace.streams import Observer, Progress, Sink, StreamInfo, TraceSource, Transform, Written, bare
+from lanescope.trace import Trace
+from lanescope.trace.streams import (
+    Annotator,
+    Marks,
+    Observer,
+    Progress,
+    Sink,
+    StreamInfo,
+    TraceSource,
+    Transform,
+    Written,
+    bare,
+)
 from lanescope.trace.trace import SHARED
 
 
@@ -44,7 +58,8 @@ class RunReport(NamedTuple):
         rows: number of rows by table, over all batches.
         losses: what was lost, by name: stats of severity ``data_loss`` and ``error``, then units of the accounting.
         written: what the sink reports; None without a sink.
-        passes: how often the source was read, 1 or 2.
+        passes: how often the source was read, 1 to 3.
+        unmarked: suspect rows without a mark, as the sink cannot start over.
     """
 
     last: Trace
@@ -52,6 +67,7 @@ class RunReport(NamedTuple):
     losses: Mapping[str, int]
     written: Written | None
     passes: int
+    unmarked: int = 0
 
 
 def run(
@@ -60,7 +76,7 @@ def run(
     transforms: Sequence[Transform] = (),
     observers: Sequence[Observer[Any]] = (),
     sink: Sink | None = None,
-    annotate: Observer[Table] | None = None,
+    annotate: Annotator | None = None,
     progress: Progress | None = None,
 ) -> RunReport:
     """Pass the batches of a source through transforms to observers and a sink.
@@ -70,7 +86,7 @@ def run(
         transforms: applied to each batch, in this order.
         observers: see every batch; ask them for their results afterwards.
         sink: writes every batch. Its output appears when all has gone well, else it is removed.
-        annotate: an observer whose result (findings) the sink draws.
+        annotate: an observer whose result (findings) the sink draws, and whose marks it writes.
         progress: is told how far the first pass is.
 
     Raises:
@@ -97,7 +113,7 @@ def _passed(
     transforms: Sequence[Transform],
     watching: Sequence[Observer[Any]],
     sink: Sink | None,
-    annotate: Observer[Table] | None,
+    annotate: Annotator | None,
     info: StreamInfo,
     progress: Progress | None,
 ) -> RunReport:
@@ -133,13 +149,35 @@ def _passed(
             for observer in again:
                 observer.replay(batch)
             del batch
-        if seen != rows:
-            raise InputError("input changed between two passes", hint="run again after the writer has finished")
-    kept.clear()
-    written = None
+        _require_same(seen, rows)
+    written, unmarked = None, 0
     if sink is not None:
+        marks = None if annotate is None else annotate.marks()
+        if marks is not None and not sink.can_restart:
+            unmarked = marks.count
+        elif marks is not None:
+            passes += not kept
+            _write_again(sink, info, kept or _changed(source.batches(), transforms), marks, rows)
+        kept.clear()
         written = sink.finish(None if annotate is None else annotate.result())
-    return RunReport(last, rows, losses(last), written, passes)
+    return RunReport(last, rows, losses(last), written, passes, unmarked)
+
+
+def _write_again(sink: Sink, info: StreamInfo, batches: Iterable[Trace], marks: Marks, rows: dict[str, int]) -> None:
+    """Write the batches of another pass, with marks, in place of what the sink has written."""
+    sink.abort()
+    sink.start(marks.start(info))
+    seen: dict[str, int] = {}
+    for batch in batches:
+        _count(batch, seen)
+        sink.write(marks.apply(batch))
+        del batch
+    _require_same(seen, rows)
+
+
+def _require_same(seen: dict[str, int], rows: dict[str, int]) -> None:
+    if seen != rows:
+        raise InputError("input changed between two passes", hint="run again after the writer has finished")
 
 
 def _changed(batches: Iterator[Trace], transforms: Sequence[Transform]) -> Iterator[Trace]:

@@ -68,6 +68,7 @@ def _check_references(family: Family) -> None:
     for derived in family.derived:
         assert bool(derived.analysis) != (derived.make is not None), f"{derived.name} is made by an analysis or `make`"
     called: list[Any] = [summary.make for summary in family.summaries] + [command.run for command in family.commands]
+    called += [summary.remarks for summary in family.summaries]
     called += [each for export in family.exports for each in (export.blocks, export.left_out)]
     called += [rule.check for rule in family.rules]
     called += [limit.where for limit in family.limits]

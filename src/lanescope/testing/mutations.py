@@ -41,8 +41,8 @@ FLIP, LESS, MORE, ZERO, MOST, SWAP, COPY = VALUE_CHANGES = (
 _TRIES = 12
 _LARGEST = tuple((1 << bits) - 1 for bits in (31, 32, 63, 64))
 _LETTERS = b"etaoinsrhl0123456789_-. xyz"
-#: Columns that name the file, not what is in it.
-_OF_FILE = {"inputs": ("sha256", "size", "path")}
+#: Columns that say what the file is and how long, not what is in it. Bytes that are padding or lost do count.
+_OF_FILE = {"inputs": ("sha256", "size", "path"), "accounting": ("total", "decoded")}
 _DIGITS = re.compile(r"[0-9][0-9.,e+]*")
 
 

@@ -7,6 +7,8 @@ More than 14 modules: the maker of declared classes lies below all rooms that de
 
 from __future__ import annotations
 
+from lanescope.lazy_names import lazy_names
+
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
     from lanescope.trace.builder import TraceBuilder
@@ -58,16 +60,7 @@ __all__ = [
     "usable_frequency",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name at its first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME, globals())
 
 
 def __dir__() -> list[str]:

@@ -63,6 +63,11 @@ class Dictionary:
         return np.fromiter(map(self._codes.__getitem__, listed), np.int32, len(listed))
 
 
+def _spent() -> Array:
+    """Stand for a function whose values are known."""
+    raise AssertionError
+
+
 class Column:
     """Values of one column, an optional validity mask, an optional dictionary.
 
@@ -139,6 +144,7 @@ class Column:
             if len(values) != self._length:
                 raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
             self._values = values
+            self._make = _spent  # what the values were made from may go
         return self._values
 
     @property

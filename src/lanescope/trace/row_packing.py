@@ -59,7 +59,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TimelineShift:
+class RowPacking:
     """Rows and drawing order of the intervals of a trace.
 
     An interval is a slice (its row of the slices table) or a gap (its row of the gaps table plus the number of slices).
@@ -87,7 +87,7 @@ class TimelineShift:
         return np.repeat(np.arange(len(self.rows)), self.rows)
 
 
-def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> TimelineShift:
+def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> RowPacking:
     """Assign every slice to a row of its lane on which it can be drawn.
 
     On a lane of nesting ``nested`` a row holds a stack of at most 480 levels; slices that cross go to the next row,
@@ -114,7 +114,7 @@ def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> Timeli
     return place_intervals(Intervals.of(tracks, *tables), tracks)
 
 
-def place_intervals(intervals: Intervals, tracks: Table) -> TimelineShift:
+def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     """Do the work of ``place`` for intervals that are at hand already."""
     count = len(intervals)
     nested = np.ascontiguousarray(tracks.values("nesting") == "nested").view(np.uint8)
@@ -126,10 +126,10 @@ def place_intervals(intervals: Intervals, tracks: Table) -> TimelineShift:
         )
     except ValueError as error:
         raise InternalError(f"cannot pack slices into rows: {error}") from error
-    return TimelineShift(order, row, begin, end, rows, start)
+    return RowPacking(order, row, begin, end, rows, start)
 
 
-def depth(placement: TimelineShift) -> Int32:
+def depth(placement: RowPacking) -> Int32:
     """Return how many intervals are open around each one on its row, int32 [n]; 0 on lanes that are not nested."""
     depths = np.empty(len(placement.order), np.int32)
     core.layout_depths(placement.begin, placement.end, placement.order, placement.row_start, depths)

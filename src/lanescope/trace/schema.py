@@ -138,7 +138,7 @@ SEVERITIES = ("info", "notice", "data_loss", "error")
 TRACK_KINDS = ("group", "lane", "counter")
 #: ``disjoint``: no two slices share time. ``nested``: a stack. ``free``: overlap is meant.
 NESTINGS = ("disjoint", "nested", "free")
-FLOW_KINDS = ("dependency", "dispatch", "signal")
+FLOW_KINDS = ("dependency", "submit", "dispatch", "complete", "ready", "signal")
 SCOPES = ("input", "producer")
 
 _ID = ColumnSpec("id", "int64", "row number, dense, in decode order, valid within one trace")
@@ -233,7 +233,7 @@ FLOWS = TableSpec(
     "a directed flow from a cause to its effect",
     (
         _ID,
-        ColumnSpec("kind", "text", "flow kind: dependency, dispatch, signal"),
+        ColumnSpec("kind", "text", "flow kind: dependency, submit, dispatch, complete, ready, signal"),
         ColumnSpec("src_track_id", "int64", "lane of the cause", references="tracks"),
         ColumnSpec("src_ts", "int64", "time of the cause", unit="ns", is_time=True),
         ColumnSpec("dst_track_id", "int64", "lane of the effect", references="tracks"),

@@ -9,8 +9,8 @@ from typing import Any
 from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import SEVERITIES
 
-#: Ending of stats about what a configuration leaves open, so that labels may be missing or wrong: commands warn of it.
-CONFIG = "_config"
+#: Rule, and severity of the finding, of stats about labels that may be of something else: commands warn of them.
+AMBIGUOUS = ("LS404", "warning")
 #: Rule for stats about a capture that holds nothing: commands warn of it.
 NO_RECORDS = "LS004"
 #: Rules for all traces that report stats. Those of a device family may report its stats, too.
@@ -43,6 +43,8 @@ class StatSpec:
         share_of: what the count is a share of: ``events`` (slices and instants) or ``lanes`` (but those of the host);
             empty: of neither. A finding of LS003, LS105, LS305 or LS404 gives the share, and is one step more severe
             if it is above 5% of the events.
+        dropped_units: units of ``accounting`` of scope ``producer``, as patterns with ``*``, that the stat counts as
+            dropped: such a row of the same input is the same loss.
     """
 
     name: str
@@ -51,6 +53,7 @@ class StatSpec:
     finding: str = ""
     silent: str = ""
     share_of: str = ""
+    dropped_units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject an unknown severity, rule or share, and a stat that nothing would report."""

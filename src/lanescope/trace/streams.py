@@ -83,6 +83,23 @@ class Observer(Protocol[R_co]):
         """Return the result, after the last pass."""
 
 
+class Marks(Transform, Protocol):
+    """Transform that marks rows; other columns and rows stay as they are.
+
+    Attributes:
+        count: number of marked rows, at least 1.
+    """
+
+    count: int
+
+
+class Annotator(Observer[Table], Protocol):
+    """Observer whose result is a table of findings."""
+
+    def marks(self) -> Marks | None:
+        """Return what marks the rows concerned, after the last pass; None: none is."""
+
+
 class Written(Protocol):
     """Report of a sink; each sink adds its own attributes."""
 
@@ -98,9 +115,14 @@ class Sink(Protocol):
 
     Attributes:
         takes: which batches it can write.
+        can_restart: whether ``start`` after ``abort`` begins an output that has nothing of the one before.
     """
 
     takes: Takes
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether it can start over."""
 
     def start(self, info: StreamInfo) -> None:
         """Open the output, under a temporary name."""

@@ -158,6 +158,11 @@ def edges(trace):
     return [(pred & low, succ & low, begin, end) for pred, succ, begin, end in ends]
 
 
+def dependencies(trace):
+    """Return the flows that stand for edges of the task graph."""
+    return trace.flows.where(trace.flows["kind"] == "dependency")
+
+
 def gaps(trace):
     """Return (lane, begin, length, lost records) of the gaps."""
     names = trace.tracks["name"]

@@ -43,6 +43,7 @@ def host_run(**metadata):
         [[0, 1, 1, 3010, 4000, 10]],
         [[0, 1, 2990, 4050]],
         key="chip_swimlane_level",
+        level=4,
         metadata={"orchestrator_source": "host", **metadata},
         host_orchestrator_phases=[
             [{"submit_idx": 0, "task_id": 1, "start_host_ns": 10_010_000, "end_host_ns": 10_012_000}]
@@ -129,8 +130,14 @@ def test_without_good_anchors_only_the_order_is_known(spoil, reason):
     given_anchors = copy.deepcopy(anchors())
     spoil(given_anchors)
     trace = decode(host_run(**given_anchors))
+    of_both = given_anchors.get("clock_anchors")
+    readings = [row for row in of_both["samples"] if not row.get("error")] if isinstance(of_both, dict) else []
     assert trace.details["ascend_runs"]["clocks"].tolist() == [reason]
-    assert stats(trace) == {"ascend_host_clock_unaligned": 1}
+    counts = stats(trace)
+    # Readings of no time, and those that end before they begin, are counted besides.
+    bad = sum(not (row["host_after_ns"] or 0) >= row["host_before_ns"] or not row["device_cycles"] for row in readings)
+    assert counts.pop("ascend_clock_contradicts", 0) == bad
+    assert counts == {"ascend_host_clock_unaligned": 1}
     assert lane(trace, "Host_0") == [("submit", 0, 2000)]
     # The device's part begins where the host's ends; its own base is the dispatch at 2990.
     assert lane(trace, "AIC_0") == [("setup", 10_000 + 200, 200), ("task", 10_000 + 400, 990 * 20)]
@@ -141,7 +148,8 @@ def test_without_good_anchors_only_the_order_is_known(spoil, reason):
 
 @pytest.mark.parametrize("is_aligned", [True, False])
 def test_no_edge_crosses_clocks_that_are_not_joined(is_aligned):
-    deps = graph({1: (0, -1, -1), 7: (-1, -1, -1)}, [(7, 1)])
+    deps = graph({1: (0, -1, -1)}, [(7, 1)])
+    deps["edges"][0]["source"] = "creator"
     content = host_run(**(anchors() if is_aligned else {}))
     content["host_orchestrator_phases"][0].append(
         {"submit_idx": 1, "task_id": 7, "start_host_ns": 10_012_000, "end_host_ns": 10_012_400}
@@ -154,7 +162,8 @@ def test_no_edge_crosses_clocks_that_are_not_joined(is_aligned):
 def test_what_the_host_dropped_is_known():
     capture = {"status": "dropped", "expected_records": 9, "recorded_records": 7, "dropped_records": 2}
     trace = decode(host_run(**anchors(), host_capture=capture))
-    assert stats(trace) == {"ascend_host_dropped": 2}
+    # One submission is in the file, not seven.
+    assert stats(trace) == {"ascend_host_dropped": 2, "ascend_count_contradicts": 1}
     (row,) = [row for row in trace.accounting.rows() if row["scope"] == "producer"]
     assert (row["total"], row["decoded"], row["lost"]) == (9, 7, 2)
 

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.ascend.helpers import CASES, GOLDEN, NAMINGS, read, text
-from lanescope._native import core
 from lanescope.devices.ascend.formats.device_structs import DEVICE_RECORDS
 from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, encode_records
 from lanescope.devices.ascend.formats.files import read_deps, read_names
 from lanescope.devices.ascend.formats.layout import DEPS, RECORD_BYTES, RECORDS, V1, V4
 from lanescope.devices.ascend.formats.records import Deps, Records, section
-from lanescope.devices.ascend.schema import TABLES, raw
+from lanescope.devices.ascend.schema import CLOCK_STEPS, TABLES, raw
 from lanescope.wire.reference_docs import table
 
 
@@ -112,30 +111,6 @@ def test_golden_files_are_written_as_they_stand(case, naming):
     assert json.loads(written) == json.loads(content)
 
 
-def test_lines_are_checked_before_they_are_written():
-    values, which, out = np.zeros((1, 2), np.uint64), np.zeros(2, np.uint32), np.empty(100, np.uint8)
-    good = [(["a", "b"], [0], [False])]
-    assert core.ascend_format(good, which, values, ",", out) == 7
-    assert out[:7].tobytes() == b"a0b,a0b"
-    for lines, rows, room, message in (
-        ([(["a"], [0], [False])], which, out, "one text more"),
-        ([(["a", "b"], [1], [False])], which, out, "a column that is not there"),
-        (good, which + np.uint32(1), out, "a line that is not there"),
-        (good, which, out[:10], "do not fit"),
-        (good, which[:1], out, "do not fit"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            core.ascend_format(lines, rows, values, ",", room)
-
-
-@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1))
-def test_numbers_of_any_size_are_written(signed, unsigned):
-    values = np.array([[np.int64(signed).view(np.uint64)], [np.uint64(unsigned)]], np.uint64)
-    out = np.empty(100, np.uint8)
-    size = core.ascend_format([(["", " ", ""], [0, 1], [True, False])], np.zeros(1, np.uint32), values, "", out)
-    assert out[:size].tobytes().decode() == f"{signed} {unsigned}"
-
-
 def test_device_records_have_the_sizes_of_their_headers():
     sizes = {layout.name: layout.size for layout in DEVICE_RECORDS}
     assert sizes == {
@@ -175,5 +150,5 @@ def test_every_cell_of_a_layout_is_documented():
 
 def test_detail_tables_name_their_key_first():
     for spec in (*TABLES, *map(raw, (*RECORDS, *V1, *V4))):
-        assert spec.columns[0].name == (spec.key or "offset")
+        assert spec.columns[0].name == (spec.key or ("track_id" if spec is CLOCK_STEPS else "offset"))
         assert all(column.doc for column in spec.columns)

@@ -165,9 +165,11 @@ def test_dump_of_rows():
     assert "17600  flow  Worker View / AIC_0 -> Worker View / AIV_2  kind=dependency dst_ts=6400" in lines
     times = [int(line.split("  ")[0]) for line in lines]
     assert times == sorted(times)
-    assert len(lines) == 37 + 6 + 2 + 7 + 5  # records, flights, tasks without a core, edges, samples of queues
+    arrows = 7 + 6 + 6 + 6 + 1  # edges, dispatches, submissions, completions, tasks that became ready
+    assert len(lines) == 37 + 6 + 2 + 5 + arrows  # records, flights, tasks without a core, samples of queues
     # The barrier has its marker, the allocation nothing that says so.
-    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1 + 5
+    arrows = 6 + 6 + 6  # dispatches, submissions, completions
+    assert len(dump("row", deps="none", names="none")) == 37 + 6 + 1 + 5 + arrows
 
 
 def test_stages():

@@ -236,4 +236,4 @@ def test_neighbours_that_leave_no_room_do_not_move_a_gap():
 def test_a_lost_execution_without_stamps_has_no_place():
     trace = decode(records([row(0, 5, 1, 100, 200)], [[0, 1, 90, 210], [0, 2, 220, 0], [0, 3, 0, 0]]))
     assert gaps(trace) == []
-    assert stats(trace) == {"ascend_aicpu_unmatched": 2}
+    assert stats(trace) == {"ascend_aicpu_unmatched": 2, "ascend_missing_timestamp": 2}

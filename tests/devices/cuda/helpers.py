@@ -49,7 +49,13 @@ def ls2(lanes, *, groups=1, capacity=64, words=1, ring=False, states=None, begin
     last = [max(row) for row in times] if end is None else end
     states = [3] * count if states is None else states
     heads = encode_ls2.lane_heads(
-        count, state=states, begin_ns=first, begin_cycles=first, end_ns=last, end_cycles=last, sm=np.arange(count)
+        count,
+        state=states,
+        begin_ns=first,
+        begin_cycles=first,
+        end_ns=last,
+        end_cycles=last,
+        sm=np.arange(count) // groups,
     )
     setup = encode_ls2.Ls2Setup(count // groups, groups, capacity, record_words=words, is_ring=ring, clock=clock)
     return encode_ls2.encode(records, setup, heads)[0]

@@ -248,3 +248,55 @@ def assert_same(decoded, expected):
             assert summary["max"][number] == max(lane.ticks)
         if lane.finalize is not None:
             assert summary["finalize"][number] == lane.finalize
+
+
+def pair_regions(records, *, by_event):
+    """Pair starts and ends of asynchronous regions.
+
+    Args:
+        records: (block, lane, launch, key, time, is_end, across), lane after lane, those of a lane in write order.
+        by_event: the rules of Proton.
+
+    Returns:
+        The other record of each, -1 without one, -2 for starts of what is open; and which starts are ambiguous.
+    """
+    partner, ambiguous = [-1] * len(records), [False] * len(records)
+    latest, events = {}, []
+    for at, (block, lane, launch, key, time, is_end, across) in enumerate(records):
+        # A lane is read in the order in which it was written.
+        latest[lane, launch] = time = max(time, latest.get((lane, launch), time))
+        events.append(((block, key, None if across else lane), time, at, lane, is_end, across))
+    passes = [True] if by_event else [False, True]
+    for key in {event[0] for event in events}:
+        for leaves_lane in passes:
+            rest = [event for event in events if event[0] == key and partner[event[2]] == -1]
+            _pair(records, sorted(rest, key=lambda event: event[1:3]), partner, ambiguous, by_event, leaves_lane)
+    return partner, ambiguous
+
+
+def _pair(records, events, partner, ambiguous, by_event, leaves_lane):
+    opened, contested, waiting = [], False, []
+    for _, time, at, lane, is_end, may_leave in events:
+        across = may_leave and leaves_lane
+        waiting = [end for end in waiting if end[0] == time]
+        mine = [start for start in opened if records[start][1] == lane]
+        if is_end:
+            if not mine and not (across and opened):
+                waiting.append((time, lane, at))
+                continue
+            start = mine[0] if mine else opened[0]
+            if not mine:
+                contested = contested or len(opened) > 1
+                ambiguous[start] |= contested
+            opened.remove(start)
+            contested = contested and bool(opened)
+            partner[start], partner[at] = at, start
+        elif across and not by_event and waiting and waiting[0][1] != lane:
+            end = waiting.pop(0)[2]
+            partner[end], partner[at] = at, end
+        elif mine and by_event:
+            partner[at] = -2
+        else:
+            if mine:
+                ambiguous[at] = ambiguous[mine[-1]] = True
+            opened.append(at)

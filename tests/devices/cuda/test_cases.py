@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, ls2, simulate, spans, stat, stats
+from lanescope.devices.cuda.formats.encode import proton as encode_proton
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
@@ -428,6 +429,10 @@ def test_full_lane_with_open_regions_lost_at_least_their_ends():
     # Nothing proves that the other one, whose regions are closed, lost anything.
     assert stats(trace)["cuda_lane_may_be_lost"] == 1
     assert gaps(trace) == [(0, 0, "overrun", 2)]
+    assert [row["dropped_at_least"] for row in trace.details["cuda_lanes"].rows()] == [2, 0]
+    assert [row["dropped"] for row in trace.details["cuda_lanes"].rows()] == [None, None]
+    counted = decode(ls2([[("I", 1, 100 + at) for at in range(9)]], capacity=4))
+    assert [(row["dropped"], row["dropped_at_least"]) for row in lanes(counted).values()] == [(5, 5)]
     assert plain(trace)[0][2:] == (None, Flag.UNFINISHED | Flag.TRUNCATED)
 
 
@@ -595,6 +600,11 @@ def _hole():
     return words
 
 
+def _with_word(words, at, value):
+    words[at] = value
+    return words
+
+
 def _strange():
     words = ls2([LANE[:4]])
     words[16] = 7
@@ -639,6 +649,13 @@ def _proton(**options):
 
 def _no_block():
     return _proton().replace(b"\xef\xbe\xad\xde", b"\x00\x00\x00\x00", 1)
+
+
+def _async_39(*types):
+    """Return a file of a warp with two starts of one event, whose types are these."""
+    lane, time = np.zeros(2, np.int64), np.array([100, 200])
+    entries = encode_proton.Entries(lane, lane, np.array(types), lane != 0, time)
+    return encode_proton.encode(entries, encode_proton.ProtonSetup(np.zeros(1, np.int64), 1, (0,), 4))[0]
 
 
 def _contradicting():
@@ -694,7 +711,17 @@ REACHED = {
     "cuda_uncounted": lambda: decode(_uncounted()),
     "cuda_torn_counter": lambda: decode(ls2([[("c", 1, 20, 0, 7), ("I", 0, 30)]], capacity=2, ring=True)),
     "cuda_bad_lane_header": lambda: decode(_strange()),
+    "cuda_contradictory_header": lambda: decode(_with_word(ls2([LANE[:4]]), 13, 9)),
+    "cuda_contradictory_lane": lambda: decode(_with_word(ls2([LANE[:4]]), 16 + 4, 1)),
+    "cuda_lane_elsewhere": lambda: decode(_with_word(ls2([LANE[:4]] * 3), 16 + 7, 9)),
+    "cuda_other_warp": lambda: decode(_with_word(ls2([LANE[:4]] * 5), 16 + 6, 3 << 16)),
+    "cuda_contradictory_counter": lambda: decode(ls2([[("c", 1, 20, 2, 7)]])),
+    "cuda_contradictory_block": lambda: decode(
+        _proton().replace(b"\xef\xbe\xad\xde\0\0\0\0", b"\xef\xbe\xad\xde\1\0\0\0", 1), name="run.bin", layout="proton"
+    ),
     "cuda_bad_block": lambda: decode(_no_block(), name="run.bin", layout="proton"),
+    "cuda_start_repeated": lambda: decode(_async_39(4, 4), name="run.bin"),
+    "cuda_reserved_bits": lambda: decode(_async_39(4, 5), name="run.bin"),
     "cuda_ambiguous_async_end": lambda: decode(ls2([[("b", 0, 5, 1), ("b", 0, 6, 1), ("e", 0, 7, 1), ("e", 0, 8, 1)]])),
     "cuda_flow_unmatched": lambda: decode(ls2([[("f", 0, 5, 1)]])),
     "cuda_flow_unused": lambda: decode(ls2([[("o", 0, 5, 1)]])),

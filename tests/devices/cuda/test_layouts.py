@@ -326,17 +326,19 @@ def _begins(trace):
 # --- Proton -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(9))
 def test_proton(seed):
+    across = seed > 5
     options = {
         "layout": "proton",
         "blocks": 6,
         "tiles": 4,
-        "groups": 1 + seed % 3,
+        "groups": seed - 4 if across else 1 + seed % 3,
         "sms": 3,
-        "overflow": seed % 2 == 1,
-        "instants": seed > 2,
+        "overflow": seed % 2 == 1 and not across,
+        "instants": 2 < seed < 6,
         "wrap": seed > 3,
+        "across": across,
     }
     simulation = simulate(seed, **options)
     truth = simulation.truth
@@ -368,6 +370,11 @@ def test_proton(seed):
             assert abs((one[4] - one[3]) - (other[4] - other[3])) <= 2
     stray = marks(trace, "unmatched_end", origin)
     assert [row[:3] for row in stray] == sorted((b, g + 1, e) for b, g, e, _ in truth["stray_ends"])
+    # Half of the loads end in the next warp, without a doubt.
+    ends = {row["end_group"] for row in trace.details["cuda_regions"].rows()}
+    assert ends == ({None, 2} if across else {None})
+    assert len(trace.flows) == (len(truth["async"]) // 2 if across else 0)
+    assert "cuda_ambiguous_async_end" not in stats(trace) or options["overflow"]
     values = {
         (r["block"], r["group"], s["ts"] + origin): r["payload"]
         for s, r in zip(trace.slices.rows(), trace.details["cuda_regions"].rows(), strict=True)

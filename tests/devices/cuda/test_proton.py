@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from devices.cuda.helpers import accounts, decode, instants, lanes, simulate, spans, stats
 from effort import some
 from lanescope.devices.cuda.formats.encode import proton
-from lanescope.devices.cuda.formats.layout import ASYNC, MARK, METRIC, SCOPE
+from lanescope.devices.cuda.formats.layout import ASYNC, ASYNC_39, MARK, METRIC, SCOPE
 from lanescope.errors import InputError
 
 
 def file(warps, *, sm=(0,), entries=8, times=None, uids=None):
     """Return a file; ``warps`` lists the entries of each as (kind letter, scope, cycles)."""
-    letters = {"B": (SCOPE, 0), "E": (SCOPE, 1), "b": (ASYNC, 0), "e": (ASYNC, 1), "M": (MARK, 0), "V": (METRIC, 0)}
+    letters = {
+        "B": (SCOPE, 0), "E": (SCOPE, 1), "b": (ASYNC, 0), "e": (ASYNC, 1), "x": (ASYNC_39, 0), "y": (ASYNC_39, 1),
+        "M": (MARK, 0), "V": (METRIC, 0),
+    }  # fmt: skip
     rows = [(lane, scope, *letters[kind], time) for lane, warp in enumerate(warps) for kind, scope, time in warp]
     columns = list(np.array(rows, np.int64).reshape(-1, 5).T)
     columns[3] = columns[3].astype(np.bool_)

@@ -40,7 +40,7 @@ def test_probe_knows_its_own(tmp_path) -> None:
         b"",
         b"\0" * 4096,
         b"hello\nworld\n" * 100,
-        b"12:00:00.000000000 - h - vpid: 1, vtid: 1 - lttng_ust_cuda:cuInit_entry: { Flags: 0 }\n" * 20,
+        b"12:00:00.000000000 - h - vpid: 1, vtid: 1 - lttng_ust_other:cuInit_entry: { Flags: 0 }\n" * 20,
         b'{"traceEvents": []}',
     ],
 )
@@ -109,4 +109,4 @@ def test_empty_text_of_this_family(tmp_path) -> None:
     """Only records of other kinds: a trace without rows, and every byte accounted for."""
     trace = Script().record("lttng_ust_ze_sampling:gpu_energy", hDevice=1).open(tmp_path)
     assert len(trace.slices) == 0
-    assert next(trace.accounting.rows())["padding"] == next(trace.accounting.rows())["total"]
+    assert next(trace.accounting.rows())["lost"] == next(trace.accounting.rows())["total"]

@@ -101,11 +101,40 @@ def test_backwards_is_noted_and_changes_no_order(tmp_path) -> None:
     assert [row["name"] for row in trace.slices.rows()] == ["zeInit", "zeDriverGet"]
 
 
-def test_other_providers_are_filler(tmp_path) -> None:
-    script = Script().call("zeInit").record("lttng_ust_cuda:cuInit_entry", Flags=0)
+def test_records_that_are_not_understood_are_lost_and_named(tmp_path) -> None:
+    kinds = ("other:thing", "lttng_ust_ze:zeInit", "lttng_ust_ze_profiling:event_profilin", "other:thing")
+    script = Script().call("zeInit")
+    for kind in kinds:
+        script.record(kind, a=1)
+    script.call("zeInit")
     trace = script.open(tmp_path)
-    assert stats(trace)["levelzero_unrelated_record"] == 1
-    assert next(trace.accounting.rows())["padding"] == len(script.lines[-1]) + 1
+    lines = [len(line) + 1 for line in script.lines]
+    assert_accounted(trace, lost=sum(lines[2:6]))
+    assert next(trace.accounting.rows())["padding"] == 0
+    tracks = trace.tracks["name"].tolist()
+    found = {
+        tracks[row["track_id"]]: (row["count"], row["first_offset"])
+        for row in trace.stats.rows()
+        if row["name"] == "levelzero_unknown_record"
+    }
+    offsets = [sum(lines[:number]) for number in range(len(lines))]
+    assert found == {kinds[0]: (2, offsets[2]), kinds[1]: (1, offsets[3]), kinds[2]: (1, offsets[4])}
+    gap = next(trace.gaps.rows())
+    assert (gap["lost_count"], gap["first_offset"], gap["dur"]) == (4, offsets[2], 5000)
+    findings = [finding for finding in check.run(trace) if finding.stat == "levelzero_unknown_record"]
+    assert {(finding.code, finding.location.track.split("/")[-1]) for finding in findings} == {
+        ("LS002", kind) for kind in kinds
+    }
+
+
+def test_kinds_beyond_the_most_are_counted_together(tmp_path) -> None:
+    script = Script().call("zeInit")
+    for number in range(1003):
+        script.record(f"other:thing{number}")
+    trace = script.open(tmp_path)
+    counts = trace.stats["count"].tolist()
+    assert (len(counts), sum(counts)) == (1001 + ("levelzero_missing_date" in stats(trace)), 1003 + 1)
+    assert "other kinds of records" in trace.tracks["name"].tolist()
 
 
 # --- loss ---------------------------------------------------------------------------------------------------------

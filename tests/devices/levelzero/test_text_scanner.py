@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from devices.levelzero.helpers import Script, simulated
+from devices.levelzero.helpers import SUCCESS, Script, simulated
 from effort import some
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_scanner import TextReader
@@ -92,10 +92,36 @@ def over_lines(content: bytes) -> bytes:
     return "".join(lines).encode()
 
 
+def of_other_apis() -> bytes:
+    """Calls of the other APIs: results by name and by number, none, sizes, calls within calls, kinds that are lost."""
+    script = Script()
+    for number in range(4):
+        for provider, function, field, results in (
+            ("opencl", "clEnqueueReadBuffer", "errcode_ret_val", (0, -5, "CL_SUCCESS")),
+            ("cuda", "cuMemcpyHtoD_v2", "cuResult", ("CUDA_SUCCESS", "CUDA_ERROR_NOT_READY", 700, 0)),
+            ("cuda_exports", "cuexpThing", "cuResult", ("CUDA_SUCCESS",)),
+            ("cudart", "cudaMalloc", "cudaResult", ("cudaSuccess", 2)),
+            ("hip", "hipMemcpy", "hipResult", ("hipSuccess", 1, "hipErrorNotReady")),
+            ("mpi", "MPI_Send", "mpiResult", (0, 15)),
+            ("zes", "zesDeviceGetState", "zeResult", (SUCCESS, 1, 0)),
+        ):
+            for result in results:
+                script.record(f"lttng_ust_{provider}:{function}_entry", size=number, ByteCount=64, comm="0x44")
+                script.record("lttng_ust_cuda:cuInit_entry").record("lttng_ust_cuda:cuInit_exit")
+                script.record(f"lttng_ust_{provider}:{function}_exit", **{field: result, "out_val": number})
+        script.record("other:thing", a=1)
+        for end in ("begin", "end", "beginend", "9"):
+            script.record("lttng_ust_ompt:ompt_callback_target", kind="ompt_target", endpoint=f"ompt_scope_{end}")
+        script.record("lttng_ust_ompt:ompt_callback_thread_begin", thread_type=1)
+        script.tid = 3 - script.tid
+    return script.text
+
+
 SOURCES: dict[str, Callable[[], bytes]] = {
     "numbered": lambda: of_the_simulator("numbered"),
     "thapi": lambda: of_the_simulator("thapi"),
     "calls": cache(of_thapi),
+    "other apis": cache(of_other_apis),
     "over lines": cache(lambda: over_lines(of_thapi())),
 }
 
@@ -185,6 +211,28 @@ def test_records_of_any_fields(written, cuts) -> None:
     text = b"".join(
         HEAD % place + b"lttng_ust_ze:" + name + end + b": { " + content + b" }\n"
         for place, (name, end, content) in enumerate(written)
+    )
+    assert_same(text * 2, cuts)
+
+
+results = st.sampled_from(
+    ["0", "-0", "00", "-5", "5", "MPI 5", "CUDA 5", "0x5", "CL_SUCCESS", '"0"', "", "x-1", "9" * 21]
+)
+other_calls = st.tuples(
+    st.sampled_from(
+        ["opencl:clFinish", "cuda:cuMemcpy", "cudart:cudaFree", "hip:hipFree", "mpi:MPI_Send", "ze:zeInit"]
+    ),
+    st.sampled_from(["errcode_ret_val", "cuResult", "cudaResult", "hipResult", "mpiResult", "zeResult"]),
+    results,
+)
+
+
+@settings(max_examples=some(600))
+@given(st.lists(other_calls, max_size=25), cuts)
+def test_results_of_any_api(written, cuts) -> None:
+    text = b"".join(
+        HEAD % place + f"lttng_ust_{name}_exit: {{ {field}: {result} }}\n".encode()
+        for place, (name, field, result) in enumerate(written)
     )
     assert_same(text * 2, cuts)
 

@@ -180,4 +180,32 @@ size_t Sweep::pass(const Rows& given, std::span<uint8_t> wanted) {
     return kept_;
 }
 
+void add_covered(const Rows& given, std::span<const int64_t> excluded, std::span<const uint8_t> wanted,
+                 std::span<int64_t> reach, std::span<int64_t> covered) noexcept {
+    const Rows rows = given;
+    constexpr int64_t highest = std::numeric_limits<int64_t>::max();
+    size_t next = 0;
+    for (size_t i = 0; i < rows.track.size(); ++i) {
+        if (next < excluded.size() && excluded[next] == static_cast<int64_t>(i)) {
+            ++next;
+            continue;
+        }
+        const auto track = static_cast<uint64_t>(rows.track[i]);
+        if (track >= wanted.size() || wanted[track] == 0) continue;
+        const int64_t begin = rows.begin[i];
+        int64_t end = begin;
+        if (rows.length.has(i)) {
+            const int64_t room = highest - std::max<int64_t>(begin, 0);
+            end = begin + std::min(std::max<int64_t>(rows.length.values[i], 0), room);
+        } else if (rows.last_seen.has(i)) {
+            end = rows.last_seen.values[i];
+        }
+        const int64_t since = std::max(begin, reach[track]);
+        if (end <= since) continue;
+        const auto sum = static_cast<uint64_t>(covered[track]) + (static_cast<uint64_t>(end) - static_cast<uint64_t>(since));
+        covered[track] = static_cast<int64_t>(sum);
+        reach[track] = end;
+    }
+}
+
 }  // namespace lanescope::check

@@ -137,4 +137,11 @@ class Sweep {
     std::span<uint8_t> keep_;
 };
 
+// Add the time that slices cover on wanted lanes, batch by batch: rows of a lane come in order of begin, or not at all.
+//
+// wanted, reach, covered: of each lane; the furthest end so far, the lowest number before the first row, and the sum.
+// excluded: rows of the batch to leave out, rising.
+void add_covered(const Rows& rows, std::span<const int64_t> excluded, std::span<const uint8_t> wanted,
+                 std::span<int64_t> reach, std::span<int64_t> covered) noexcept;
+
 }  // namespace lanescope::check

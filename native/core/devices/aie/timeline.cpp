@@ -317,10 +317,6 @@ size_t Timeline::run(Source& s, const Packet& packet, size_t i) {
     };
     if (i == 0) {
         // Most packets hold nothing else than frames.
-        if (s.mode == kEventTime && whole(s, payload, packet.out)) {
-            decoded_ += kPayloadWords;
-            return kPayloadWords;
-        }
         uint32_t odd = 0, padding = 0;
         for (size_t k = 0; k < kPayloadWords; ++k) {
             odd |= static_cast<uint32_t>(payload[k] == 0) | static_cast<uint32_t>(is_start(payload[k]));
@@ -370,6 +366,13 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, con
         end_segment(s, Ending::given_up, s.t + 1, 0, offsets(first_word), out);
         s.state = State::waiting;
     }
+    if (s.state == State::running && s.mode == kEventTime && !s.has_start_word && whole(s, payload, out)) {
+        decoded_ += kPayloadWords;
+        ++segments_[static_cast<size_t>(s.segment)].packets;
+        return;
+    }
+    if (s.is_whole) s.tail = tail_behind(s.last_word, s.mask, s.idle);
+    s.is_whole = false;
     size_t i = 0;
     if (s.has_start_word) i = start(s, payload, i, first_word, offsets, out);
     while (i < kPayloadWords) {
@@ -394,6 +397,27 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, con
         }
     }
     if (s.segment >= 0) ++segments_[static_cast<size_t>(s.segment)].packets;
+    note_departures(s, payload, first_word, offsets);
+}
+
+// Frames of a packet that no unit writes where they are.
+void Timeline::note_departures(Source& s, const uint32_t* payload, size_t first_word, const Offsets& offsets) {
+    const Departures found = judge_payload(s.tail, payload);
+    s.room = s.tail.padding;
+    if (s.segment < 0) return;
+    const auto tell = [&](Note which, const Tally& tally) {
+        if (tally.count != 0) note(s, which, offsets(first_word + static_cast<size_t>(tally.first)), tally.count);
+    };
+    tell(Note::never_written, found.never);
+    tell(Note::unseen_form, found.unseen);
+}
+
+// Frames of the source are missing here.
+void Timeline::forget_tail(Source& s) {
+    s.is_whole = false;
+    s.room = 0;
+    s.tail.is_in_start = false;
+    s.tail.forget();
 }
 
 // Packets of an unknown source may belong to this one.
@@ -403,6 +427,7 @@ void Timeline::catch_up(Source& s, Output& out) {
     s.breaks = breaks_.size();
     if (s.state == State::running) damage(s, Cause::lost_packet, offset, out);
     lose_start(s);
+    forget_tail(s);
 }
 
 // Start's second word never came.
@@ -436,6 +461,7 @@ Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<c
                 lose_start(s);
                 const Cause cause = run == Run::incomplete ? Cause::truncated : Cause::lost_packet;
                 if (s.state == State::running) damage(s, cause, offsets(word), out);
+                forget_tail(s);
             }
         } else if (run == Run::lost) {
             breaks_.push_back(offsets(word));

@@ -9,6 +9,7 @@
 #include <array>
 #include <vector>
 
+#include "core/devices/aie/canonical.hpp"
 #include "core/devices/aie/packets.hpp"
 
 namespace lanescope::aie {
@@ -57,8 +58,9 @@ struct Event {
 enum class Note {
     unknown_code, zero_word, crosses_word, misaligned, cut_start, lost_repeat, unconfirmed, repeat_limit, after_stop,
     restart, restart_timer, restart_ambiguous, other_mode, stop_mask, start_lost, given_up, reserved_bits, repeat_target,
+    never_written, unseen_form,
 };
-inline constexpr size_t kNotes = 18;
+inline constexpr size_t kNotes = 20;
 
 struct Segment {
     int64_t source, ordinal, mode;
@@ -143,6 +145,11 @@ class Timeline {
         int64_t gap_begin = 0;
         int64_t gap_offset = 0;
         Cause gap_cause = Cause::bad_bytes;
+        Tail tail;                    // behind the last packet, if that was not a whole one
+        bool is_whole = false;        // `whole` took the last packet
+        uint32_t last_word = 0;       // of that
+        uint32_t repeats = 0;         // of its last event, as far as it told them
+        int32_t room = 0;             // bits of padding behind the last packet
         size_t breaks = 0;            // how many of the breaks that concern all it has seen
     };
     struct Output {
@@ -172,6 +179,9 @@ class Timeline {
     };
     size_t run(Source& s, const Packet& packet, size_t i);
     bool whole(Source& s, const uint32_t* payload, Output& out);
+    static bool may_repeat(const Source& s);
+    void note_departures(Source& s, const uint32_t* payload, size_t first_word, const Offsets& offsets);
+    static void forget_tail(Source& s);
     size_t stretch(Source& s, const Packet& packet, size_t at, size_t end);
     size_t other_frame(Source& s, const Packet& packet, size_t bit);
     size_t pc_stretch(Source& s, const Packet& packet, size_t at, size_t end);

@@ -5,14 +5,11 @@ namespace {
 
 constexpr uint32_t type_of(uint32_t tag) noexcept { return tag >> 20 & 7; }
 
+constexpr bool is_async(uint32_t tag) noexcept { return type_of(tag) == async || type_of(tag) >= async_39; }
+
 constexpr Kind kind_of(uint32_t tag) noexcept {
-    switch (type_of(tag)) {
-        case scope: return tag >> 31 != 0 ? Kind::end : Kind::begin;
-        case async:
-        case mark:
-        case metric: return Kind::instant;
-        default: return Kind::unreadable;
-    }
+    if (type_of(tag) != scope) return Kind::instant;
+    return tag >> 31 != 0 ? Kind::end : Kind::begin;
 }
 
 template <typename Visit>
@@ -32,11 +29,11 @@ Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexc
     for (const auto& ring : rings) {
         for_each(words, ring, [&](uint32_t, uint32_t tag, uint32_t) {
             const auto kind = kind_of(tag);
-            if (kind == Kind::unreadable) return;
             found.begins += kind == Kind::begin;
             found.marks += kind != Kind::begin;
             const auto type = type_of(tag);
-            found.async += type == async;
+            found.async += is_async(tag);
+            found.reserved += type > async_39 || (tag & reserved_bits) != 0;
             found.values += type == metric;
             found.wide |= type != metric && (tag & 0x7FF) != 0;
         });

@@ -6,7 +6,11 @@ namespace lanescope::cuda::proton {
 
 constexpr unsigned event_bits = 8;
 
-enum EntryType : uint32_t { scope, async, mark, metric };
+// Triton 3.9 has scopes and asynchronous events, which it tells by the highest bit of the field; trees with typed entries
+// have the others. The producer's own reader takes every value with that bit for an asynchronous event.
+enum EntryType : uint32_t { scope, async, mark, metric, async_39 };
+// Bits of a tag that no producer sets, beside those of the type.
+constexpr uint32_t reserved_bits = 0xF800;
 
 // One warp's ring: entries of two words.
 struct Ring {
@@ -23,6 +27,7 @@ struct Counts {
     uint64_t marks = 0;    // everything else
     uint64_t async = 0;    // of them, begins and ends of asynchronous scopes
     uint64_t values = 0;   // of them, values
+    uint64_t reserved = 0;  // entries of any type with bits that no producer sets
     bool wide = false;     // any stamp has more than 32 bits
 };
 Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexcept;

@@ -237,10 +237,9 @@ private:
             case CellKind::flag:
                 if (text == "true") {
                     number = 1;
-                } else if (text != "false" && !read_integer(text, &number)) {
+                } else if (text != "false" && (!read_integer(text, &number) || number > 1)) {
                     return false;
                 }
-                number = number != 0;
                 break;
             case CellKind::text:
             case CellKind::maybe_text: {

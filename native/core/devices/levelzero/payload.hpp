@@ -33,7 +33,7 @@ private:
 enum class CellKind : uint8_t {
     integer,     // 0 to 2^64 - 1, decimal or hexadecimal
     small,       // 0 to 2^63 - 1
-    flag,        // a number, `true` or `false`: 0 or 1
+    flag,        // 0, 1, `true` or `false`
     text,        // a known text: its code
     maybe_text,  // the same; an empty one counts as missing
     integers,    // a list of integers, or one: how many; the numbers go to `Values::list`

@@ -48,7 +48,7 @@ size_t TextScanner::scan(std::string_view data, size_t place, uint64_t offset, P
         if (newline == nullptr) break;
         const auto length = static_cast<size_t>(newline - begin);
         if (length > kLongest) break;
-        if (take({begin, length}, length + 1, offset + place, progress)) {
+        if (take({begin, length}, offset + place, progress)) {
             place += length + 1;
             continue;
         }
@@ -78,7 +78,7 @@ size_t TextScanner::take_lines(std::string_view data, size_t place, uint64_t off
         at = newline + 1;
         if (line == "}") {
             joined_ += line;
-            return take(joined_, at - place, offset + place, progress) ? at : place;
+            return take(joined_, offset + place, progress) ? at : place;
         }
         while (!line.empty() && is_space(line[0])) line.remove_prefix(1);
         joined_ += line;
@@ -86,7 +86,7 @@ size_t TextScanner::take_lines(std::string_view data, size_t place, uint64_t off
     return place;
 }
 
-bool TextScanner::take(std::string_view line, size_t size, uint64_t offset, Progress* progress) {
+bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progress) {
     Stamp stamp{progress->seq + 1, 0, 0};
     if (!read_time(&line, progress->day_ns, &stamp.ts) || !read_context(&line)) return false;
     stamp.thread = thread_;
@@ -100,10 +100,6 @@ bool TextScanner::take(std::string_view line, size_t size, uint64_t offset, Prog
     if (line.empty() || line.back() != '}') return false;
     const Kind& kind = found->second;
     switch (kind.role) {
-        case Role::ignored:
-            progress->padding += size;
-            progress->unrelated.add(offset);
-            break;
         case Role::record:
             if (!take_record(kind, stamp, line)) return false;
             break;
@@ -114,7 +110,7 @@ bool TextScanner::take(std::string_view line, size_t size, uint64_t offset, Prog
             if (!take_exit(kind, stamp, line)) return false;
             break;
     }
-    if (kind.role != Role::ignored) ++progress->seq;
+    ++progress->seq;
     if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
     progress->last_ts = stamp.ts;
     if (!progress->first_ts) progress->first_ts = stamp.ts;

@@ -34,10 +34,9 @@ struct Target {
 };
 
 enum class Role : uint8_t {
-    ignored,  // nothing in it is of use
-    record,   // a row of its own
-    entry,    // a function is called
-    exit,     // a function returns
+    record,  // a row of its own
+    entry,   // a function is called
+    exit,    // a function returns
 };
 
 // What a successful return makes of what its function was given.
@@ -52,7 +51,7 @@ enum class Conclusion : uint8_t {
 struct Kind {
     static constexpr int32_t kForgotten = -1;
 
-    Role role = Role::ignored;
+    Role role = Role::record;
     Target target{};
     Shape shape;
 
@@ -103,8 +102,7 @@ public:
         int64_t last_ts;
         int64_t day_ns;
         std::optional<int64_t> first_ts{};  // of the first line that was taken
-        uint64_t padding = 0;               // bytes
-        Note unrelated{}, backwards{};
+        Note backwards{};
     };
 
     TextScanner(uint64_t shrink, std::vector<size_t> sheets, size_t texts);
@@ -139,7 +137,7 @@ private:
         uint64_t thread;
     };
 
-    bool take(std::string_view line, size_t size, uint64_t offset, Progress* progress);
+    bool take(std::string_view line, uint64_t offset, Progress* progress);
     size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);
     bool read_time(std::string_view* line, int64_t day_ns, int64_t* ts);
     bool read_context(std::string_view* line);

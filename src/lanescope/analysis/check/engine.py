@@ -9,6 +9,7 @@ import numpy as np
 
 from lanescope.analysis.check.common_rules import accounting, clock, flow, identity, lane, plausibility
 from lanescope.analysis.check.impact import Impact, beyond_next_start, impacts
+from lanescope.analysis.check.lane_impact import LaneImpacts
 from lanescope.analysis.check.model import CheckContext, Evidence, Finding, Location
 from lanescope.common.intervals import Intervals, Ints, union
 from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
@@ -98,7 +99,7 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
     """Return what a rule reported as findings: with its words, the place, and the share of time."""
     inputs = subject.trace.inputs.values("path")
     times, times_of_lane = _affected(subject, hits)
-    effects = _impacts(subject, rule, hits)
+    effects, others = _impacts(subject, rule, hits), LaneImpacts(subject)
     lanes = subject.covered
     total = int(lanes.sum())
     found = []
@@ -125,7 +126,9 @@ def assess(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> list
                 affected_lane_fraction=affected_lane_fraction,
                 evidence=Evidence(hit.table, hit.rows),
                 help=rule.help,
-                impact=effects.get(number),
+                impact=effects[number]._replace(busy_fraction=time / total if total else None)
+                if number in effects
+                else others.of(hit),
                 stat=hit.stat,
             )
         )

@@ -14,22 +14,34 @@ from lanescope.common.intervals import Intervals, Ints, group_starts
 
 #: How many of the largest names and lanes have to keep their order, and how many are compared.
 _LARGEST, _COMPARED = 5, 16
+#: Findings times tracks up to which a table of both is cheaper than sorting the evidence.
+_MOST_CELLS = 1 << 22
 #: From this change on a total is worth a line.
 WORTH_TELLING = 0.01
 
 
 class Impact(NamedTuple):
-    """Sums over all slices, and over those that are not evidence of a finding.
+    """Sums over all slices, and over those that are not concerned by a finding.
+
+    If ``basis`` is ``slices``, those concerned are the evidence. If it is ``lanes``, they are all slices of the lanes
+    concerned, which is at most what the finding affects. If it is ``count``, none is known, and the sums are the same.
 
     Attributes:
-        slices_fraction: evidence, as a fraction of the slices of the trace.
+        slices_fraction: slices concerned, as a fraction of the slices of the trace.
         total: sum of the lengths of all slices, in the trace's unit; the same as ``Totals.total``.
-        total_without: of those that are not evidence.
+        total_without: of those that are not concerned.
         total_clipped: with each overlapping slice up to the next start only; None unless slices overlap on a disjoint
             lane.
         window: time from the first start to the last end of all slices.
-        window_without: of those that are not evidence.
-        changes_order: whether the order of the five largest names or lanes differs without the evidence.
+        window_without: of those that are not concerned.
+        changes_order: whether the order of the five largest names or lanes differs without the evidence; False unless
+            ``basis`` is ``slices``.
+        basis: ``slices``, ``lanes`` or ``count``.
+        lanes: number of lanes concerned.
+        busy_fraction: time that the slices concerned cover, as a fraction of what all slices do; None if that is 0, or
+            ``basis`` is ``count``.
+        counted_fraction: the count as a fraction of the units, events or lanes that were counted; None if unknown. At
+            least so much is concerned.
     """
 
     slices_fraction: float
@@ -39,10 +51,16 @@ class Impact(NamedTuple):
     window: int
     window_without: int
     changes_order: bool
+    basis: str = "slices"
+    lanes: int = 0
+    busy_fraction: float | None = None
+    counted_fraction: float | None = None
 
     @property
     def is_large(self) -> bool:
-        """Whether a total or the window differs by more than 1 %."""
+        """Whether a total or the window differs by more than 1 %, or more than that is known to be concerned."""
+        if self.basis == "count":
+            return (self.counted_fraction or 0.0) > WORTH_TELLING
         pairs = (self.total, self.total_without), (self.window, self.window_without)
         return any(abs(one - other) > WORTH_TELLING * max(one, other) for one, other in pairs)
 
@@ -77,6 +95,7 @@ def impacts(
     if pairs.is_complete:
         changes |= _changes_order(by_name, number, names, length, count)
     window, without = _windows(profile, number, count, positions, extents.group)
+    lanes = _lanes(number, count, extents.group, len(profile.tree))
     return [
         Impact(
             slices_fraction=here / slices,
@@ -86,11 +105,23 @@ def impacts(
             window=window,
             window_without=window_without,
             changes_order=is_changed,
+            lanes=on,
         )
-        for here, gone, beyond, window_without, is_changed in zip(
-            rows.tolist(), lost.tolist(), clipped.tolist(), without, changes.tolist(), strict=True
+        for here, gone, beyond, window_without, is_changed, on in zip(
+            rows.tolist(), lost.tolist(), clipped.tolist(), without, changes.tolist(), lanes.tolist(), strict=True
         )
     ]
+
+
+def _lanes(number: Ints, count: int, track: Ints, tracks: int) -> Ints:
+    """Return on how many lanes the evidence of each finding is, int64 [findings]."""
+    keys = number * tracks + track
+    if count * tracks > _MOST_CELLS:
+        return np.bincount(distinct(keys) // tracks, minlength=count)
+    there = np.zeros((count, tracks), np.bool_)
+    there.reshape(-1)[keys] = True
+    lanes: Ints = there.sum(axis=1)
+    return lanes
 
 
 def beyond_next_start(number: Ints, extents: Intervals, count: int) -> Ints:

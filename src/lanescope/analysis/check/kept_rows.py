@@ -101,7 +101,7 @@ class SweepState:
         first = self.sweep.rows
         keep = np.zeros(len(table), np.uint8)
         length, last_seen, ticks, length_ticks = (
-            _nullable(table, name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
+            nullable(table, name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
         )
         if self._has_lengths and table.column("dur_ticks") is table.column("dur"):
             length_ticks = _NOTHING  # that has been looked at
@@ -178,7 +178,7 @@ def disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
     return found
 
 
-def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """Return the values of a column and which are known, each empty where there is nothing to tell."""
     if name not in table.spec.names or table.column(name).is_unknown:
         return _NOTHING

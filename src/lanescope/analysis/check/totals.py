@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lanescope._native import core
+from lanescope.analysis.check.kept_rows import nullable
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
-from lanescope.common.intervals import Intervals, Ints, join, known_extents, merged, order, union
-from lanescope.trace import Trace
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, subtract, union
+from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.streams import StreamInfo
+
+_NO_INTS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,9 @@ class StreamingTotals:
     """An observer whose result is ``totals`` of the batches joined, without and with the findings.
 
     Time that only evidence covers is found among the rows that the checker keeps: on a lane that promises disjoint
-    slices, what it lets go shares time with nothing. On other lanes it may; of those that have evidence the extents of
-    all slices are kept in a second pass, 32 bytes each.
+    slices, what it lets go shares time with nothing. On other lanes it may: those that have evidence are swept once
+    more in a second pass, without it. Where evidence is known only after that pass, the extents of all their slices
+    are kept in it, 32 bytes each.
 
     Args:
         checker: an observer of the same batches, that comes before this one.
@@ -73,6 +78,9 @@ class StreamingTotals:
         self._seen_again = 0
         self._positions: list[Ints] = []
         self._extents: list[Intervals] = []
+        self._evidence = _NO_INTS
+        self._rest: Ints | None = None  # time covered without it by track, where it is known
+        self._reach = _NO_INTS
 
     def start(self, info: StreamInfo) -> None:
         """Begin; there is nothing to do."""
@@ -95,14 +103,21 @@ class StreamingTotals:
         else:
             findings = checker.result()
             positions, slices = checker.slices
-            track = slices.values("track_id")[_doubted(positions, findings)]
+            doubted = _doubted(positions, findings)
+            track = slices.values("track_id")[doubted]
             self._wanted = np.zeros(len(checker.is_kept_apart), np.bool_)
             self._wanted[track[(track >= 0) & (track < len(self._wanted))]] = True
             self._wanted &= ~checker.is_kept_apart
+            self._evidence = positions[doubted]
+            self._rest = np.zeros(len(self._wanted), np.int64)
+            self._reach = np.full(len(self._wanted), np.iinfo(np.int64).min)
         return bool(self._wanted.any())
 
     def replay(self, batch: Trace) -> None:
         """Keep the extents of the next batch's slices on those lanes."""
+        if self._rest is not None:
+            self._add_rest(self._rest, batch.slices)
+            return
         track = batch.slices.values("track_id")
         is_track = (track >= 0) & (track < len(self._wanted))
         rows = np.flatnonzero(is_track & self._wanted[np.where(is_track, track, 0)])
@@ -110,6 +125,21 @@ class StreamingTotals:
             self._positions.append(self._seen_again + rows)
             self._extents.append(known_extents(batch.slices).take(rows))
         self._seen_again += len(track)
+
+    def _add_rest(self, covered: Ints, slices: Table) -> None:
+        """Add the time that slices but evidence cover: lanes that the checker does not see as a whole are in order."""
+        first, last = np.searchsorted(self._evidence, [self._seen_again, self._seen_again + len(slices)])
+        core.check_add_covered(
+            np.ascontiguousarray(slices.values("track_id")),
+            np.ascontiguousarray(slices.values("ts")),
+            *nullable(slices, "dur"),
+            *nullable(slices, "last_known_ts"),
+            self._evidence[first:last] - self._seen_again,
+            self._wanted.view(np.uint8),
+            self._reach,
+            covered,
+        )
+        self._seen_again += len(slices)
 
     def result(self, findings: Sequence[Finding] = ()) -> tuple[Totals, Totals]:
         """Return the sums over all slices, and over those that are no evidence of ``findings``.
@@ -132,7 +162,9 @@ class StreamingTotals:
         # Lanes of which the checker has every row that shares time with another.
         is_sorted_out = ~is_track | checker.is_kept_apart[np.where(is_track, extents.group, 0)]
         covered -= _only(extents.take(is_sorted_out), doubted[is_sorted_out])
-        if self._extents:
+        if self._rest is not None:
+            covered -= int((checker.covered[: len(self._rest)] - self._rest)[self._wanted].sum())
+        elif self._extents:
             where, rest = np.concatenate(self._positions), join(*self._extents)
             covered -= _only(rest, np.isin(where, positions[doubted]))
         return everything, Totals(
@@ -152,12 +184,32 @@ def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
 
 def _only(intervals: Intervals, chosen: Mask) -> int:
     """Return the time that only the ``chosen`` intervals cover, bool [n], lane by lane."""
-    filled = intervals.end > intervals.begin
-    if not filled.all():
-        intervals, chosen = intervals.take(filled), chosen[filled]
-    rows = order(intervals.group, intervals.begin)
-    intervals = intervals.take(rows)
-    return _length(merged(intervals)) - _length(merged(intervals.take(~chosen[rows])))
+    ours = union(intervals.take(chosen))
+    # Most slices are sound, and far from those that are not.
+    return _length(subtract(ours, intervals.take(near(intervals, ours) & ~chosen)))
+
+
+def near(intervals: Intervals, disjoint: Intervals) -> Mask:
+    """Return bool [n]: which intervals may share time with one of ``disjoint``; of the others none does.
+
+    Args:
+        intervals: any intervals.
+        disjoint: sorted by group and begin, none empty.
+    """
+    if not len(disjoint.group) or not len(intervals.group):
+        return np.zeros(len(intervals.group), np.bool_)
+    low = min(int(disjoint.begin.min()), int(intervals.begin.min()))
+    span = max(int(disjoint.end.max()), int(intervals.end.max())) - low + 1
+    first = min(int(disjoint.group[0]), int(intervals.group.min()))
+    groups = max(int(disjoint.group[-1]), int(intervals.group.max())) - first + 1
+    if groups * span > INT64_MAX:
+        return np.ones(len(intervals.group), np.bool_)
+    own, lift = ((group - first) * span - low for group in (disjoint.group, intervals.group))
+    # What is met has begun before the interval ends, and has not ended where it begins.
+    begun = np.searchsorted(own + disjoint.begin, lift + intervals.end, "left")
+    ended = np.searchsorted(own + disjoint.end, lift + intervals.begin, "right")
+    found: Mask = begun > ended
+    return found
 
 
 def _length(disjoint: Intervals) -> int:

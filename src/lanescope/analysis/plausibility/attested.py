@@ -31,9 +31,9 @@ class Attested(NamedTuple):
     rows: Ints
 
 
-def attested(trace: Trace, tree: Tree) -> Attested:
-    """Return the attested window of a whole trace, and the slices that reach beyond it."""
-    stamps, limits = Stamps(), IslandThresholds()
+def attested(trace: Trace, tree: Tree, limits: IslandThresholds | None = None) -> Attested:
+    """Return the attested window of a whole trace, and the slices that reach beyond it; None: default thresholds."""
+    stamps, limits = Stamps(), limits or IslandThresholds()
     stamps.add(trace.slices, trace.instants)
     used = distinct(np.concatenate([table.values("track_id") for table in (trace.slices, trace.instants)]))
     shapes = Shapes()

@@ -16,6 +16,7 @@ from lanescope.trace.streams import StreamInfo, bare
 
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.rules.islands import Witnesses
+    from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
 
 class Suspects(NamedTuple):
@@ -37,10 +38,12 @@ class SuspectTotals:
 
     Args:
         by: a grouping of ``summary.GROUPS``.
+        limits: thresholds of LS501; None: the defaults.
     """
 
-    def __init__(self, by: str) -> None:
+    def __init__(self, by: str, limits: IslandThresholds | None = None) -> None:
         self._by = by
+        self._given = limits
         self._stamps = Stamps()
         self._used = np.empty(0, np.int64)
         self._last = Trace(TimeBase(), {})
@@ -65,9 +68,8 @@ class SuspectTotals:
         if stamps.is_spread():
             return False
         from lanescope.analysis.plausibility.rules.islands import sampled_islands
-        from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
-        islands, core = sampled_islands(stamps, self._witnesses(), IslandThresholds())
+        islands, core = sampled_islands(stamps, self._witnesses(), self._limits)
         self._core = core or (islands.window if len(islands.far.row) else None)
         return self._core is not None
 
@@ -88,10 +90,9 @@ class SuspectTotals:
         if self._core is None:
             return {}
         from lanescope.analysis.plausibility.rules.islands import exact_islands
-        from lanescope.analysis.plausibility.thresholds import IslandThresholds
 
         apart = joined(*self._apart)
-        islands = exact_islands(self._stamps, self._core, apart, self._witnesses(), IslandThresholds())
+        islands = exact_islands(self._stamps, self._core, apart, self._witnesses(), self._limits)
         suspect = distinct(islands.far.row[~islands.far.is_instant])
         tree = Tree(self._last.tracks)
         found: dict[str, Suspects] = {}
@@ -102,6 +103,12 @@ class SuspectTotals:
                 before = found.get(group, Suspects(0, 0))
                 found[group] = Suspects(before.slices + 1, before.total + length)
         return found
+
+    @property
+    def _limits(self) -> IslandThresholds:
+        from lanescope.analysis.plausibility.thresholds import IslandThresholds
+
+        return self._given or IslandThresholds()
 
     def _groups(self, slices: Table, tree: Tree, mine: Mask) -> list[str]:
         """Return the text of the group of each chosen slice."""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from lanescope.trace.declaration import frozen_class
+
+# Types of thresholds, each with the lowest and the highest value.
+
+#: Number of lanes, slices, timestamps, nanoseconds or steps of a clock.
+Count = Annotated[int, (1, 1_000_000_000)]
+#: Number of lanes that are compared with each other.
+Siblings = Annotated[int, (2, 1_000_000_000)]
+#: Part of a whole.
+Share = Annotated[float, (0, 1)]
+#: How many times as large one has to be as the other.
+Ratio = Annotated[float, (1, 1e12)]
+#: Distance, in lengths or deviations that the documentation of the threshold names.
+Distance = Annotated[float, (0, 1e12)]
 
 
 @frozen_class
@@ -19,13 +34,13 @@ class IslandThresholds:
         warning_spans: from this distance on it is a warning, in lengths of the core.
     """
 
-    min_stamps: int = 32
-    core_spans: float = 8.0
-    gap_rests: float = 4.0
-    lone_gap_rests: float = 8.0
-    max_lanes: float = 0.34
-    max_stamps: float = 0.10
-    warning_spans: float = 100.0
+    min_stamps: Count = 32
+    core_spans: Distance = 8.0
+    gap_rests: Distance = 4.0
+    lone_gap_rests: Distance = 8.0
+    max_lanes: Share = 0.34
+    max_stamps: Share = 0.10
+    warning_spans: Distance = 100.0
 
 
 @frozen_class
@@ -43,14 +58,14 @@ class StandingClockThresholds:
         sibling_share: share of coarse siblings below which a lane stands out.
     """
 
-    min_slices: int = 4
-    min_trace_slices: int = 8
-    run: int = 12
-    run_ratio: float = 4.0
-    coarse_slices: int = 12
-    coarse_empty: float = 0.5
-    coarse_values: float = 6.0
-    sibling_share: float = 0.25
+    min_slices: Count = 4
+    min_trace_slices: Count = 8
+    run: Count = 12
+    run_ratio: Ratio = 4.0
+    coarse_slices: Count = 12
+    coarse_empty: Share = 0.5
+    coarse_values: Ratio = 6.0
+    sibling_share: Share = 0.25
 
 
 @frozen_class
@@ -65,11 +80,11 @@ class DuplicateThresholds:
         lane_steps: extent of a lane without which it is not, in steps of the clock.
     """
 
-    min_steps: int = 8
-    free_slices: int = 4
-    free_steps: int = 512
-    lane_slices: int = 12
-    lane_steps: int = 64
+    min_steps: Count = 8
+    free_slices: Count = 4
+    free_steps: Count = 512
+    lane_slices: Count = 12
+    lane_steps: Count = 64
 
 
 @frozen_class
@@ -86,13 +101,13 @@ class RateThresholds:
         lane_deviations: how many times the usual deviation that has to be.
     """
 
-    unit_step_ns: int = 4096
-    unit_stamps: int = 64
-    anchor_tolerance: float = 1e-3
-    lane_slices: int = 8
-    lane_siblings: int = 4
-    lane_ratio: float = 3.0
-    lane_deviations: float = 8.0
+    unit_step_ns: Count = 4096
+    unit_stamps: Count = 64
+    anchor_tolerance: Share = 1e-3
+    lane_slices: Count = 8
+    lane_siblings: Siblings = 4
+    lane_ratio: Ratio = 3.0
+    lane_deviations: Distance = 8.0
 
 
 @frozen_class
@@ -111,14 +126,14 @@ class LoneGapThresholds:
             without the gap.
     """
 
-    min_slices: int = 8
-    min_lanes: int = 4
-    ratio: float = 8.0
-    deviations: float = 6.0
-    min_extent: float = 0.25
-    min_shift: float = 0.5
-    warning_extent: float = 1.0
-    min_side: float = 0.02
+    min_slices: Count = 8
+    min_lanes: Siblings = 4
+    ratio: Ratio = 8.0
+    deviations: Distance = 6.0
+    min_extent: Distance = 0.25
+    min_shift: Share = 0.5
+    warning_extent: Distance = 1.0
+    min_side: Share = 0.02
 
 
 @frozen_class
@@ -145,24 +160,24 @@ class SilentLaneThresholds:
         count_difference: difference from it that is odd, as a share.
     """
 
-    min_lanes: int = 4
-    min_slices: int = 3
-    median_slices: int = 8
-    even_deviation: float = 0.35
-    even_share: float = 0.25
-    regular_share: float = 0.5
-    silent_share: float = 0.1
-    end_slices: int = 6
-    end_deviations: float = 6.0
-    end_extent: float = 0.25
-    end_count: float = 0.8
-    end_gap: float = 0.9
-    certain_deviation: float = 0.1
-    end_missing: float = 2.0
-    certain_missing: float = 3.0
-    count_lanes: int = 6
-    count_share: float = 0.9
-    count_difference: float = 0.1
+    min_lanes: Siblings = 4
+    min_slices: Count = 3
+    median_slices: Count = 8
+    even_deviation: Distance = 0.35
+    even_share: Share = 0.25
+    regular_share: Share = 0.5
+    silent_share: Share = 0.1
+    end_slices: Count = 6
+    end_deviations: Distance = 6.0
+    end_extent: Share = 0.25
+    end_count: Distance = 0.8
+    end_gap: Distance = 0.9
+    certain_deviation: Distance = 0.1
+    end_missing: Distance = 2.0
+    certain_missing: Distance = 3.0
+    count_lanes: Siblings = 6
+    count_share: Share = 0.9
+    count_difference: Distance = 0.1
 
 
 @frozen_class
@@ -180,14 +195,14 @@ class ShiftThresholds:
         next_wave: against siblings, larger shifts are taken for the next wave of blocks, in median extents.
     """
 
-    min_slices: int = 4
-    min_lanes: int = 5
-    deviations: float = 8.0
-    min_extent: float = 0.25
-    max_stretch: float = 0.5
-    ratio: float = 2.0
-    max_lanes: float = 0.2
-    next_wave: float = 0.9
+    min_slices: Count = 4
+    min_lanes: Siblings = 5
+    deviations: Distance = 8.0
+    min_extent: Distance = 0.25
+    max_stretch: Distance = 0.5
+    ratio: Ratio = 2.0
+    max_lanes: Share = 0.2
+    next_wave: Distance = 0.9
 
 
 @frozen_class
@@ -202,11 +217,11 @@ class ForeignNameThresholds:
         home_slices: slices of the name that lanes at its home have on average.
     """
 
-    min_lanes: int = 3
-    home_share: float = 0.8
-    rare_share: float = 0.1
-    own_share: float = 0.3
-    home_slices: float = 3.0
+    min_lanes: Count = 3
+    home_share: Share = 0.8
+    rare_share: Share = 0.1
+    own_share: Share = 0.3
+    home_slices: Distance = 3.0
 
 
 @frozen_class
@@ -228,18 +243,18 @@ class DominantRecordThresholds:
         late_shift: how much later the lane ends, or earlier it starts, than all siblings, as a share of it.
     """
 
-    min_slices: int = 16
-    longest_share: float = 0.01
-    ratio: float = 32.0
-    name_share: float = 0.5
-    trace_share: float = 0.05
-    shared_lanes: float = 0.5
-    late_ratio: float = 10.0
-    late_deviations: float = 6.0
-    late_slices: int = 8
-    late_siblings: int = 3
-    late_extent: float = 1.5
-    late_shift: float = 0.5
+    min_slices: Count = 16
+    longest_share: Share = 0.01
+    ratio: Ratio = 32.0
+    name_share: Share = 0.5
+    trace_share: Share = 0.05
+    shared_lanes: Share = 0.5
+    late_ratio: Ratio = 10.0
+    late_deviations: Distance = 6.0
+    late_slices: Count = 8
+    late_siblings: Siblings = 3
+    late_extent: Distance = 1.5
+    late_shift: Share = 0.5
 
 
 @frozen_class
@@ -254,11 +269,11 @@ class SharedStopThresholds:
         warning_lanes: recorders that stop together from which on it is a warning.
     """
 
-    min_lanes: int = 3
-    agreeing: float = 0.6
-    near_steps: int = 64
-    from_start: int = 1000
-    warning_lanes: int = 3
+    min_lanes: Siblings = 3
+    agreeing: Share = 0.6
+    near_steps: Count = 64
+    from_start: Count = 1000
+    warning_lanes: Count = 3
 
 
 @frozen_class

@@ -9,15 +9,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.cli.arguments import add_input
+from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
-from lanescope.cli.settings import FAIL_ON, NAME, PROJECT, Settings, load, thresholds
+from lanescope.cli.settings import FAIL_ON, Settings
 from lanescope.errors import UsageError
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
 from lanescope.families.registry import Broken
-from lanescope.view.formatting import escape, format_count
+from lanescope.view.formatting import format_count
 from lanescope.view.table_output import is_terminal
 
 if TYPE_CHECKING:
@@ -58,11 +59,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("--select", metavar="CODES", help="rules or prefixes to apply, e.g. LS101,LS2")
     parser.add_argument("--ignore", metavar="CODES", help="rules or prefixes to skip")
     parser.add_argument("--fail-on", choices=FAIL_ON, help="lowest severity that sets exit status 1 (default: warning)")
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help=f"file with settings (default: nearest {NAME} or {PROJECT} of the repository)",
-    )
+    add_settings(parser)
     parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
     parser.add_argument("--show", metavar="CODES", help="print the evidence rows of the findings of these rules")
     parser.add_argument("--all", action="store_true", help="list every location and row, also on a terminal")
@@ -83,9 +80,9 @@ def run(args: argparse.Namespace) -> int:
 
     for name, reason in _broken_rules():
         warn(f"rules {name!r} of another package are not applied: {reason}; {UPDATE}")
-    settings = _settings(args)
+    settings, limits = _settings(args)
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
-    checker = check.StreamingChecker(settings.select, settings.ignore, thresholds(check.Thresholds, settings))
+    checker = check.StreamingChecker(settings.select, settings.ignore, limits)
     totals = check.StreamingTotals(checker) if args.json else None
     # Only rows of ``inputs`` would show a hash.
     with opened(args.input, args, hashes=args.show is not None) as source:
@@ -117,28 +114,16 @@ def _explain(code: str) -> None:
         print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
 
 
-def _settings(args: argparse.Namespace) -> Settings:
-    """Return the settings of the file, where the command line does not state others.
-
-    Raises:
-        UsageError: a code fits no rule; the error names the file if it is from there.
-    """
-    from lanescope.analysis import check
-
-    found = load(args.settings)
-    try:
-        check.rules(found.select, found.ignore)
-    except UsageError as error:
-        raise UsageError(f"{found.file}: {error.message}", hint=error.hint) from None
-    if found.file and not args.json:
-        echo(f"settings: {escape(found.file)}")
-    return Settings(
-        found.file,
-        found.select if args.select is None else _codes(args.select),
-        found.ignore if args.ignore is None else _codes(args.ignore),
-        args.fail_on or found.fail_on,
-        found.thresholds,
-        found.docs_url,
+def _settings(args: argparse.Namespace) -> CheckSettings:
+    """Return what the file states, where the command line does not state something else; errors of ``load``."""
+    found, limits = check_settings(args)
+    return CheckSettings(
+        found._replace(
+            select=found.select if args.select is None else _codes(args.select),
+            ignore=found.ignore if args.ignore is None else _codes(args.ignore),
+            fail_on=args.fail_on or found.fail_on,
+        ),
+        limits,
     )
 
 

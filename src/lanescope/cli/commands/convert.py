@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
+from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
 from lanescope.cli.reading import opened, passed
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
-from lanescope.view.formatting import escape
+from lanescope.view.formatting import escape, format_count
 
 if TYPE_CHECKING:
     from lanescope.pipeline.sources import InMemory
@@ -49,6 +50,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         action="store_false",
         help="do not add the findings of `lanescope check`",
     )
+    add_settings(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +68,10 @@ def run(args: argparse.Namespace) -> int:
         is_gzip=args.output.endswith(".gz"),
         tell=warn,
     )
-    annotate = Annotations() if args.annotations and format_ in DRAWS_FINDINGS else None
+    annotate = None
+    if args.annotations and format_ in DRAWS_FINDINGS:
+        found, limits = check_settings(args)
+        annotate = Annotations(found.select, found.ignore, limits)
     if len(args.inputs) == 1:
         with opened(args.inputs[0], args) as source:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)
@@ -77,6 +82,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         rows = format_row_counts(report.rows) or "no events"
     assert report.written is not None
+    if report.unmarked:
+        warn(
+            f"{format_count(report.unmarked, 'suspect row')} not marked: standard output cannot be written twice; "
+            "use -o FILE"
+        )
     print_written(args.output, rows, size=report.written.bytes)
     return close(report.last, args)
 

@@ -6,10 +6,10 @@ import argparse
 import platform
 import shutil
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 import lanescope
+from lanescope._native import why_missing
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.reading import opened, passed
@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     if args.input is not None:
         return _print_limits(args)
     rows = [("lanescope", lanescope.__version__, "ok", ""), ("python", platform.python_version(), "ok", "")]
-    try:
-        core = import_module("lanescope._native.core")  # by name, as all that is looked for here
-        rows.append(("native core", str(core.__doc__ and "built"), "ok", ""))
-    except ImportError as error:
-        rows.append(("native core", "", "missing", f"{error}; pip install --force-reinstall lanescope"))
+    reason = why_missing()
+    if reason:
+        rows.append(("native core", "", "missing", f"{reason}; pip install --force-reinstall lanescope"))
+    else:
+        rows.append(("native core", "built", "ok", ""))
     for name in _NEEDED:
         found = _version(name)
         rows.append((name, found, "ok" if found else "missing", "" if found else f"pip install {name}"))

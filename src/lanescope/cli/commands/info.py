@@ -21,6 +21,7 @@ from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
     from lanescope import Trace
+    from lanescope.analysis.plausibility.attested_span import Apart
     from lanescope.pipeline.sources import CaptureSource
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
@@ -39,10 +40,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    counts = Counts()
+    from lanescope.analysis.plausibility.attested_span import AttestedSpan
+
+    counts, span = Counts(), AttestedSpan()
     with opened(args.input, args, hashes=args.json) as source:
-        last = passed(source, args.input, refuses=False, observers=[counts]).last
-        content = _content(counts.result(), last, source, () if args.json else _INPUTS)
+        last = passed(source, args.input, refuses=False, observers=[counts, span]).last
+        content = _content(counts.result(), span.result(), last, source, () if args.json else _INPUTS)
     if args.json:
         print_json("lanescope.info/1", **content)
     else:
@@ -52,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     return close(last, args)
 
 
-def _content(counted: Counted, last: Trace, source: CaptureSource, columns: Sequence[str]) -> dict[str, Any]:
+def _content(
+    counted: Counted, apart: Apart | None, last: Trace, source: CaptureSource, columns: Sequence[str]
+) -> dict[str, Any]:
     """Return the report, with these columns of the inputs, or all."""
     inputs, match = list(last.inputs.rows(*columns)), source.match
     meanings = stat_meanings(source.family)
@@ -68,6 +73,7 @@ def _content(counted: Counted, last: Trace, source: CaptureSource, columns: Sequ
             "epoch_ns": last.time.epoch_ns,
             "start": counted.begin,
             "end": counted.end,
+            "attested": apart and {"start": apart.start, "end": apart.end, "rows": apart.rows},
         },
         "tracks": {kind: kinds.count(kind) for kind in ("group", "lane", "counter")},
         "rows": counted.rows,
@@ -89,6 +95,12 @@ def _print(content: dict[str, Any]) -> None:
     if begin is not None:
         length = format_duration(end - begin, unit)
         print(f"{length} from {begin} to {end} {unit} since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}")
+    if attested := time["attested"]:
+        length = format_duration(attested["end"] - attested["start"], unit)
+        print(
+            f"{format_count(attested['rows'], 'row')} with implausible timestamps (LS501), without them {length} from "
+            f"{attested['start']} to {attested['end']} {unit}; run 'lanescope check'"
+        )
     counted = [format_count(count, kind) for kind, count in tracks.items() if count]
     print(f"{', '.join(counted) or 'no tracks'}; {format_row_counts(content['rows']) or 'no events'}")
     print()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
+from lanescope.view.fit_table import fitted
 from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import is_terminal, show
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.plausibility.suspect_totals import Suspects
+    from lanescope.analysis.plausibility.thresholds import IslandThresholds
+    from lanescope.analysis.plausibility.without_suspects import Change
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
@@ -30,6 +35,8 @@ _ANALYSES = {
     "idle": ("block",),
     "occupancy": ("block",),
 }
+#: Rows of a table whose totals are printed with and without suspect rows, at most.
+_CHANGES = 8
 #: Groups of lanes whose time can be summed.
 _UNITS = ("sm", "block", "core", "tile", "queue")
 _BAR = " ▏▎▍▌▋▊▉█"
@@ -57,37 +64,119 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         default=[],
         help="names of regions that load, compute, store or wait, repeatable (default: by the words of a name)",
     )
+    add_settings(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
+    settings = check_settings(args)
     with opened(args.input, args) as source:
         if args.by in _GROUPS and not _families(args.by, source.info.families):
             from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
             from lanescope.analysis.summary import Summary
 
-            sums, suspects = Summary(args.by), SuspectTotals(args.by)
-            last = passed(source, args.input, observers=[sums, suspects]).last
-            _print_summary(args, sums.result(), last.time.time_unit, suspects.result())
+            sums = Summary(args.by)
+            suspects = SuspectTotals(args.by, settings.islands) if settings.applies("LS501") else None
+            observers = [sums] if suspects is None else [sums, suspects]
+            last = passed(source, args.input, observers=observers).last
+            told = {} if suspects is None else suspects.result()
+            _print_summary(args, sums.result(), last.time.time_unit, told)
             return close(last, args)
         from lanescope.pipeline.observers import Collect
 
         whole = Collect()
         passed(source, args.input, observers=[whole])
         trace = whole.result()
-    table = _family_summary(args, trace)
-    if table is not None:
-        _print_summary(args, table, trace.time.time_unit)
-    else:
-        from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.analysis_cache import AnalysisCache
 
-        _regions(args, AnalysisCache(trace, _merged(args.classify)))
+    table, remarks = _family_summary(args, trace)
+    shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
+    found = _changes(args, shared, table, settings.islands) if settings.applies("LS501") else []
+    if table is not None:
+        suspect_slices = len(shared.time.attested.rows) if settings.applies("LS501") else 0
+        _print_summary(args, table, trace.time.time_unit, changes=found, remarks=remarks, suspect_slices=suspect_slices)
+    else:
+        _regions(args, shared, found)
+    if not args.json:
+        _print_changes(found, trace.time.time_unit)
+        if table is not None and not found and suspect_slices:
+            what = f"{format_count(suspect_slices, 'slice')} with implausible timestamps (LS501)"
+            echo(f"{what}: without them no total changes by more than 1%; run 'lanescope check'")
     return close(trace, args)
 
 
+def _changes(
+    args: argparse.Namespace, shared: AnalysisCache, table: Table | None, islands: IslandThresholds | None
+) -> list[Change]:
+    """Return which totals differ without the rows with implausible timestamps; nothing where there are none.
+
+    Args:
+        args: the command line.
+        shared: the trace.
+        table: what a family makes of it; None where the common analyses answer.
+        islands: thresholds of LS501; None: the defaults.
+    """
+    if table is not None and "suspect" in table.spec.names:
+        from lanescope.analysis.plausibility.without_suspects import left_out
+
+        return left_out(table)
+    attested = shared.time.attested
+    if attested.window is None:
+        return []
+    from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.plausibility.without_suspects import changes, without_suspects
+
+    rest = AnalysisCache(without_suspects(shared.trace, attested), _merged(args.classify), islands)
+    if table is None:
+        tables, others = (_answers(args, part) for part in (shared, rest))
+    else:
+        other, _ = _family_summary(args, rest.trace)
+        tables, others = [table], [table if other is None else other]
+    pairs = zip(tables, others, strict=True)
+    return [one for table, other in pairs for one in changes(table, other, shared.unit)]
+
+
+def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
+    """Return the tables of an analysis of regions."""
+    from lanescope.analysis import idle, occupancy, overlap, region_stats
+
+    role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
+    if args.by == "region":
+        return [region_stats.regions(shared, role)]
+    if args.by == "overlap":
+        return [overlap.overlap(shared, role)]
+    if args.by == "idle":
+        return [idle.causes(shared, role)]
+    if args.by == "occupancy":
+        parts = (occupancy.occupancy(shared, role), occupancy.occupancy(shared))
+        return [occupancy.occupancy_stats(shared, part) for part in parts]
+    return [occupancy.utilization(shared, args.by)]
+
+
+def _print_changes(found: Sequence[Change], unit: str) -> None:
+    """Print totals with and without the rows with implausible timestamps, one line per row of the table."""
+    by_row: dict[str, list[str]] = {}
+    for one in found:
+        name = ", ".join(str(value) for value in one.row.values() if value not in (None, ""))
+        rest = "none" if one.without is None else format_duration(one.without, unit)
+        by_row.setdefault(name, []).append(f"{one.column} {format_duration(one.total, unit)} -> {rest}")
+    for name, totals in list(by_row.items())[:_CHANGES]:
+        echo(f"{escape(name)}: without rows with implausible timestamps (LS501) {', '.join(totals)}")
+    if len(by_row) > _CHANGES:
+        echo(f"... {format_count(len(by_row) - _CHANGES, 'more row')} change (use --json)")
+    if by_row:
+        echo("run 'lanescope check'")
+
+
 def _print_summary(
-    args: argparse.Namespace, table: Table, unit: str, suspects: Mapping[str, Suspects] | None = None
+    args: argparse.Namespace,
+    table: Table,
+    unit: str,
+    suspects: Mapping[str, Suspects] | None = None,
+    changes: Sequence[Change] = (),
+    remarks: Sequence[str] = (),
+    suspect_slices: int = 0,
 ) -> None:
     """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are.
 
@@ -96,6 +185,9 @@ def _print_summary(
         table: the sums.
         unit: time unit of the trace.
         suspects: slices with implausible timestamps, by group.
+        changes: totals that differ without such slices.
+        remarks: sentences that say what the table means.
+        suspect_slices: how many such slices the trace has.
     """
     rows = list(table.rows())[: args.limit or None]
     worth_telling = _without(rows, args.by, suspects or {})
@@ -107,19 +199,34 @@ def _print_summary(
         found = [
             {args.by: group, "suspect_slices": count, f"total_{unit}": total, f"total_without_{unit}": rest}
             for group, count, total, rest in worth_telling
-        ]
-        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows, **({"suspects": found} if found else {}))
+        ] + _described(changes)
+        more: dict[str, Any] = {"suspects": found} if found or suspect_slices else {}
+        more |= {"suspect_slices": suspect_slices} if suspect_slices else {}
+        more |= {"remarks": list(remarks)} if remarks else {}
+        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows, **more)
         return
     values = [[row[name] for name in columns] for row in rows]
     if "share" in columns and is_terminal(sys.stdout):
         share = columns.index("share")
         columns = [*columns, ""]
         values = [[*row, bar(row[share] or 0.0)] for row in values]
+    hidden: list[str] = []
+    if is_terminal(sys.stdout):
+        columns, values, hidden = fitted(columns, values, shutil.get_terminal_size().columns)
     show(columns, values, title=f"times in {unit}")
+    if hidden:
+        echo(f"0 or unknown in all rows: {', '.join(hidden)}")
+    for remark in remarks:
+        echo(remark)
     for group, count, total, rest in worth_telling:
         what = f"{format_count(count, 'slice')} with implausible timestamps (LS501)"
         change = f"total {format_duration(total, unit)} -> {format_duration(rest, unit)}"
         echo(f"{escape(group)}: without {what} {change}; run 'lanescope check'")
+
+
+def _described(found: Sequence[Change]) -> list[dict[str, Any]]:
+    """Return totals with and without the rows with implausible timestamps as JSON values."""
+    return [{**one.row, "column": one.column, "total": one.total, "total_without": one.without} for one in found]
 
 
 def _without(
@@ -145,8 +252,8 @@ def _families(by: str, names: Iterable[str]) -> list[Family]:
     return [family for family in there if by in [summary.name for summary in family.summaries]]
 
 
-def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
-    """Return the summary of a family of the trace, None where the question is one for every trace."""
+def _family_summary(args: argparse.Namespace, trace: Trace) -> tuple[Table | None, list[str]]:
+    """Return the summary of a family of the trace and what it means; None where the question is one for every trace."""
     from lanescope.families import registry
 
     families = _families(args.by, trace.inputs.values("family").tolist())
@@ -155,7 +262,10 @@ def _family_summary(args: argparse.Namespace, trace: Trace) -> Table | None:
         # The trace is not of its kind: the family that has this summary says so better than we could.
         there = (*registry.builtin(), *registry.plugin_families())
         families = _families(args.by, [family.name for family in there])
-    return families[0].summarise(args.by, trace) if families else None
+    if not families:
+        return None, []
+    table = families[0].summarise(args.by, trace)
+    return table, families[0].remarks(args.by, table)
 
 
 def _classes(text: str) -> tuple[str, str]:
@@ -178,14 +288,15 @@ def _merged(classes: Sequence[tuple[str, str]]) -> dict[str, str]:
     return merged
 
 
-def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:
-    """Print the answer of an analysis of regions."""
+def _regions(args: argparse.Namespace, shared: AnalysisCache, changes: Sequence[Change]) -> None:
+    """Print the answer of an analysis of regions; ``changes`` is part of the JSON document."""
     from lanescope.analysis import idle, occupancy, overlap, region_stats
 
     unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     drawn = is_terminal(sys.stdout) and not args.json
-    more: dict[str, Any] = {"within": role}
+    suspects = {"suspects": _described(changes)} if changes else {}
+    more: dict[str, Any] = {"within": role, **suspects}
     if args.by == "region":
         table = region_stats.regions(shared, role)
         if drawn:
@@ -220,7 +331,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache) -> None:
         _print(args, parts, unit, more)
         return
     else:
-        more = {}
+        more = suspects
         table = occupancy.utilization(shared, args.by)
         if drawn:
             _show_units(table, args, unit)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.cli.arguments import add_input, non_negative_int
+from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
@@ -26,6 +27,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument(
         "--no-browser", dest="browser", action="store_false", help="print the address, do not start a browser"
     )
+    add_settings(parser)
     parser.add_argument("--port", metavar="N", type=_port, default=0, help="port to listen on (default: any free port)")
 
 
@@ -44,11 +46,14 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.view.initial_view import groups_to_open
     from lanescope.view.server import Viewer, find_ui
 
-    find_ui()  # before decoding, which may take long
+    # Before decoding, which may take long.
+    find_ui()
+    found, limits = check_settings(args)
     with scratch() as folder:
         file = folder / "trace.pftrace"
         with opened(args.input, args) as source:
-            last = passed(source, args.input, sink=PerfettoSink(file), annotate=Annotations()).last
+            annotate = Annotations(found.select, found.ignore, limits)
+            last = passed(source, args.input, sink=PerfettoSink(file), annotate=annotate).last
         title = f"{Path(args.input).name}.pftrace"
         with Viewer(file, title=title, port=args.port, expanded=groups_to_open(last.tracks)) as viewer:
             print(viewer.address, flush=True)

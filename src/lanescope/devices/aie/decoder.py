@@ -101,6 +101,8 @@ class AieDecoder:
         unread = sum(self._config.unread.values())
         if unread:
             self._builder.add_stat("aie_unread_config", unread, input_id=self._input)
+        if apart := len(self._config.reset_apart):
+            self._builder.add_stat("aie_timer_reset_apart", apart, input_id=self._input)
         # Without a device: each run counts from its own start, so no two captures share this clock.
         self._clock = self._builder.clock(name="module clock", device="", frequency=self._frequency, counter_bits=56)
         # Units start on one broadcast and count from there; where that lies on another clock is not recorded.

@@ -246,6 +246,20 @@ SEGMENT_STATS = (
         finding="LS404 notice",
         share_of="events",
     ),
+    StatSpec(
+        "aie_noncanonical_frame",
+        "error",
+        "frames that a trace unit never writes where they are: bits were changed, or packets are lost, repeated or "
+        "exchanged",
+        finding="LS002 warning",
+    ),
+    StatSpec(
+        "aie_unseen_frame",
+        "notice",
+        "frames in a form that no known capture contains where they are: bits may be changed or packets lost",
+        finding="LS404 notice",
+        share_of="events",
+    ),
 )
 #: What is concluded from recordings: kernel invocations, alignment of tiles.
 DERIVED_STATS = (
@@ -262,6 +276,13 @@ DERIVED_STATS = (
         "info",
         "cycles between the timers of tiles that started on one broadcast: bound of the time difference between tiles",
         finding="LS305 notice",
+    ),
+    StatSpec(
+        "aie_stop_mismatch",
+        "notice",
+        "segments that end apart from most others of their run, which stop together: cycles are lost or gained, or "
+        "another event stopped them",
+        finding="LS305 warning",
     ),
     StatSpec(
         "aie_broadcast_mismatch",
@@ -305,6 +326,13 @@ STATS = tuple(
             "notice",
             "unsupported trace statements of the configuration, such as combo and edge events: labels are "
             "incomplete; `lanescope aie-config` lists them",
+            finding="LS404 warning",
+        ),
+        StatSpec(
+            "aie_timer_reset_apart",
+            "notice",
+            "units that the configuration starts with one event and whose timer it resets with another: their times "
+            "cannot be compared with those of other units; `lanescope aie-config` names them",
             finding="LS404 warning",
         ),
         *DERIVED_STATS,

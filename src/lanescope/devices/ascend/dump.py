@@ -20,9 +20,9 @@ def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each entry of the records file, or each buffer of a dump."""
     text, path = load(capture.main), capture.main.path
     if is_binary(text):
-        from lanescope.devices.ascend.formats import device_dump
+        from lanescope.devices.ascend.formats.dump_parts import split_sections
 
-        found = device_dump.split_sections(text[:-1], options.get("index") or 0)
+        found = split_sections(text[:-1], options.get("index") or 0)
         for piece in () if found is None else found.pieces:
             raw = text[piece.begin : min(piece.end, piece.begin + _SHOWN_BYTES // 4)].tobytes().hex(" ")
             of = f"  {piece.stream} {piece.index} seq={piece.seq}" if piece.stream else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator, Summary
@@ -36,7 +36,12 @@ def _summary(name: str, doc: str) -> Summary:
 
         return summarize(name, trace)
 
-    return Summary(name, doc, make)
+    def remarks(table: Table) -> Iterable[str]:
+        from lanescope.devices.ascend.analysis.report import remarks_on
+
+        return remarks_on(name, table)
+
+    return Summary(name, doc, make, remarks)
 
 
 FAMILY = Family(
@@ -57,6 +62,13 @@ FAMILY = Family(
     options=(
         Option("deps", str, "task graph (default: deps.json next to the capture)", metavar="FILE|none"),
         Option("names", str, "name map (default: name_map*.json next to the capture)", metavar="FILE|none"),
+        Option(
+            "host_phases",
+            str,
+            "phases of the host (default: host_phase_records.jsonl next to the capture)",
+            metavar="FILE|none",
+        ),
+        Option("pmu", str, "hardware counters (default: pmu.csv next to the capture)", metavar="FILE|none"),
         Option(
             "rank",
             non_negative_int,
@@ -100,6 +112,12 @@ FAMILY = Family(
         _summary("core", "where the time of one core, or of all of a type, went"),
         _summary("function", "executions of one function"),
         _summary("setup", "local setups of one function"),
+        _summary("overhead", "time with idle cores and ready tasks, and whether the schedulers limit the run"),
+        _summary("core-idle", "idle time of one core, or of all of a type, by what it could have run"),
+        _summary("switch", "switches of one core, or of all of a type, to a dispatch that waited for it"),
+        _summary("head", "percentiles of the exposed head of one function"),
+        _summary("tail", "percentiles of the tail of one function, and how many iterations of a scheduler it takes"),
+        _summary("round", "one run of the program within the file"),
     ),
     exports=(
         Export("swimlane", "Chrome JSON as the runtime's own converter draws it", _HERE + "export.swimlane:export"),
@@ -107,14 +125,15 @@ FAMILY = Family(
     commands=(
         Command(
             "ascend-deps",
-            "show dependencies of an Ascend task",
+            "show dependencies of Ascend tasks",
             _HERE + "commands.ascend_deps:run",
             _HERE + "commands.ascend_deps:ARGUMENTS",
             examples=(
-                "lanescope ascend-deps chip_swimlane_records.json r2t5",
+                "lanescope ascend-deps chip_swimlane_records.json -o graph.html",
                 "lanescope ascend-deps chip_swimlane_records.json t12 --depth 3 --direction in",
             ),
             takes_capture=True,
+            has_output=True,
         ),
     ),
     simulator=Simulator(
@@ -136,6 +155,8 @@ FAMILY = Family(
             Option("predicated", number, "share of tasks that are skipped (v3c, v4)", 0.01),
             Option("speculative", number, "share of waiting tasks that are staged early (v3, v3c, v4)", 0.15),
             Option("producers", _average, "producers of a task, on average", 1.4),
+            Option("fan_in", non_negative_int, "explicit dependencies of one task (v3c)", 0),
+            Option("graphs", number, "share of tasks that are graphs with nodes (v3c, with host)", 0.0),
             Option("violations", non_negative_int, "tasks that do not wait for their producers", 0),
             Option("epochs", non_negative_int, "runs in the file (v4)", 1),
             Option("host", bool, "the host orchestrates (v3c)", default=False),
@@ -149,12 +170,26 @@ FAMILY = Family(
             Option("overflow", non_negative_int, "buffers of single cores that are lost as a whole", 0),
             Option("buffer", non_negative_int, "records in a buffer", 1024),
             Option("clock_steps", non_negative_int, "cores whose clock steps", 0),
+            Option(
+                "clock_step_ns",
+                non_negative_int,
+                "smallest clock step, half of the largest (0: 20 ms)",
+                0,
+                metavar="NS",
+            ),
             Option("duplicates", non_negative_int, "rows that are written twice", 0),
             Option("ambiguous", non_negative_int, "rows contradicted by another one of the same key", 0),
             Option("bad_rows", non_negative_int, "invalid rows", 0),
             Option("unknown_kinds", non_negative_int, "phases of unknown kinds", 0),
             Option("wrap", bool, "let the dispatch counters wrap", default=False),
             Option("shuffle", bool, "rows in any order, as several collectors leave them", default=False),
+            Option(
+                "dump",
+                str,
+                "write a raw dump in place of the records file: a2a3 or a5 (sets the clock), or buffers alone",
+                "",
+                metavar="CHIP|buffers",
+            ),
             Option(
                 "truth", str, "ground truth with all executions (rows) or only sums (totals)", "rows", metavar="WHAT"
             ),

@@ -140,6 +140,32 @@ UPLOADS = TableSpec(
     ),
     key="slice_id",
 )
+HOST_PHASES = TableSpec(
+    "ascend_host_phases",
+    "one phase of the host: building arenas and the graph, submitting, copying; the name of its slice is the kind",
+    (
+        ref("slice_id", "slices", "slice of the phase"),
+        ColumnSpec("process", "int64", "process ID"),
+        ColumnSpec("thread", "int64", "thread ID"),
+        ColumnSpec("run", "int64", "sequence number of the run in the process"),
+        argument("task_id", "uint64", "submitted task; NULL for other phases", nullable=True),
+        argument("detail", "int64", "number with a kind-specific meaning; NULL for submissions", nullable=True),
+    ),
+    key="slice_id",
+)
+PMU = TableSpec(
+    "ascend_pmu",
+    "one hardware counter of one execution",
+    (
+        ref("slice_id", "slices", "slice of the execution; NULL if not known which one", nullable=True),
+        ColumnSpec("core", "int32", "core index"),
+        ColumnSpec("task_id", "uint64", "64-bit task ID"),
+        ColumnSpec("event_type", "int64", "number of the selected group of counters; 0 if not recorded"),
+        ColumnSpec("counter", "text", "name of the counter"),
+        ColumnSpec("value", "int64", "value of the counter"),
+    ),
+    key="slice_id",
+)
 FLIGHTS = TableSpec(
     "ascend_in_flight",
     "one dispatch as observed by its scheduler, from the dispatch to the observed end",
@@ -158,6 +184,17 @@ BARE_TASKS = TableSpec(
         ref("slice_id", "slices", "slice of the task"),
         argument("task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True),
         ColumnSpec("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
+    ),
+    key="slice_id",
+)
+GRAPHS = TableSpec(
+    "ascend_graphs",
+    "a task that is a graph, from the first receive of its nodes to their last end",
+    (
+        ref("slice_id", "slices", "slice around the nodes"),
+        argument("task_id", "uint64", "task ID"),
+        ColumnSpec("task", "utf8", "short task ID"),
+        argument("nodes", "int64", "executions of its nodes"),
     ),
     key="slice_id",
 )
@@ -202,8 +239,15 @@ CORES = TableSpec(
         ref("track_id", "tracks", "lane of the core"),
         ColumnSpec("core", "int32", "core index"),
         ColumnSpec("core_type", "text", "aic, aiv; empty if not recorded"),
+        ColumnSpec("thread", "int32", "scheduler thread at the end of the run; NULL if not recorded", nullable=True),
         ColumnSpec("executions", "int64", "number of executions"),
-        *_span("window", "time from the first start to the last end of all cores", nullable=False),
+        *_span(
+            "window",
+            "time from the first start to the last end of all cores, without timestamps out of order or far from all "
+            "others",
+            nullable=False,
+        ),
+        ticks("window_start_ticks", "start of the window, on the device counter"),
         *_span("busy", "time with an execution", nullable=False),
         *(column for name, doc in _IDLE.items() for column in _span(name, doc, nullable=False)),
         ColumnSpec("overlap_ticks", "int64", "time of overlapping executions beyond busy", unit="ticks"),
@@ -213,12 +257,18 @@ CORES = TableSpec(
             "part of the idle time in which executions are known to be missing",
             unit="ticks",
         ),
+        ColumnSpec(
+            "suspect_executions",
+            "int64",
+            "executions with a timestamp far from all others (LS501): not in busy, idle time next to them is unknown",
+        ),
+        *_span("suspect", "time that those executions claim", nullable=False),
     ),
     key="track_id",
 )
 THREADS = TableSpec(
     "ascend_threads",
-    "time of a scheduler thread from its first to its last record",
+    "time of a scheduler thread from its first to its last record: busy, idle and unknown add up to the window",
     (
         ref("track_id", "tracks", "lane of the thread"),
         ColumnSpec("thread", "int32", "scheduler thread"),
@@ -226,6 +276,9 @@ THREADS = TableSpec(
         *_span("window", "time from the first record to the end of the last", nullable=False),
         *_span("busy", "time in phases of any kind", nullable=False),
         *_span("idle", "time between phases: iterations without work are not recorded", nullable=False),
+        *_span("unknown", "time next to phases with a timestamp far from all others", nullable=False),
+        ColumnSpec("suspect_records", "int64", "phases with a timestamp far from all others (LS501): not in busy"),
+        *_span("suspect", "time that those phases claim", nullable=False),
         ColumnSpec("pauses", "int64", "number of pauses between phases"),
         ColumnSpec("longest_pause_ns", "int64", "longest pause", unit="ns"),
         ColumnSpec(
@@ -245,6 +298,12 @@ THREADS = TableSpec(
         ColumnSpec("pop_hit", "int64", "pops of ready queues that returned a task"),
         ColumnSpec("pop_miss", "int64", "pops of ready queues that returned no task"),
         ColumnSpec("dispatched", "int64", "subtasks published by dispatch phases"),
+        ColumnSpec(
+            "staged_early",
+            "int64",
+            "subtasks staged by early_dispatch phases before their producers ended; with dispatched, all subtasks",
+        ),
+        ColumnSpec("drained", "int64", "subtasks published while draining: counted in dispatched or staged_early, too"),
         ColumnSpec("completed", "int64", "finished subtasks observed by complete phases"),
         ColumnSpec(
             "resolved_at_least",
@@ -335,6 +394,21 @@ RUNS = TableSpec(
     ),
     key="input_id",
 )
+CLOCK_STEPS = TableSpec(
+    "ascend_clock_steps",
+    "a step of the clock of one core; the slices that it concerns are flagged CLOCK_SUSPECT",
+    (
+        ref("track_id", "tracks", "lane of the core"),
+        ColumnSpec("core", "int32", "core index"),
+        ColumnSpec("ts", "int64", "start of the first execution that shows it", unit="ns", is_time=True),
+        ColumnSpec(
+            "size_ticks",
+            "int64",
+            "by how much timestamps of the core are off from there on, estimated; negative: the clock stepped back",
+            unit="ticks",
+        ),
+    ),
+)
 STREAMS = TableSpec(
     "ascend_record_streams",
     "records that a producer reports for a stream, and the records that arrived: v4 and raw dumps",
@@ -357,7 +431,40 @@ STREAMS = TableSpec(
     ),
     key="input_id",
 )
-TABLES = (TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, BARE_TASKS, EDGES, CORES, THREADS, RUNS, STREAMS)
+GRAPH_TASKS = TableSpec(
+    "ascend_graph_tasks",
+    "one task that the capture or its task graph names, once however often it ran",
+    (
+        ref("input_id", "inputs", "input"),
+        ColumnSpec("task_id", "uint64", "64-bit task ID"),
+        _TASK,
+        ColumnSpec("run_epoch", "int64", "run within the file; NULL where there is one run", nullable=True),
+        ColumnSpec(
+            "kind", "text", "kernel, dummy, alloc, skipped, graph, node; unknown: the capture contains no proof"
+        ),
+        ColumnSpec(
+            "record",
+            "text",
+            "recorded; none: this runtime writes no record at this level; lost: one was due; undecidable: the capture "
+            "contains no proof",
+        ),
+        ColumnSpec(
+            "functions", "utf8", "functions of its slots (AIC, AIV0, AIV1), each once; NULL if not known", nullable=True
+        ),
+        ColumnSpec("blocks", "int64", "number of blocks, from the task graph; NULL if not recorded", nullable=True),
+        ColumnSpec(
+            "is_early",
+            "bool",
+            "whether its consumers may be dispatched before it ends; NULL if not recorded",
+            nullable=True,
+        ),
+    ),
+    key="input_id",
+)
+TABLES = (
+    *(TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, HOST_PHASES, PMU, BARE_TASKS, GRAPHS, EDGES, GRAPH_TASKS),
+    *(CORES, CLOCK_STEPS, THREADS, RUNS, STREAMS),
+)
 
 STATS = (
     StatSpec("ascend_invalid_row", "data_loss", "list elements with an invalid shape: their bytes are lost"),
@@ -375,12 +482,15 @@ STATS = (
     StatSpec(
         "ascend_unknown_kind",
         "notice",
-        "scheduler phases of an unknown kind: kept",
+        "scheduler phases, submission steps and copies of an unknown kind: kept",
         finding="LS404 notice",
         share_of="events",
     ),
     StatSpec(
-        "ascend_missing_start", "data_loss", "records without a start, reserved and never written: not on the timeline"
+        "ascend_missing_start",
+        "data_loss",
+        "records without a start, reserved and never written: not on the timeline",
+        dropped_units=("aicore_tasks record",),
     ),
     StatSpec(
         "ascend_timestamp_out_of_range",
@@ -408,6 +518,7 @@ STATS = (
         "ascend_missing_dispatch",
         "data_loss",
         "dispatches missing in both streams: at least as many, from the counters of the cores",
+        dropped_units=("aicore_tasks record", "aicpu_tasks record"),
     ),
     StatSpec("ascend_row_duplicate", "notice", "repeated rows: counted once", finding="LS402"),
     StatSpec(
@@ -422,14 +533,20 @@ STATS = (
     StatSpec(
         "ascend_edge_unmatched",
         "info",
-        "dependencies of tasks that are not on the timeline: not drawn",
+        "dependencies of tasks whose records are missing: not drawn",
         finding="LS401",
+    ),
+    StatSpec(
+        "ascend_edge_undecided",
+        "info",
+        "dependencies of tasks that were skipped or lost, which the capture does not distinguish: not drawn",
+        finding="LS404 notice",
     ),
     StatSpec(
         "ascend_edge_no_kernel",
         "info",
-        "dependencies of tasks without a kernel that are not on the timeline: not drawn",
-        silent="such tasks run on no core, and only scheduler phases record some of them: no record is missing",
+        "dependencies of tasks that this recording level and runtime do not record: not drawn",
+        silent="allocations, dummy tasks and graphs run on no core, and only some phases name them: no record is lost",
     ),
     StatSpec(
         "ascend_graph_cycle",
@@ -468,6 +585,94 @@ STATS = (
         "error",
         "cores whose number, type or scheduler thread contradicts the rest of the file: types, names and threads of "
         "cores may be wrong",
+    ),
+    StatSpec(
+        "ascend_task_duplicate",
+        "error",
+        "tasks listed more than once in the task graph: the first entry is used",
+        finding="LS402",
+    ),
+    StatSpec(
+        "ascend_task_unlisted",
+        "error",
+        "executed tasks missing in the task graph: task IDs are wrong, or the task graph belongs to another run",
+    ),
+    StatSpec(
+        "ascend_blocks_contradict",
+        "error",
+        "tasks without one execution per kernel and block of the task graph: executions are missing or extra, or the "
+        "task graph belongs to another run",
+    ),
+    StatSpec(
+        "ascend_marker_contradicts",
+        "error",
+        "markers that name a task which cannot pass without a core, or one that passed before: task IDs are wrong, or "
+        "the task graph belongs to another run",
+    ),
+    StatSpec(
+        "ascend_submit_unmatched",
+        "data_loss",
+        "executed or listed tasks without a submission: submissions are missing, or task IDs are wrong",
+        finding="LS401",
+    ),
+    StatSpec(
+        "ascend_submit_gap",
+        "data_loss",
+        "interruptions of the sequence of submissions: submissions are missing or repeated",
+    ),
+    StatSpec(
+        "ascend_submit_sequence",
+        "error",
+        "submissions with a lower task ID than an earlier one of their ring: task IDs or sequence numbers are wrong",
+    ),
+    StatSpec(
+        "ascend_overlap",
+        "error",
+        "scheduler phases and submissions that overlap another of their thread: timestamps or threads are wrong",
+    ),
+    StatSpec(
+        "ascend_loop_order",
+        "error",
+        "phases with a lower loop iteration than an earlier one of their thread: order or counters are wrong",
+    ),
+    StatSpec(
+        "ascend_count_contradicts",
+        "notice",
+        "counters that differ from the number of counted records: records are missing or extra, or counters are wrong",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "ascend_level_contradicts",
+        "error",
+        "captures whose level does not fit their lists: the level is wrong, or lists are missing",
+    ),
+    StatSpec(
+        "ascend_unknown_value",
+        "notice",
+        "values that no known writer has: ignored, or kept as they are",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "ascend_function_contradicts",
+        "notice",
+        "functions in slots of both core types: names of executions may be wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_missing_timestamp",
+        "data_loss",
+        "dispatch records without a dispatch or a finish timestamp: unknown",
+    ),
+    StatSpec(
+        "ascend_duration_contradicts",
+        "error",
+        "executions whose recorded duration differs from the time between start and end",
+    ),
+    StatSpec(
+        "ascend_clock_contradicts",
+        "notice",
+        "clock readings and origins that are invalid or contradict the records: host times may be wrong",
+        finding="LS305 warning",
     ),
     StatSpec(
         "ascend_dispatch_unmatched",
@@ -525,6 +730,12 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec(
+        "ascend_index_assumed",
+        "notice",
+        "bare buffers of a raw dump without --index: core or thread 0 is assumed",
+        finding="LS404 notice",
+    ),
+    StatSpec(
         "ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored", finding="LS401"
     ),
     StatSpec(
@@ -538,14 +749,42 @@ STATS = (
         "data_loss",
         "dependencies above the limit for the size of the capture: those of the last runs are omitted",
     ),
-    StatSpec("ascend_dropped", "data_loss", "dropped records: counted by the producer"),
+    StatSpec(
+        "ascend_dropped",
+        "data_loss",
+        "dropped records: counted by the producer",
+        dropped_units=("* [0-9]* record",),
+    ),
     StatSpec(
         "ascend_unaccounted_records",
         "data_loss",
         "records that were written, not dropped, and did not arrive",
+        dropped_units=("* [0-9]* record",),
     ),
     StatSpec("ascend_extra_records", "error", "records that arrived beyond the number of write attempts"),
-    StatSpec("ascend_host_dropped", "data_loss", "submission records dropped by the recorder on the host"),
+    StatSpec(
+        "ascend_pmu_unmatched",
+        "notice",
+        "hardware counters whose execution is unknown: counters and executions of a task on a core differ in number",
+        finding="LS401",
+    ),
+    StatSpec(
+        "ascend_host_phases_dropped",
+        "data_loss",
+        "phases that the recorder on the host dropped",
+        dropped_units=("host_phase_records record",),
+    ),
+    StatSpec(
+        "ascend_host_phases_unplaced",
+        "error",
+        "phases of the host that are too far from the other records, or that no clock joins with them: excluded",
+    ),
+    StatSpec(
+        "ascend_host_dropped",
+        "data_loss",
+        "submission records dropped by the recorder on the host",
+        dropped_units=("host_orchestrator_phases record",),
+    ),
 )
 
 

@@ -173,6 +173,12 @@ FAMILY = Family(
             Option("ring", bool, "ls2: keep the newest records of a full lane, not the oldest", default=False),
             Option("clock64", bool, "ls2: timestamps of the SM counters, with arbitrary starts", default=False),
             Option("payload", bool, "ls2: add a payload to each record", default=False),
+            Option(
+                "across",
+                bool,
+                "proton: entries of Triton 3.9, with asynchronous loads that end in another warp",
+                default=False,
+            ),
             Option("refused", non_negative_int, "ls2: blocks at the end of the grid without lanes in the buffer", 0),
             Option("gpu", non_negative_int, "ls2: GPU number, each GPU has its own timer", 0),
             Option("unfinished", non_negative_int, "lanes that stop inside a region", 0),

@@ -45,6 +45,12 @@ REGIONS = TableSpec(
         ),
         ColumnSpec("begin_slot", "int64", "slot of the start record"),
         ColumnSpec("end_slot", "int64", "slot of the end record; NULL for an unfinished region", nullable=True),
+        ColumnSpec(
+            "end_group",
+            "int64",
+            "thread group of the end record of an asynchronous region; NULL if it is that of the start",
+            nullable=True,
+        ),
     ),
     key="slice_id",
 )
@@ -91,6 +97,12 @@ LANES = TableSpec(
             "int64",
             "exact number of records dropped because the lane was full; NULL if not counted",
             nullable=True,
+        ),
+        ColumnSpec(
+            "dropped_at_least",
+            "int64",
+            "minimum number of records dropped because the lane was full: `dropped`, or if that is not counted, "
+            "what the probe counted last, or the missing ends of unfinished regions",
         ),
         time("first_ts", "first timestamp; NULL without records", nullable=True),
         time("last_ts", "last timestamp; NULL without records", nullable=True),
@@ -160,7 +172,7 @@ LINKS = TableSpec(
         ref("flow_id", "flows", "flow between the records"),
         _BLOCK,
         _EVENT,
-        ColumnSpec("token", "int64", "token of both records"),
+        ColumnSpec("token", "int64", "token of both records; 0 without a token"),
         ColumnSpec("src_slot", "int64", "slot of the record of the cause"),
         ColumnSpec("dst_slot", "int64", "slot of the record of the effect"),
     ),
@@ -218,10 +230,23 @@ STATS = (
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
-        "records dropped after full lanes: at least as many, one end for each unfinished region",
+        "records dropped after full lanes, at least: one end for each unfinished region",
     ),
     StatSpec("cuda_unfinished_region", "notice", "regions without an end", silent="LS103 reports the regions"),
     StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants", finding="LS401"),
+    StatSpec(
+        "cuda_start_repeated",
+        "notice",
+        "starts of an asynchronous event that its warp has open already, which the producer ignores: kept as instants",
+        finding="LS401",
+    ),
+    StatSpec(
+        "cuda_reserved_bits",
+        "notice",
+        "entries with bits that no known producer sets: read without them",
+        finding="LS404 warning",
+        share_of="events",
+    ),
     StatSpec(
         "cuda_partial_overlap",
         "info",
@@ -311,6 +336,7 @@ STATS = (
         "data_loss",
         "lanes without space in the buffer: counted by the probes, all of their records are lost, "
         "their number is unknown",
+        dropped_units=("lane",),
     ),
     StatSpec("cuda_missing_tail", "data_loss", "records that a lane counted and that are missing at its end"),
     StatSpec(
@@ -331,11 +357,48 @@ STATS = (
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
     ),
     StatSpec("cuda_bad_lane_header", "error", "lanes with an invalid state: decoded as lanes without finalize"),
+    StatSpec(
+        "cuda_contradictory_header",
+        "error",
+        "words of the file header that contradict others: required sizes without a lane that lacked space, or host "
+        "anchors that no clock can show",
+    ),
+    StatSpec(
+        "cuda_contradictory_lane",
+        "error",
+        "lanes with times or places that are impossible: before their own start, after their end, outside of the host "
+        "anchors, or in another cluster rank than their block",
+    ),
+    StatSpec(
+        "cuda_lane_elsewhere",
+        "notice",
+        "lanes with another SM than their block, or with the launch number of another launch",
+        finding="LS404 warning",
+        share_of="lanes",
+    ),
+    StatSpec(
+        "cuda_other_warp",
+        "notice",
+        "lanes with another warp than the same group has in the other blocks",
+        finding="LS404 notice",
+        share_of="lanes",
+    ),
+    StatSpec(
+        "cuda_contradictory_block",
+        "error",
+        "block areas with an impossible number or SM, or without an end before their copy",
+    ),
+    StatSpec(
+        "cuda_contradictory_counter",
+        "error",
+        "counter values of an unknown type",
+    ),
     StatSpec("cuda_bad_block", "data_loss", "block areas without their marker, or with contradictory sizes"),
     StatSpec(
         "cuda_ambiguous_async_end",
         "notice",
-        "asynchronous regions with a token that was in use twice: ends may be swapped",
+        "asynchronous regions with several possible starts, or ended by another lane where records were lost: ends may "
+        "be swapped",
         finding="LS404 warning",
         share_of="events",
     ),

@@ -87,17 +87,23 @@ class _Drawing:
     def draw(self, lanes: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         """Append gaps, stats and accounting; ``lanes`` are the tracks of threads."""
         self._lanes = lanes
-        for process in self._recording.processes:
+        for number, process in enumerate(self._recording.processes):
             described = self._inputs[f"{process.part}/metadata"]
             self._builder.add_bytes(decoded=process.source.size, input_id=described)
             waits = process.statistics.get("lock_waits", 0)
             if waits:
                 self._builder.add_stat("levelzero_recorder_contention", waits, input_id=described)
+            streams = [stream for stream in self._recording.streams if stream.process == number]
+            if not process.ended and not any(stream.is_open for stream in streams):
+                # Of a process that ended in order, or still runs, there is one or the other.
+                self._builder.add_stat("levelzero_abnormal_exit", input_id=described)
+        self._missing_packets()
         for stream in self._recording.streams:
             found = stream.events
             input_id = self._inputs[stream.part]
             self._builder.add_bytes(decoded=found.decoded, padding=found.padding, lost=found.lost, input_id=input_id)
             self._losses(stream)
+            self._late_events(stream)
             self._discarded(stream)
             if stream.is_open and not self._recording.processes[stream.process].ended:
                 self._cut_short(stream)
@@ -146,6 +152,39 @@ class _Drawing:
         begin = int(stream.ts[max(event - 1, 0)])
         end = int(stream.ts[after]) if event < len(stream.ts) else None
         self._gap(stream, begin, end, int(stream.thread[after]), "bad_bytes", first_offset=offset)
+
+    def _missing_packets(self) -> None:
+        """Count packets that are missing: the packets of a stream, also the one being filled, are numbered from 0."""
+        following: dict[str, int] = {}
+        for stream in self._recording.streams:
+            base = stream.part.removesuffix(ctf_reader.LIVE)
+            numbers = np.minimum(stream.events.packet("sequence"), np.uint64(1 << 32)).astype(np.int64)
+            steps = np.diff(numbers, prepend=following.get(base, 0) - 1)
+            wrong = np.flatnonzero(steps != 1)
+            if len(wrong):
+                missing = int(np.where(steps > 1, steps - 1, 1)[wrong].sum())
+                offset = int(stream.events.packet("offset")[wrong[0]])
+                self._builder.add_stat(
+                    "levelzero_missing_packet", missing, input_id=self._inputs[stream.part], first_offset=offset
+                )
+            if len(numbers):
+                following[base] = int(numbers[-1]) + 1
+
+    def _late_events(self, stream: ctf_reader.Stream) -> None:
+        """Count complete packets that end before their last event: its time, or one before it, is wrong."""
+        found = stream.events
+        complete = (found.packet("complete").astype(np.int64) & 1 == 1) & (found.packet("events") > 0)
+        last = (found.packet("first_event") + found.packet("events")).astype(np.int64)[complete] - 1
+        late = np.flatnonzero(found.times[last] > found.packet("end")[complete])
+        if len(late):
+            row, event = int(np.flatnonzero(complete)[late[0]]), int(last[late[0]])
+            self._builder.add_stat(
+                "levelzero_late_event",
+                len(late),
+                input_id=self._inputs[stream.part],
+                first_offset=int(found.packet("offset")[row]),
+                first_ts=int(stream.ts[event]) - self._zero,
+            )
 
     def _discarded(self, stream: ctf_reader.Stream) -> None:
         """Count the events that the recorder discarded, from the counters of the packets."""

@@ -109,13 +109,17 @@ DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEU
 
 STATS: tuple[StatSpec, ...] = (
     StatSpec("levelzero_invalid_line", "data_loss", "lines that are not a record: lost"),
+    StatSpec("levelzero_invalid_time", "data_loss", "lines after the year 2261, which no timeline holds: lost"),
     StatSpec("levelzero_invalid_field", "data_loss", "lines with a missing or invalid field: lost"),
     StatSpec("levelzero_invalid_event", "data_loss", "bytes of a recording that are not events: lost"),
     StatSpec(
         "levelzero_discarded",
         "data_loss",
         "events that the recorder could not store: usually because the disk was full",
+        dropped_units=("event",),
     ),
+    StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
+    StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),
     StatSpec(
         "levelzero_abnormal_exit",
         "data_loss",
@@ -128,10 +132,9 @@ STATS: tuple[StatSpec, ...] = (
         silent="the program did wait, and its times say so",
     ),
     StatSpec(
-        "levelzero_unrelated_record",
-        "info",
-        "records that are neither host calls nor device operations: ignored",
-        silent="nothing on the timeline rests on them",
+        "levelzero_unknown_record",
+        "data_loss",
+        "lines of records of an unknown kind: lost, on a lane named after the kind",
     ),
     StatSpec(
         "levelzero_thapi_time",
@@ -215,11 +218,13 @@ STATS: tuple[StatSpec, ...] = (
         "levelzero_result_abandoned",
         "data_loss",
         "results abandoned by the recorder after a failure of the device or of a query",
+        dropped_units=("result",),
     ),
     StatSpec(
         "levelzero_unsynchronized",
         "data_loss",
         "operations whose end the program did not wait for before the context or process ended: the time is unknown",
+        dropped_units=("result",),
     ),
     StatSpec(
         "levelzero_degraded",
@@ -255,4 +260,78 @@ STATS: tuple[StatSpec, ...] = (
         finding="LS305 warning",
     ),
     StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name", finding="LS404 notice"),
+    StatSpec(
+        "levelzero_incomplete_kernel",
+        "info",
+        "kernels without the properties that other kernels have: their records may be missing",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "levelzero_unknown_handle",
+        "notice",
+        "records about a kernel or device that was neither created nor described: not used",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "levelzero_handle_duplicate",
+        "notice",
+        "kernels created with the handle of an existing one: names of kernels may be wrong",
+        finding="LS402",
+    ),
+    StatSpec(
+        "levelzero_unknown_result",
+        "notice",
+        "results that Level Zero 1.17 does not define: counted as failures",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "levelzero_impossible_value",
+        "error",
+        "values that Level Zero cannot hold: counts above 32 bits, memory beyond the end of the address space, "
+        "unknown words",
+    ),
+    StatSpec(
+        "levelzero_inconsistent_device",
+        "notice",
+        "devices with a contradictory or incomplete description",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_wide_timestamp",
+        "notice",
+        "operations whose timestamps have more bits than the device declares: the other bits are ignored",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_context_time",
+        "notice",
+        "operations that were active in their context for longer than they ran: one of the clocks is wrong",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_execution_unmatched",
+        "notice",
+        "results of an execution that was not recorded: drawn at the Append",
+        finding="LS401",
+    ),
+    StatSpec(
+        "levelzero_execution_time",
+        "error",
+        "executions that began at another time than the call that submitted them: their submission time is wrong",
+    ),
+    StatSpec(
+        "levelzero_out_of_order",
+        "error",
+        "operations of an in-order list that started before a preceding one: times or names are wrong",
+    ),
+    StatSpec(
+        "levelzero_number_order",
+        "error",
+        "operations with a lower number than a preceding one of the thread: results may belong to other operations",
+    ),
+    StatSpec(
+        "levelzero_append_mismatch",
+        "error",
+        "operations that contradict the surrounding call or their command list: their name or lane may be wrong",
+    ),
 )

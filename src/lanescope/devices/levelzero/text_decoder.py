@@ -85,7 +85,8 @@ class LevelZeroDecoder:
 
     def _report(self, builder: TraceBuilder, report: TextReport, zero: int, input_id: int) -> None:
         for stat, count in report.notes.items():
-            builder.add_stat(stat, count, input_id=input_id, first_offset=report.offsets[stat])
+            if stat != "levelzero_unknown_record":
+                builder.add_stat(stat, count, input_id=input_id, first_offset=report.offsets[stat])
         if self._is_shrunk:
             builder.add_stat("levelzero_thapi_time", input_id=input_id)
         if self._day is None:
@@ -94,6 +95,7 @@ class LevelZeroDecoder:
         builder.add_bytes(decoded=decoded, padding=report.padding, input_id=input_id)
         if report.bad_runs:
             track = builder.track("unreadable lines", kind="lane", role="input", input_id=input_id)
+            self._name_lost(builder, report, track, input_id)
             runs = report.bad_runs
             begins = [max((zero if run.before_ts is None else run.before_ts) - zero, 0) for run in runs]
             ends = [None if run.after_ts is None else run.after_ts - zero for run in runs]
@@ -107,6 +109,15 @@ class LevelZeroDecoder:
                 lost_count=[run.lines for run in runs],
                 input_id=input_id,
                 first_offset=[run.offset for run in runs],
+            )
+
+    def _name_lost(self, builder: TraceBuilder, report: TextReport, parent: int, input_id: int) -> None:
+        """Count the records that no handler reads, each kind on a lane of its name."""
+        for kind, lost in report.lost_kinds.items():
+            name = kind or "other kinds of records"
+            track = builder.track(name, kind="lane", role="input", parent=parent, input_id=input_id)
+            builder.add_stat(
+                "levelzero_unknown_record", lost.lines, track_id=track, input_id=input_id, first_offset=lost.offset
             )
 
 
@@ -136,6 +147,9 @@ def _day(date: Any) -> int | None:
     if date is None:
         return None
     try:
-        return int(datetime.strptime(str(date), "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
+        day = int(datetime.strptime(str(date), "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
         raise UsageError(f"invalid value {date!r} for --start-date: expected YYYY-MM-DD") from None
+    if not 0 <= day * layout.NS_PER_SECOND < layout.LATEST_NS:
+        raise UsageError(f"invalid value {date!r} for --start-date: expected a date from 1970-01-01 to 2261-12-31")
+    return day

@@ -186,6 +186,21 @@ def test_emitted_regions_are_decoded(data):
     assert not any(Flag(flags) & (Flag.UNFINISHED | Flag.TRUNCATED) for flags in trace.slices["flags"])
 
 
+def test_a_region_that_another_lane_ends():
+    plan = BufferPlan.of(events=["copy"], blocks=2, groups=["load", "math"], records_per_lane=8)
+    begin, end = NUMBER["async_begin"], NUMBER["async_end"]
+    first = [(0, 0, 0, 0, 100, 0), (begin, 0, 1, 0, 110, 0), (begin, 0, 2, 0, 120, 0), (FINALIZE, 0, 0, 0, 300, 0)]
+    second = [(0, 0, 0, 0, 100, 0), (end, 0, 2, 0, 150, 0), (end, 0, 1, 0, 190, 0), (FINALIZE, 0, 0, 0, 300, 0)]
+    program = Program([first, second] * 2, (2, 1, 1), (64, 1, 1), groups=2)
+    trace = plan.decode(host.run_ls2(program, plan.new(), record_words=1))
+    rows = list(trace.details["cuda_regions"].rows())
+    assert [(row["block"], row["group"], row["end_group"], row["token"]) for row in rows] == [
+        (block, 0, 1, token) for block in range(2) for token in (1, 2)
+    ]
+    assert [row["dur"] for row in trace.slices.rows()] == [80, 30] * 2
+    assert [row["dst_ts"] - row["src_ts"] for row in trace.flows.rows()] == [80, 30] * 2
+
+
 @given(programs(most=8))
 def test_null_and_disabled_store_nothing_and_fence_nothing(program):
     words = new(setup_of(program, 8))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
 from lanescope.analysis.check.common_rules.stat_findings import reports, stat_violation
 from lanescope.analysis.check.model import CheckContext
+from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.families import registry
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
 from lanescope.trace.stats import reported_by
@@ -25,7 +28,7 @@ def _sums(subject: CheckContext) -> Iterator[Violation]:
 def _loss(subject: CheckContext) -> Iterator[Violation]:
     told = [row for row in subject.trace.stats.rows() if reported_by(row)[0] == "LS002"]
     lost = [row for row in subject.trace.accounting.rows() if row["lost"] > 0]
-    counted = _counted_twice(lost, told)
+    counted = _counted_twice(subject, lost, told)
     for row in lost:
         if row["id"] not in counted:
             how = "dropped by the device" if row["scope"] == "producer" else "lost"
@@ -40,24 +43,35 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
         yield stat_violation(subject, row)
 
 
-def _counted_twice(lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> set[int]:
+def _counted_twice(subject: CheckContext, lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> set[int]:
     """Return the ids of rows of ``accounting`` whose loss stats of the same input count as well.
 
-    What a device dropped is in no byte of the input: a row of scope ``producer`` and a stat of the same count, or all
-    those rows and two stats together, are one loss. The stat gives its reason and its location.
+    What a device dropped is in no byte of the input. Stats declare which of these units they count: if they have
+    counted all of them, row and stats are one loss. The stat gives its reason and its location.
     """
+    dropped = [row for row in lost if row["scope"] == "producer"]
+    if not dropped:
+        return set()
+    units = _dropped_units(subject)
     found: set[int] = set()
-    for input_id in {row["input_id"] for row in lost if row["scope"] == "producer"}:
-        rest = [row for row in lost if row["scope"] == "producer" and row["input_id"] == input_id]
-        counts = [row["count"] for row in told if row["severity"] == "data_loss" and row["input_id"] == input_id]
-        for row in list(rest):
-            if row["lost"] in counts:
-                counts.remove(row["lost"])
-                rest.remove(row)
-                found.add(row["id"])
-        sums = {*counts, *map(sum, combinations(counts, 2))}
-        if sum(row["lost"] for row in rest) in sums:
-            found |= {row["id"] for row in rest}
+    for row in dropped:
+        counts = [
+            stat["count"]
+            for stat in told
+            if stat["input_id"] == row["input_id"]
+            and any(fnmatchcase(row["unit"], unit) for unit in units.get(stat["name"], ()))
+        ]
+        if counts and sum(counts) >= row["lost"]:
+            found.add(row["id"])
+    return found
+
+
+def _dropped_units(subject: CheckContext) -> dict[str, tuple[str, ...]]:
+    """Return which units each stat of the families of the inputs counts as dropped."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in sorted(set(subject.trace.inputs.values("family").tolist())):
+        with suppress(UsageError, MissingDependencyError):
+            found |= {stat.name: stat.dropped_units for stat in registry.family(name).stats}
     return found
 
 

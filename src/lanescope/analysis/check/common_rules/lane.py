@@ -39,9 +39,19 @@ def _discipline(subject: CheckContext) -> Iterator[Violation]:
         mine = filled.copy()
         mine[filled] = subject.disciplines[nesting][group[filled]]
         rows = np.flatnonzero(mine)
-        if len(rows):
-            found = subject.order[rows[find(extents.take(rows))]]
-            yield from subject.violations("slices", found, partial(_describe_overlap, subject, nesting))
+        if not len(rows):
+            continue
+        describe = partial(_describe_overlap, subject, nesting)
+        found = subject.order[rows[find(extents.take(rows))]]
+        # What overlaps only slices with a suspect clock repeats the finding of another rule.
+        suspect = subject.rows_with_flag("slices", Flag.CLOCK_SUSPECT) if len(found) else found
+        if len(suspect):
+            rows = rows[~np.isin(subject.order[rows], suspect)]
+            sound = np.isin(found, subject.order[rows[find(extents.take(rows))]])
+            for violation in subject.violations("slices", found[~sound], describe):
+                yield replace(violation, severity="notice", detail=f"{violation.detail}, caused by a suspect clock")
+            found = found[sound]
+        yield from subject.violations("slices", found, describe)
 
 
 def _describe_overlap(subject: CheckContext, nesting: str, ids: Ints) -> str:
@@ -230,7 +240,8 @@ RULES = (
         "warning",
         "Two slices of a disjoint lane overlap, or two slices of a nested lane overlap partially. The lane represents "
         "hardware that executes one thing at a time, so a timestamp or the lane of one of them is wrong. Unfinished "
-        "slices extend to their last known time.",
+        "slices extend to their last known time. The finding is a notice if all these overlaps involve a slice whose "
+        "clock is suspect.",
         "Compare totals with and without these slices. Look for a wrapped or stepped clock, records of another lane, "
         "and mismatched start and end records.",
         _discipline,

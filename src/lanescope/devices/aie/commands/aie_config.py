@@ -22,7 +22,8 @@ def run(context: CommandContext, values: Values) -> int:
     """Set up the trace units of an AMD AI engine, or see how they are set up.
 
     Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
-    command writes, or from the MLIR text of a design, and says it in any of these forms. What is left open is chosen as
+    command writes, from the MLIR text of a design, or from the instruction stream of a build (insts.bin, insts.txt, an
+    ELF file with control text), and says it in any of these forms. What is left open is chosen as
     mlir-aie chooses it. Without an output the register writes are shown.
     """
     from lanescope.devices.aie import config
@@ -34,6 +35,15 @@ def run(context: CommandContext, values: Values) -> int:
     if known.unread:
         listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
         context.warn(f"{source}: unsupported settings ignored: {listed}")
+    if known.other_operations:
+        listed = ", ".join(f"{what} {count}" for what, count in known.other_operations.items())
+        context.warn(f"{source}: operations besides tracing: {listed}")
+    for unit in known.reset_apart:
+        reset, start = (known.event_name(unit.module, number or 0) for number in (unit.reset, unit.start))
+        context.warn(
+            f"{source}: {unit.module} ({unit.col}, {unit.row}): {reset} resets the timer and {start} starts the trace: "
+            "its times cannot be compared with those of other units"
+        )
     try:
         known = config.apply_defaults(known)
         text = _said(form, known)
@@ -75,7 +85,7 @@ def _said(form: str, known: object) -> str | None:
 
 
 ARGUMENTS = (
-    Argument("input", "JSON, or MLIR text such as input_with_addresses.mlir"),
+    Argument("input", "JSON, MLIR text such as input_with_addresses.mlir, or the instruction stream insts.bin"),
     Argument("--output", "output file (default: standard output)", metavar="OUT", short="-o"),
     Argument(
         "--to",

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from lanescope.source import Capture, Source
 
+#: No configuration is larger.
+_MAX_BYTES = 64 << 20
+
 
 def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[Config, Source | None]:
     """Return the configuration of a capture, and the file that it was read from.
@@ -41,7 +44,7 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
 
 
 def load(path: Path) -> Config:
-    """Read a configuration file: JSON of this form, or the registers that ``lanescope aie-config`` writes.
+    """Read a configuration file: JSON of this form, registers as ``aie-config`` writes them, or an instruction stream.
 
     Raises:
         UsageError: it cannot be read, or says something that makes no sense; the message names the place.
@@ -52,17 +55,42 @@ def load(path: Path) -> Config:
     from lanescope.devices.aie.config.validators import ConfigError
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(
             f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the configuration"
         ) from None
+    if len(raw) > _MAX_BYTES:
+        raise UsageError(f"{path}: larger than {_MAX_BYTES >> 20} MiB: no configuration", hint="check the path")
+    if _is_stream(raw):
+        return _load_stream(path, raw)
+    try:
+        content = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: invalid JSON: {error}", hint="write the configuration as a JSON object") from None
     try:
         if isinstance(content, dict) and "start_writes" in content:
             return register_json.from_document(content)
         return json_config.parse(content)
+    except ConfigError as error:
+        raise UsageError(f"{path}: {error}", hint=error.hint) from None
+
+
+def _is_stream(head: bytes) -> bool:
+    if head.lstrip()[:1] in (b"{", b"["):
+        return False
+    from lanescope.devices.aie.config import instruction_stream
+
+    return instruction_stream.is_stream(head)
+
+
+def _load_stream(path: Path, content: bytes) -> Config:
+    from lanescope.devices.aie.config import instruction_stream
+    from lanescope.devices.aie.config.validators import ConfigError
+
+    try:
+        return instruction_stream.read(content)
     except ConfigError as error:
         raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
@@ -89,7 +117,7 @@ def load_mlir(path: Path) -> Config:
 
 
 def read(path: Path) -> Config:
-    """Read a configuration in any of its forms: JSON, registers, MLIR.
+    """Read a configuration in any of its forms: JSON, registers, instruction stream, MLIR.
 
     Raises:
         UsageError: it cannot be read, or makes no sense.
@@ -99,4 +127,4 @@ def read(path: Path) -> Config:
             head = file.read(1 << 12)
     except OSError as error:
         raise UsageError(f"cannot open {str(path)!r}: {os_reason(error)}", hint="pass a JSON or MLIR file") from None
-    return load(path) if head.lstrip()[:1] in (b"{", b"[") else load_mlir(path)
+    return load(path) if head.lstrip()[:1] in (b"{", b"[") or _is_stream(head) else load_mlir(path)

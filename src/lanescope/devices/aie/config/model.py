@@ -77,6 +77,7 @@ class Config:
         contradictions: units that are configured in several ways, and what differs. Such a unit is in ``units`` only
             where nothing but its packet id or type differs, which are None then.
         unread: statements of the text that were passed over though they concern the trace, and how many of each.
+        other_operations: what an instruction stream does besides tracing, and how often.
     """
 
     device: str = "aie2"
@@ -86,6 +87,12 @@ class Config:
     trigger: int | None = None
     contradictions: Mapping[Place, str] = _NONE
     unread: Mapping[str, int] = _NONE
+    other_operations: Mapping[str, int] = _NONE
+
+    @property
+    def reset_apart(self) -> list[Unit]:
+        """Units whose timer is reset by another event than the one that starts them: they count from something else."""
+        return [unit for unit in self.units.values() if unit.start and unit.reset not in (None, unit.start)]
 
     @property
     def places(self) -> Set[Place]:

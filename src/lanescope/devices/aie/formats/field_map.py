@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from lanescope.devices.aie.formats.canonical import departures
 from lanescope.devices.aie.formats.layout import (
     FRAME_SETS,
     HEADER,
@@ -19,17 +20,8 @@ from lanescope.families.field_sites import CUT, FieldMap, FieldSites, RecordSite
 from lanescope.wire import Frame, Record
 
 _WORD_BITS = 32
-#: Least idle cycles, or repeats, for which the hardware takes a frame of this size: it takes the shortest.
-_LEAST = {
-    "single1": 1 << 4,
-    "single2": 1 << 10,
-    "multiple1": 1 << 4,
-    "multiple2": 1 << 10,
-    "repeat0": 1,
-    "repeat1": 1 << 4,
-}
 #: Streams that end within so many cycles of each other were stopped by one signal.
-_TOGETHER = 64
+_TOGETHER = 8
 
 
 class _Stream:
@@ -81,7 +73,7 @@ class _Dump:
 
 
 def is_sound(frames: Sequence[tuple[int, Frame]]) -> bool:
-    """Tell whether a trace unit could have written these frames: all known, the shortest ones, nothing after Stop."""
+    """Tell whether a trace unit could have written these frames: all known, as it encodes, nothing after Stop."""
     is_open = False
     for _, frame in frames:
         if frame.record is None:
@@ -95,12 +87,9 @@ def is_sound(frames: Sequence[tuple[int, Frame]]) -> bool:
             return False
         elif name == "stop":
             is_open = False
-        quantity = values.get("cycles", values.get("repeats", 0))
-        if quantity < _LEAST.get(name, 0) or values.get("reserved", 0) or (name == "stop" and values["mask"]):
+        if values.get("reserved", 0) or (name == "stop" and values["mask"]):
             return False
-        if "mask" in values and name != "stop" and values["mask"].bit_count() < (1 if name == "event_pc" else 2):
-            return False
-    return True
+    return not any(departures(frames))
 
 
 def _cycles(frames: Sequence[tuple[int, Frame]]) -> int | None:

@@ -21,6 +21,9 @@ I64 = npt.NDArray[np.int64]
 
 #: Recordings of modes from here on have no timer in their Start.
 _FIRST_WITHOUT_TIMER = 2
+#: Recordings that end within so many cycles of each other were stopped by one broadcast: so many of them at least, and
+#: this share. Shorter ones may end together by chance.
+_TOGETHER, _MIN_TOGETHER, _SHARE_TOGETHER, _MIN_CYCLES = 8, 3, 0.6, 512
 
 
 def append(
@@ -66,6 +69,9 @@ def append(
         has_skew[rows] = has_length[rows] & has_length[first]
         dur_skew_cycles[rows] = columns["end"][rows] - columns["end"][first]
         if not (start and stop):
+            timed = rows[has_length[rows]]
+            for index in timed[_ends_apart(columns["end"][timed])].tolist():
+                builder.add_stat("aie_stop_mismatch", track_id=groups[index], input_id=input_id)
             continue
         for index in members:
             unit = units[index]
@@ -91,6 +97,21 @@ def append(
         dur_skew_cycles=np.where(has_skew, dur_skew_cycles, 0),
         dur_skew_cycles_valid=has_skew,
     )
+
+
+def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:
+    """Return which recordings of one run end apart from most others, which stop together: bool [n].
+
+    The events that stop them are unknown. Chance does not make several counters stop in one cycle, so what counts less
+    or more lost or gained cycles, unless another event stopped it.
+    """
+    ordered = np.sort(ends)
+    agreeing = np.searchsorted(ordered, ends + _TOGETHER, "right") - np.searchsorted(ordered, ends - _TOGETHER)
+    shared = ends[np.argmax(agreeing)] if len(ends) else 0
+    if shared < _MIN_CYCLES or agreeing.max() < max(_MIN_TOGETHER, _SHARE_TOGETHER * len(ends)):
+        return np.zeros(len(ends), np.bool_)
+    apart: npt.NDArray[np.bool_] = np.abs(ends - shared) > _TOGETHER
+    return apart
 
 
 def _first(rows: I64, *wanted: Any) -> int:

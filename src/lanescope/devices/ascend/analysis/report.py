@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.analysis import overhead_report
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Array, Mask
@@ -160,6 +161,10 @@ SCHEDULERS = TableSpec(
         ColumnSpec("window", "int64", "time from the first record to the end of the last", unit="ns"),
         ColumnSpec("busy", "int64", "time in phases", unit="ns"),
         ColumnSpec("idle", "int64", "time between phases", unit="ns"),
+        ColumnSpec("unknown", "int64", "time next to phases with implausible timestamps", unit="ns"),
+        ColumnSpec(
+            "suspect", "int64", "time of phases with implausible timestamps (LS501), not in busy or window", unit="ns"
+        ),
         ColumnSpec(
             "share", "float64", "busy time as a fraction of the window; NULL without a window", nullable=True, unit="1"
         ),
@@ -168,7 +173,12 @@ SCHEDULERS = TableSpec(
         ColumnSpec("pop_hit", "int64", "pops of ready queues that returned a task"),
         ColumnSpec("pop_miss", "int64", "pops of ready queues that returned no task"),
         ColumnSpec("hit_rate", "float64", "hits as a fraction of all pops; NULL without pops", nullable=True, unit="1"),
-        ColumnSpec("dispatched", "int64", "published subtasks"),
+        ColumnSpec("dispatched", "int64", "subtasks published when ready"),
+        ColumnSpec(
+            "staged_early",
+            "int64",
+            "subtasks published by early dispatch, before their producers ended; with dispatched, all subtasks",
+        ),
         ColumnSpec("completed", "int64", "finished subtasks that were observed"),
         ColumnSpec("resolved_at_least", "int64", "visited consumers in walks of 1 us or more"),
     ),
@@ -187,14 +197,14 @@ def schedulers(trace: Trace) -> Table:
                 "working": row["working_iterations"],
                 "loop": row["mean_iteration_ns"],
                 "longest_pause": row["longest_pause_ns"],
-                **{name: row[f"{name}_ns"] for name in ("window", "busy", "idle")},
+                **{name: row[f"{name}_ns"] for name in ("window", "busy", "idle", "unknown", "suspect")},
                 "share": row["busy_ns"] / row["window_ns"] if row["window_ns"] else None,
                 "hit_rate": row["pop_hit"] / pops if pops else None,
                 **{
                     name: row[name]
                     for name in (
-                        *("records", "iterations", "pauses", "pop_hit", "pop_miss", "dispatched", "completed"),
-                        "resolved_at_least",
+                        *("records", "iterations", "pauses", "pop_hit", "pop_miss", "dispatched", "staged_early"),
+                        *("completed", "resolved_at_least"),
                     )
                 },
             }
@@ -215,6 +225,12 @@ CORES = TableSpec(
         ColumnSpec("window", "int64", "time from the first start to the last end of all cores", unit="ns"),
         *(ColumnSpec(name, "int64", f"see `ascend_cores.{name}_ns`", unit="ns") for name in _PARTS),
         ColumnSpec(
+            "suspect",
+            "int64",
+            "time of executions with implausible timestamps (LS501), not in busy or window",
+            unit="ns",
+        ),
+        ColumnSpec(
             "share", "float64", "busy time as a fraction of the window; NULL without a window", nullable=True, unit="1"
         ),
     ),
@@ -225,7 +241,7 @@ def cores(trace: Trace) -> Table:
     """Return where the time of each core went, sums by type first."""
     rows = list(trace.details["ascend_cores"].rows())
     names = trace.tracks.values("name")
-    columns = ("executions", "window", *_PARTS)
+    columns = ("executions", "window", *_PARTS, "suspect")
 
     def line(group: str, mine: list[dict[str, Any]]) -> dict[str, Any]:
         sums = {name: sum(int(row.get(f"{name}_ns", row.get(name, 0))) for row in mine) for name in columns}
@@ -377,7 +393,25 @@ SUMMARIES: Mapping[str, Callable[[Trace], Table]] = {
     "core": cores,
     "function": functions,
     "setup": setups,
+    "overhead": overhead_report.verdict,
+    "core-idle": overhead_report.core_idle,
+    "switch": overhead_report.switches,
+    "head": overhead_report.heads,
+    "tail": overhead_report.tails,
+    "round": overhead_report.rounds,
 }
+_REMARKS: Mapping[str, Callable[[Table], Iterable[str]]] = {
+    "overhead": overhead_report.verdict_remarks,
+    "core-idle": overhead_report.core_idle_remarks,
+    "switch": overhead_report.switch_remarks,
+    "tail": overhead_report.tail_remarks,
+    "round": overhead_report.rounds_remarks,
+}
+
+
+def remarks_on(by: str, table: Table) -> Iterable[str]:
+    """Return sentences that say what one of ``SUMMARIES`` means."""
+    return _REMARKS[by](table) if by in _REMARKS else ()
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend import schema
-from lanescope.devices.ascend.emit import aggregates, counters, coverage, executions, flows, gaps, schedulers
+from lanescope.devices.ascend.emit import (
+    aggregates,
+    counters,
+    coverage,
+    executions,
+    flows,
+    gaps,
+    graph_tasks,
+    host_phases,
+    pipeline,
+    pmu,
+    schedulers,
+)
 from lanescope.devices.ascend.emit.context import Style, TimelineBuilder
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.trace import Trace, TraceBuilder
@@ -28,15 +40,20 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     builder = TraceBuilder(told.times.base, details=schema.TABLES, stats=schema.STATS)
     canvas = TimelineBuilder(told, builder, capture, options)
     runs = executions.draw_executions(canvas)
-    setups = executions.draw_setups(canvas, runs)
-    executions.draw_flights(canvas)
+    executions.draw_setups(canvas, runs)
+    pmu.add_pmu(canvas, runs)
+    flights = executions.draw_flights(canvas)
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)
     schedulers.draw_uploads(canvas)
+    host_phases.draw_host_phases(canvas)
     bare = schedulers.draw_bare_tasks(canvas, work, submits)
+    graph_tasks.draw_graphs(canvas)
     counters.draw_queues(canvas)
     counters.draw_overhead(canvas)
-    flows.draw_edges(canvas, runs, setups, bare)
+    flows.draw_edges(canvas, runs, bare)
+    pipeline.draw_pipeline(canvas, runs, flights, work, submits)
+    graph_tasks.add_graph_tasks(canvas)
     aggregates.add_sums(canvas)
     coverage.draw_coverage(canvas)
     gaps.draw_gaps(canvas)

@@ -8,19 +8,19 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.emit.context import TimelineBuilder
-from lanescope.devices.ascend.formats.layout import AICORE, PHASE_KINDS
+from lanescope.devices.ascend.emit.context import TimelineBuilder, some
+from lanescope.devices.ascend.formats.layout import AICORE, EARLY_KINDS, PHASE_KINDS
 from lanescope.devices.ascend.formats.versions import Erratum
-from lanescope.devices.ascend.interpret import attribution
+from lanescope.devices.ascend.interpret import attested_window, attribution, consistency
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.attribution import IDLE_PARTS, CoreTimes
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.devices.ascend.interpret.execution_table import anywhere
-from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.devices.ascend.interpret.thread_time import ThreadTimes, thread_times
 from lanescope.trace import Column
-from lanescope.trace.column import Array
+from lanescope.trace.column import Array, Mask
 
 Int64 = npt.NDArray[np.int64]
 
@@ -30,7 +30,7 @@ _RESOLVE_KINDS = ("resolve", "fanout", "resolve_standalone")
 
 def add_sums(canvas: TimelineBuilder) -> None:
     """Add the sums; they are computed when somebody asks for them."""
-    sums = Sums(canvas.told, np.array(sorted(canvas.lanes["core"]), np.int64))
+    sums = Sums(canvas.told, np.array(sorted(canvas.lanes["core"]), np.int64), canvas.steps.suspect)
     _cores(canvas, sums)
     _threads(canvas, sums)
     _run(canvas)
@@ -39,8 +39,9 @@ def add_sums(canvas: TimelineBuilder) -> None:
 class Sums:
     """Sums over an interpreted capture, each made once."""
 
-    def __init__(self, told: Interpreter, cores: Int64) -> None:
+    def __init__(self, told: Interpreter, cores: Int64, suspect: Mask) -> None:
         self._told = told
+        self._suspect = suspect
         self.core_ids = cores
 
     @cached_property
@@ -55,6 +56,16 @@ class Sums:
         found[task] = rows["end_cycles"][::-1]
         return found
 
+    @property
+    def _disordered(self) -> Mask:
+        """Executions with stamps out of order, bool [executions]: one wrong stamp must not make cores idle."""
+        return consistency.disordered(self._told, self._suspect)
+
+    @cached_property
+    def attested(self) -> tuple[int, int]:
+        """First and last stamp of the device that does not stand apart from all others, cycles."""
+        return attested_window.of_capture(self._told)
+
     @cached_property
     def cores(self) -> CoreTimes:
         """Time of each core by use."""
@@ -62,7 +73,7 @@ class Sums:
         lost = told.lost
         if AICORE.name in told.records.partial:
             lost = anywhere(self.core_ids, told.times.base_cycles, told.last_cycles)
-        return attribution.core_times(told.runs, self.submitted, lost, self.core_ids)
+        return attribution.core_times(told.runs, self.submitted, lost, self.core_ids, self._disordered, self.attested)
 
     @cached_property
     def threads(self) -> ThreadTimes:
@@ -80,9 +91,12 @@ class Sums:
                 "pop_hit": phases["pop_hit"].astype(np.int64),
                 "pop_miss": phases["pop_miss"].astype(np.int64),
                 "dispatched": np.where(told.is_kind("dispatch"), count, 0),
+                "staged": np.where(told.is_kind(*EARLY_KINDS), count, 0),
+                "drained": np.where(told.is_kind("drain_publish"), count, 0),
                 "completed": np.where(told.is_kind("complete"), count, 0),
                 "resolved": np.where(told.is_kind(*_RESOLVE_KINDS), count, 0),
             },
+            self.attested,
         )
 
 
@@ -112,6 +126,10 @@ def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
     def whole(make: Callable[[CoreTimes], Array | int]) -> Column:
         return Column.derived(count, lambda: np.broadcast_to(np.asarray(make(sums.cores), np.int64), count))
 
+    threads = np.full(count, -1, np.int64)
+    recorded = thread_of_core(told.records.metadata)
+    known = ids < len(recorded)
+    threads[known] = recorded[ids[known]]
     parts = {}
     for place, name in enumerate(("busy", *IDLE_PARTS)):
         parts[f"{name}_ns"] = column(place, in_ns=True)
@@ -121,12 +139,17 @@ def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
         track_id=canvas.lane("core")[ids],
         core=ids.astype(np.int32),
         core_type=canvas.builder.dictionary("ascend_cores", "core_type").codes(graphs.CORE_TYPES)[types[ids]],
+        thread=Column.array(threads.astype(np.int32), valid=some(threads >= 0)),
         executions=whole(lambda cores: cores.rows),
         window_ns=whole(lambda cores: told.times.length(np.array([cores.end - cores.begin]))),
         window_ticks=whole(lambda cores: cores.end - cores.begin),
+        window_start_ticks=whole(lambda cores: cores.begin),
         **parts,
         overlap_ticks=whole(lambda cores: cores.overlap),
         lost_ticks=whole(lambda cores: cores.lost),
+        suspect_executions=whole(lambda cores: cores.suspects),
+        suspect_ns=whole(lambda cores: told.times.length(cores.suspect)),
+        suspect_ticks=whole(lambda cores: cores.suspect),
     )
 
 
@@ -149,10 +172,15 @@ def _threads(canvas: TimelineBuilder, sums: Sums) -> None:
         records=sum_of(lambda t: t.records),
         window_ns=sum_of(lambda t: times.length(t.end - t.begin)),
         busy_ns=sum_of(lambda t: times.length(t.busy)),
-        idle_ns=sum_of(lambda t: times.length(t.end - t.begin) - times.length(t.busy)),
+        idle_ns=sum_of(lambda t: times.length(t.end - t.begin) - times.length(t.busy) - times.length(t.unknown)),
+        unknown_ns=sum_of(lambda t: times.length(t.unknown)),
         window_ticks=sum_of(lambda t: t.end - t.begin),
         busy_ticks=sum_of(lambda t: t.busy),
-        idle_ticks=sum_of(lambda t: t.end - t.begin - t.busy),
+        idle_ticks=sum_of(lambda t: t.end - t.begin - t.busy - t.unknown),
+        unknown_ticks=sum_of(lambda t: t.unknown),
+        suspect_records=sum_of(lambda t: t.suspects),
+        suspect_ns=sum_of(lambda t: times.length(t.suspect)),
+        suspect_ticks=sum_of(lambda t: t.suspect),
         pauses=sum_of(lambda t: t.pauses),
         longest_pause_ns=sum_of(lambda t: times.length(t.longest_idle)),
         iterations=Column.derived(count, lambda: sums.threads.iterations, valid=knows_loops),
@@ -167,6 +195,8 @@ def _threads(canvas: TimelineBuilder, sums: Sums) -> None:
         pop_hit=sum_of(lambda t: t.pop_hit),
         pop_miss=sum_of(lambda t: t.pop_miss),
         dispatched=sum_of(lambda t: t.dispatched),
+        staged_early=sum_of(lambda t: t.staged),
+        drained=sum_of(lambda t: t.drained),
         completed=sum_of(lambda t: t.completed),
         resolved_at_least=sum_of(lambda t: t.resolved),
     )

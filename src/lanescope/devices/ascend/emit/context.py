@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import attribution
 from lanescope.devices.ascend.interpret import graph as graphs
-from lanescope.devices.ascend.interpret.attribution import Kept, Steps
+from lanescope.devices.ascend.interpret.attribution import Kept
 from lanescope.devices.ascend.interpret.clock import Alignment
+from lanescope.devices.ascend.interpret.clock_steps import Steps, clock_steps
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
 from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_device
@@ -111,14 +113,20 @@ class TimelineBuilder:
         self._inputs(options)
         self._clocks(str(options.get("device") or ""))
         self._tracks()
-        self.steps: Steps = attribution.clock_steps(told.runs)
-        self.kept: Kept = attribution.check_dependencies(told.graph, told.runs, self.steps.suspect)
+        self.steps: Steps = clock_steps(told.runs)
+        self.kept: Kept = attribution.check_dependencies(told.graph, told.runs, self.steps.suspect, told.graph_of)
 
     # --- inputs and clocks ---------------------------------------------------------------------------------------
 
     def _inputs(self, options: Mapping[str, Any]) -> None:
         told, builder = self.told, self.builder
-        formats = {"main": told.format_version, "deps": "deps", "names": "name_map"}
+        formats = {
+            "main": told.format_version,
+            "deps": "deps",
+            "names": "name_map",
+            "host_phases": "host_phase_records",
+            "pmu": "pmu",
+        }
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {
             part: builder.input(
@@ -171,8 +179,12 @@ class TimelineBuilder:
         told = self.told
         self._root = self.builder.track("Ascend", kind="group", role="device", input_id=self.main)
         host: dict[str, Any] = {"clock_id": self.host_clock}
-        if len(told.host_submits) or len(told.uploads):
+        self._host_threads: dict[tuple[int, int], int] = {}
+        phases = told.host_phases
+        if len(told.host_submits) or len(told.uploads) or (phases is not None and len(phases)):
             parent = self._group("Host", "host")
+            if phases is not None:
+                self._host_thread_tracks(parent, phases, host)
             self._add("host", parent, "host_thread", numbered(told.host_submits, "Host"), nesting="nested", **host)
             if len(told.uploads):
                 self._add("upload", parent, "queue", [(0, "H2D")], nesting="free", **host)
@@ -193,6 +205,23 @@ class TimelineBuilder:
             self._add("core", self.workers, "core", cores)
         self.lanes.setdefault("core", {})
 
+    def _host_thread_tracks(self, parent: int, phases: HostPhases, given: Mapping[str, Any]) -> None:
+        for process, thread in sorted(set(zip(phases.process.tolist(), phases.thread.tolist(), strict=True))):
+            self._host_threads[process, thread] = self.builder.track(
+                f"Thread {thread}" if thread == process else f"Thread {thread} of {process}",
+                kind="lane",
+                role="host_thread",
+                parent=parent,
+                input_id=self.input_of["host_phases"],
+                nesting="nested",
+                **given,
+            )
+
+    def host_thread_lanes(self, process: Int64, thread: Int64) -> Int64:
+        """Return the lanes of threads of the host, int64 [n]."""
+        pairs = zip(process.tolist(), thread.tolist(), strict=True)
+        return np.array([self._host_threads[pair] for pair in pairs], np.int64)
+
     def _scheduler_tracks(self) -> None:
         told = self.told
         has_graph = self.style.has_overhead and told.deps is not None
@@ -200,7 +229,9 @@ class TimelineBuilder:
         if not told.phases.groups and not curves:
             return
         parent = self._group("Scheduler", "scheduler")
-        self._add("scheduler", parent, "scheduler", numbered(told.phases, "Sched"), nesting="nested")
+        orchestrators = set(told.threads_without_cores.tolist())
+        lanes = [(index, name) for index, name in numbered(told.phases, "Sched") if index not in orchestrators]
+        self._add("scheduler", parent, "scheduler", lanes, nesting="nested")
         if len(told.phases) and self.style.is_full:
             self.queues = [self._counter(parent, f"shared_ready_queue {queue}", "tasks") for queue in QUEUES]
         for name, (at, value) in curves.items():

@@ -15,7 +15,7 @@ from lanescope.devices.ascend.emit.context import (
     below_resolution,
     some,
 )
-from lanescope.devices.ascend.interpret import attribution
+from lanescope.devices.ascend.interpret import attribution, task_kinds
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.trace import Column, Flag
@@ -47,23 +47,18 @@ def draw_executions(canvas: TimelineBuilder) -> RecordSlices:
     return drawn
 
 
-def draw_setups(canvas: TimelineBuilder, drawn: RecordSlices) -> Int64:
-    """Draw what a core did before it started: waiting for producers, then setting up; less than a tick is nothing.
-
-    Returns:
-        int64 [executions], the slices of the setups, -1 without one.
-    """
+def draw_setups(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
+    """Draw what a core did before it started: waiting for producers, then setting up; less than a tick is nothing."""
     told, runs = canvas.told, canvas.told.runs
-    setup_of = np.full(len(runs), -1, np.int64)
     setup, gate = runs.setup, runs.gate
     waits = np.flatnonzero(gate > 0)
     if len(waits):
         told.problems.append(("ascend_gate_wait", len(waits), None))
     if not canvas.style.is_full:
-        return setup_of
+        return
     rows = np.flatnonzero(setup > 0)
     estimated = gate[rows] > 0
-    first = canvas.slices(
+    canvas.slices(
         drawn.track[rows],
         (runs.start - setup)[rows],
         runs.start[rows],
@@ -73,7 +68,6 @@ def draw_setups(canvas: TimelineBuilder, drawn: RecordSlices) -> Int64:
         category="setup",
         quality=np.where(estimated, np.int32(ESTIMATED), np.int32(EXACT)) if estimated.any() else "exact",
     )
-    setup_of[rows] = first + np.arange(len(rows))
     canvas.slices(
         drawn.track[waits],
         runs.receive[waits],
@@ -84,18 +78,22 @@ def draw_setups(canvas: TimelineBuilder, drawn: RecordSlices) -> Int64:
         category="gate",
         quality="estimated",
     )
-    return setup_of
 
 
 def _suspect(canvas: TimelineBuilder, rows: Int64) -> npt.NDArray[np.uint32]:
     return np.where(canvas.steps.suspect[rows], np.uint32(Flag.CLOCK_SUSPECT), np.uint32(0))
 
 
-def draw_flights(canvas: TimelineBuilder) -> None:
-    """Draw the dispatches as the schedulers see them: from the dispatch to the moment they saw the end."""
+def draw_flights(canvas: TimelineBuilder) -> Int64:
+    """Draw the dispatches as the schedulers see them: from the dispatch to the moment they saw the end.
+
+    Returns:
+        int64 [executions], the slices of the flights, -1 without one.
+    """
     told, runs = canvas.told, canvas.told.runs
+    flight_of = np.full(len(runs), -1, np.int64)
     if "flight" not in canvas.lanes:
-        return
+        return flight_of
     rows = np.flatnonzero(runs.dispatch > 0)
     # A name of their own: sums by name keep executions and flights apart.
     codes = canvas.builder.names.codes([f"{name} in flight" for name in told.run_names])
@@ -108,6 +106,7 @@ def draw_flights(canvas: TimelineBuilder) -> None:
         category="flight",
     )
     count, ids = len(rows), runs.task_id
+    flight_of[rows] = first + np.arange(count)
     canvas.builder.append(
         "ascend_in_flight",
         slice_id=Column.derived(count, lambda: first + np.arange(count)),
@@ -119,6 +118,7 @@ def draw_flights(canvas: TimelineBuilder) -> None:
             valid=None if runs.has_counter else np.zeros(count, np.bool_),
         ),
     )
+    return flight_of
 
 
 def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
@@ -191,7 +191,4 @@ def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
 
 def _ready_is_exact(canvas: TimelineBuilder) -> Mask:
     told = canvas.told
-    has_rows = np.bincount(told.runs.task, minlength=len(told.graph)) > 0
-    is_barrier = np.zeros(len(told.graph), np.bool_)
-    is_barrier[told.marker_task[told.marker_task >= 0]] = True
-    return attribution.ready_is_exact(told.graph, has_rows, is_barrier)
+    return attribution.ready_is_exact(told.graph, canvas.kept.ends.last >= 0, told.is_task_kind(task_kinds.ALLOC))

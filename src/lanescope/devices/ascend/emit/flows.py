@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, some
 from lanescope.devices.ascend.emit.schedulers import CorelessTasks
-from lanescope.devices.ascend.formats.layout import GRAPH_KIND
-from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU
+from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.attribution import Ends, rows_by_task
+from lanescope.devices.ascend.interpret.cross_checks import allocations, is_whole
 from lanescope.trace import Column
 from lanescope.trace.column import Mask
 
@@ -21,35 +22,32 @@ Int64 = npt.NDArray[np.int64]
 MAX_BLOCK_ARROWS = 1 << 22
 
 
-def draw_edges(canvas: TimelineBuilder, runs: RecordSlices, setups: Int64, bare: Sequence[CorelessTasks]) -> None:
+def draw_edges(canvas: TimelineBuilder, runs: RecordSlices, bare: Sequence[CorelessTasks]) -> None:
     """Draw the edges, and say how each was kept.
 
     An arrow ends where the consumer counts as begun: at its receive, or at its start where the receive is unknown or no
-    proof. With ``arrows=block`` each pair of executions has its own.
+    proof. Its slice is the execution, also where it ends in the setup before that: whoever looks at an execution finds
+    what held it. With ``arrows=block`` each pair of executions has its own.
 
     Args:
         canvas: what to draw on.
         runs: the executions.
-        setups: int64 [executions], the slices of their setups, -1 without one.
         bare: tasks that run on no core.
     """
-    told, graph = canvas.told, canvas.told.graph
+    graph = canvas.told.graph
     edges = len(graph.pred)
     if not edges:
         return
-    into = _into(canvas, runs, setups)
-    source, target = _anchors(canvas, runs, into, bare, canvas.kept.ends)
+    source, target = _anchors(canvas, runs, bare, canvas.kept.ends)
     placed = (source.stamp[graph.pred] > 0) & (target.stamp[graph.succ] > 0)
-    # The files need not record tasks without a kernel; a task with one that is not there is a contradiction.
-    is_explained = ~_is_missing(source, graph)[graph.pred] & ~_is_missing(target, graph)[graph.succ]
-    told.problems.append(("ascend_edge_unmatched", int(np.count_nonzero(~placed & ~is_explained)), None))
-    told.problems.append(("ascend_edge_no_kernel", int(np.count_nonzero(~placed & is_explained)), None))
+    if not placed.all():
+        _note_missing(canvas, np.flatnonzero(~placed), source, target)
     flow = np.full(edges, -1, np.int64)
     count = np.where(placed, 1, 0)
     single = placed.copy()
     if canvas.style.has_blocks:
         by_block = _pairs_of(canvas)
-        flow[by_block], count[by_block] = _draw_blocks(canvas, runs, into, by_block)
+        flow[by_block], count[by_block] = _draw_blocks(canvas, runs, by_block)
         single[by_block] = False
     # An edge that sound rows break is drawn between those, not between rows of a clock that stepped.
     kept = canvas.kept
@@ -58,14 +56,35 @@ def draw_edges(canvas: TimelineBuilder, runs: RecordSlices, setups: Int64, bare:
     flow[plain] = _draw(canvas, source, target, plain)
     if kept.sound is not kept.ends:
         broken = np.flatnonzero(single & real)
-        flow[broken] = _draw(canvas, *_anchors(canvas, runs, into, bare, kept.sound), broken)
+        flow[broken] = _draw(canvas, *_anchors(canvas, runs, bare, kept.sound), broken)
     _count(canvas, flow, count)
 
 
-def _is_missing(anchors: _Anchors, graph: graphs.Graph) -> Mask:
-    """Return which tasks are not on the timeline although they have a kernel, or are not listed, bool [tasks]."""
-    found: Mask = (anchors.stamp == 0) & ~graph.has_no_kernel
-    return found
+def _note_missing(canvas: TimelineBuilder, edges: Int64, source: _Anchors, target: _Anchors) -> None:
+    """Count edges that are not drawn, by what is known of their tasks: lost, perhaps lost, or never recorded."""
+    told, graph = canvas.told, canvas.told.graph
+    kinds = told.kinds
+    is_open = kinds.record == task_kinds.UNDECIDABLE
+    # A function that was to run, and did not: whether it was skipped is not recorded.
+    may_be_skipped = is_open & graph.is_listed & ~graph.has_no_kernel
+    is_lost = (kinds.record == task_kinds.LOST) | (~graph.is_listed & ~allocations(told))
+    if not is_whole(told, AICORE, AICPU):
+        is_lost, may_be_skipped = is_lost | may_be_skipped, np.zeros(len(graph), np.bool_)
+
+    def misses(where: Mask) -> Mask:
+        found: Mask = (where & (source.stamp == 0))[graph.pred[edges]] | (where & (target.stamp == 0))[
+            graph.succ[edges]
+        ]
+        return found
+
+    unmatched, undecided = misses(is_lost), misses(may_be_skipped)
+    undecided &= ~unmatched
+    for name, where in (
+        ("ascend_edge_unmatched", unmatched),
+        ("ascend_edge_undecided", undecided),
+        ("ascend_edge_no_kernel", ~unmatched & ~undecided),
+    ):
+        told.problems.append((name, int(np.count_nonzero(where)), None))
 
 
 def _draw(canvas: TimelineBuilder, source: _Anchors, target: _Anchors, edges: Int64) -> Int64:
@@ -87,12 +106,6 @@ def _draw(canvas: TimelineBuilder, source: _Anchors, target: _Anchors, edges: In
     return first + np.arange(len(edges))
 
 
-def _into(canvas: TimelineBuilder, runs: RecordSlices, setups: Int64) -> Int64:
-    """Return the slices at which arrows to each execution end: the setup where that begins it."""
-    told = canvas.told.runs
-    return np.where((told.judged == told.start) | (setups < 0), runs.ids, setups)
-
-
 def _pairs_of(canvas: TimelineBuilder) -> Int64:
     """Return the edges that are drawn block by block: as many as there may be arrows, those with few pairs first."""
     told, graph = canvas.told, canvas.told.graph
@@ -105,7 +118,7 @@ def _pairs_of(canvas: TimelineBuilder) -> Int64:
     return np.sort(edges[fits])
 
 
-def _draw_blocks(canvas: TimelineBuilder, drawn: RecordSlices, into: Int64, edges: Int64) -> tuple[Int64, Int64]:
+def _draw_blocks(canvas: TimelineBuilder, drawn: RecordSlices, edges: Int64) -> tuple[Int64, Int64]:
     """Draw an arrow for each pair of executions of edges; return the first arrow of each edge, and how many."""
     told, graph, runs = canvas.told, canvas.told.graph, canvas.told.runs
     if not len(edges):
@@ -127,7 +140,7 @@ def _draw_blocks(canvas: TimelineBuilder, drawn: RecordSlices, into: Int64, edge
         dst_track_id=drawn.track[dst],
         dst_ts=to_ts(runs.judged[dst]),
         src_slice_id=drawn.ids[src],
-        dst_slice_id=into[dst],
+        dst_slice_id=drawn.ids[dst],
     )
     return first + np.cumsum(count) - count, count
 
@@ -149,14 +162,14 @@ def _count(canvas: TimelineBuilder, flow: Int64, arrows: Int64) -> None:
 
 
 def _anchors(
-    canvas: TimelineBuilder, drawn: RecordSlices, into: Int64, bare: Sequence[CorelessTasks], ends: Ends
+    canvas: TimelineBuilder, drawn: RecordSlices, bare: Sequence[CorelessTasks], ends: Ends
 ) -> tuple[_Anchors, _Anchors]:
     """Return where edges leave each task and where they enter it."""
     told = canvas.told
     tasks = len(told.graph)
     source, target = _Anchors(tasks), _Anchors(tasks)
     source.put(ends.end, ends.last, drawn.track, drawn.ids, drawn.to_ts)
-    target.put(ends.begun, ends.first, drawn.track, into, drawn.to_ts)
+    target.put(ends.begun, ends.first, drawn.track, drawn.ids, drawn.to_ts)
     is_bare = (canvas.kept.ends.last < 0) & (canvas.kept.ends.first < 0)
     for part in bare:
         row = np.full(tasks, -1, np.int64)
@@ -172,22 +185,7 @@ def _anchors(
             stamp[found] = values[row[found]]
             anchors.put(stamp, row, part.drawn.track, part.drawn.ids, part.drawn.to_ts)
         is_bare &= ~found
-    _put_graphs(canvas, drawn, into, source, target)
     return source, target
-
-
-def _put_graphs(canvas: TimelineBuilder, drawn: RecordSlices, into: Int64, source: _Anchors, target: _Anchors) -> None:
-    """Set the tasks that are graphs: they start with the first of their nodes, and end with the last."""
-    told, runs, graph = canvas.told, canvas.told.runs, canvas.told.graph
-    prepared = told.marker_task[told.is_kind(GRAPH_KIND)]
-    if not (prepared >= 0).any() or graph.runs is not None:
-        return
-    parent = graphs.parents(graph, prepared[prepared >= 0])[runs.task]
-    nodes = np.flatnonzero(parent >= 0)
-    row_of = np.append(nodes, -1)
-    for anchors, stamps, slices, is_end in ((source, runs.end, drawn.ids, True), (target, runs.judged, into, False)):
-        stamp, row = graphs.extreme(parent[nodes], stamps[nodes], len(graph), largest=is_end)
-        anchors.put(stamp, row_of[row], drawn.track, slices, drawn.to_ts)
 
 
 class _Anchors:

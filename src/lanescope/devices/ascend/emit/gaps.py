@@ -10,6 +10,8 @@ import numpy as np
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
+from lanescope.devices.ascend.emit.host_phases import account_host_phases
+from lanescope.devices.ascend.emit.pmu import account_pmu
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -20,7 +22,7 @@ from lanescope.devices.ascend.formats.layout import (
     RECORDS,
 )
 from lanescope.devices.ascend.formats.records import Section
-from lanescope.devices.ascend.interpret import consistency
+from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks
 from lanescope.trace import Column, Dictionary, Table
 
 
@@ -43,16 +45,20 @@ def draw_gaps(canvas: TimelineBuilder) -> None:
 
 def note(canvas: TimelineBuilder) -> None:
     """Count what was met on the way."""
-    told, builder, lost, cores = canvas.told, canvas.builder, canvas.told.lost, canvas.lanes["core"]
+    told, builder, lost = canvas.told, canvas.builder, canvas.told.lost
     tally, lane = StatTally(schema.STATS), canvas.lane("core")
     for name, rows in (("ascend_aicore_unmatched", told.unmatched), ("ascend_aicpu_unmatched", told.orphans)):
         if len(rows):
             tally.add_rows(name, np.argsort(rows.begin), offset=rows.begin, track=lane[rows["core_id"]])
     tally.add("ascend_missing_dispatch", lost.holes)
     if len(canvas.steps.core):
-        stamps = told.times.device(told.runs.start[canvas.steps.row]).tolist()
-        for core, ts in zip(canvas.steps.core.tolist(), stamps, strict=True):
-            tally.add("ascend_clock_step", track=cores[core], ts=ts)
+        stamps = told.times.device(told.runs.start[canvas.steps.row])
+        steps = lane[canvas.steps.core]
+        builder.append(
+            "ascend_clock_steps", track_id=steps, core=canvas.steps.core, ts=stamps, size_ticks=canvas.steps.size
+        )
+        for track, ts in zip(steps.tolist(), stamps.tolist(), strict=True):
+            tally.add("ascend_clock_step", track=track, ts=ts)
     # Where phases are known to be missing it proves nothing that a stamp has none.
     has_phases = PHASES.name not in told.records.partial
     dispatched, finished = (found & has_phases for found in consistency.outside_phase(told))
@@ -65,6 +71,8 @@ def note(canvas: TimelineBuilder) -> None:
         of_run = lane[told.runs.core[where]]
         tally.add_rows(name, np.arange(len(of_run)), track=of_run)
     _note_contradictions(canvas, tally)
+    for name, count, first in (*cross_checks.found(told), *declared_checks.found(told)):
+        tally.add(name, count, offset=first)
     tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
     tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
     tally.add("ascend_host_clock_unaligned", int(isinstance(told.times.alignment, str)))
@@ -114,6 +122,11 @@ def account(canvas: TimelineBuilder) -> None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
     if "names" in told.parts.sources and "names" not in told.parts.broken:
         builder.add_bytes(decoded=told.parts.sources["names"].size, input_id=canvas.input_of["names"])
+    phases = told.parts.host_phases
+    if phases is not None:
+        account_host_phases(canvas, phases, told.parts.sources["host_phases"].size)
+    if told.parts.pmu is not None:
+        account_pmu(canvas, told.parts.pmu, told.parts.sources["pmu"].size)
     for part in told.parts.broken & set(told.parts.sources):
         builder.add_bytes(decoded=0, input_id=canvas.input_of[part])
     told_of = add_stream_stats(canvas)

@@ -9,6 +9,7 @@ from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder,
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import names as naming
+from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.trace import Column, Flag
 from lanescope.trace.column import Mask
@@ -88,12 +89,13 @@ def draw_submits(canvas: TimelineBuilder) -> list[tuple[Section, RecordSlices, i
     if len(rows):
         track = canvas.lane("host")[rows.group]
         stamps = rows["start_host_ns"], rows["end_host_ns"]
-        made = _submit_lanes(canvas, rows, track, *stamps, times.host, _host_quality(canvas))
+        made = _submit_lanes(canvas, rows, track, *stamps, times.host, host_quality(canvas))
         drawn.append((rows, made, canvas.host_clock))
     return drawn
 
 
-def _host_quality(canvas: TimelineBuilder) -> str:
+def host_quality(canvas: TimelineBuilder) -> str:
+    """Return the quality of times of the host's clock: without anchors only the order of both parts is known."""
     return "estimated" if isinstance(canvas.told.times.alignment, Alignment) else "inferred"
 
 
@@ -132,7 +134,7 @@ def draw_uploads(canvas: TimelineBuilder) -> None:
         told.times.host,
         name=builder.names.codes(kinds)[code],
         category="upload",
-        quality=_host_quality(canvas),
+        quality=host_quality(canvas),
     )
     builder.append(
         "ascend_uploads",
@@ -159,9 +161,7 @@ def draw_bare_tasks(
     canvas: TimelineBuilder, phases: RecordSlices | None, submits: list[tuple[Section, RecordSlices, int | None]]
 ) -> list[CorelessTasks]:
     """Add the tasks that run on no core, on lanes of their own next to the cores."""
-    told, graph = canvas.told, canvas.told.graph
-    bare = np.ones(len(graph), np.bool_)
-    bare[told.runs.task] = False
+    told = canvas.told
     found: list[CorelessTasks] = []
     if phases is not None:
         for kind, (lane, name) in _BARE_LANES.items():
@@ -170,22 +170,15 @@ def draw_bare_tasks(
                 found.append(_passed(canvas, rows, lane, name))
         # Other phases may name a task as well: they stand for it themselves. A graph is prepared before its producers
         # have ended, so that phase is neither its start nor its end.
-        named_rows = (told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES)
-        bare[told.marker_task[named_rows]] = False
-        rows = np.flatnonzero(named_rows & ~told.is_kind(GRAPH_KIND))
+        rows = np.flatnonzero((told.marker_task >= 0) & ~told.is_kind(*_BARE_LANES, GRAPH_KIND))
         if len(rows):
             begin, end = phases.begin[rows], phases.end[rows]
             named = RecordSlices(phases.track[rows], phases.first, begin, end, phases.to_ts, rows)
             found.append(CorelessTasks(told.marker_task[rows], named))
-    for part in found:
-        bare[part.task[part.task >= 0]] = False
-    # A task without a kernel, a marker or producers is an allocation, or a barrier that nothing holds up: it ends
-    # with its submit. One with producers ends at an unrecorded time.
-    waits = np.zeros(len(graph), np.bool_)
-    waits[graph.succ] = True
-    bare &= graph.has_no_kernel & ~waits
+    # An allocation ends with its submit. A dummy without marker ends at a time that is not recorded.
+    is_allocation = told.is_task_kind(task_kinds.ALLOC)
     for rows_, drawn, clock in submits:
-        made = _allocations(canvas, bare, rows_, drawn, clock)
+        made = _allocations(canvas, is_allocation, rows_, drawn, clock)
         # Without anchors the offset between host and device is unknown.
         if made is not None and (clock == canvas.clock or isinstance(told.times.alignment, Alignment)):
             found.append(made)
@@ -214,14 +207,14 @@ def _passed(canvas: TimelineBuilder, rows: Int64, lane: str, name: str) -> Corel
 
 
 def _allocations(
-    canvas: TimelineBuilder, bare: Mask, rows: Section, submits: RecordSlices, clock: int | None
+    canvas: TimelineBuilder, is_allocation: Mask, rows: Section, submits: RecordSlices, clock: int | None
 ) -> CorelessTasks | None:
     """Draw allocations at the first of their submits."""
     graph = canvas.told.graph
     task = canvas.told.index(rows)
     first_row = np.full(len(graph), -1, np.int64)
     first_row[task[::-1]] = np.arange(len(rows))[::-1]
-    at = np.sort(first_row[bare & (first_row >= 0)])
+    at = np.sort(first_row[is_allocation & (first_row >= 0)])
     if not len(at):
         return None
     task = task[at]

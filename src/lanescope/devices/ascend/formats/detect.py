@@ -28,31 +28,57 @@ _ENTRY = struct.Struct("<IIQI12s")
 _MAX_INDEX = 255
 #: By the number of the stream in ready entries: bytes of a buffer and of a record, how many records it holds.
 _BUFFERS = ((32064, 32, 1000), (1048640, 64, 16384), (524352, 32, 16384), (32832, 32, 1024))
-_LEAST_REGION = 127104 + 152 * 192
-_SURE, _SEEN = 8, 64
+#: By the number of the stream: bytes before the count.
+_COUNT_AT = (32000, 1048576, 524288, 32768)
+#: The smallest header, and pools of one core and of the threads.
+_LEAST_REGION = 127104 + 10 * 192
+_SURE, _HINTED, _SEEN = 8, 4, 64
 _NO_PADDING = bytes(12)
+#: Stamps are below: years of a counter of 1 GHz.
+_LATEST = 1 << 58
 
 
 def _probe_dump(head: FileHead) -> Detection:
-    """Look for ready entries, or for records of one stream in a file of whole buffers."""
+    """Look for a header, for ready entries, or for records of one stream in a file of whole buffers."""
     data = head.data
     if len(data) < _ENTRY.size:
         return Detection(0)
-    number = _entry(data, 0)
-    if number >= 0:
-        used = _used(data[_ENTRY.size :], number)
-        if used:
-            return Detection(95 if used >= _SURE else 60, "dump", f"a ready entry, {used} records behind it fit")
     if head.size >= _LEAST_REGION and len(data) == 1 << 16:
-        entries = [_entry(data, at) for at in range(0, len(data), _ENTRY.size)]
-        used = sum(number >= 0 for number in entries)
-        if min(entries) >= -1 and used:
-            return Detection(95 if used >= _SURE else 60, "dump", f"a header with {used} ready entries")
+        queue = [_entry(data, at) for at in range(0, len(data), _ENTRY.size)]
+        used = sum(number >= 0 for number in queue)
+        if min(queue) >= -1 and used:
+            return Detection(95, "dump", f"a header with {used} ready entries")
+    entries, used = _entries(data)
+    if used or entries > 1:
+        reason = f"{entries} ready entries" if entries > 1 else "a ready entry"
+        return Detection(95 if used >= _SURE else 60, "dump", f"{reason}, {used} records behind fit")
     for number, (size, _, _) in enumerate(_BUFFERS):
         used = 0 if head.size % size else _used(data, number)
         if used:
             return Detection(95 if used >= _SURE else 60, "dump", f"whole buffers, the first {used} records fit")
-    return Detection(0)
+    used = max(_used(data, number) for number in range(len(_BUFFERS)))
+    if used < _HINTED:
+        return Detection(0)
+    return Detection(
+        40,
+        "",
+        f"{used} records of Ascend device memory, but not whole buffers of one stream",
+        "pass each buffer with its ready entry, or whole buffers of one core or thread",
+    )
+
+
+def _entries(data: bytes) -> tuple[int, int]:
+    """Return how many ready entries with buffers data starts with, and how many records of those buffers fit."""
+    at = found = used = 0
+    while len(data) - at >= _ENTRY.size and (number := _entry(data, at)) >= 0:
+        found += 1
+        at += _ENTRY.size
+        used += _used(data[at:], number)
+        count = data[at + _COUNT_AT[number] : at + _COUNT_AT[number] + 4]
+        if len(count) < 4 or not 1 <= int.from_bytes(count, "little") <= _BUFFERS[number][2]:
+            break
+        at += _BUFFERS[number][0]
+    return found, used
 
 
 def _entry(data: bytes, at: int) -> int:
@@ -64,24 +90,29 @@ def _entry(data: bytes, at: int) -> int:
 
 
 def _used(data: bytes, number: int) -> int:
-    """Return how many of the first records hold something; 0 if one cannot be of the stream."""
+    """Return how many records a buffer of a stream begins with; 0 if its count, where it is seen, is impossible.
+
+    Slots behind the count contain anything, as does padding.
+    """
     _, size, most = _BUFFERS[number]
+    count = data[_COUNT_AT[number] : _COUNT_AT[number] + 4]
+    if len(count) == 4:
+        most = int.from_bytes(count, "little") if int.from_bytes(count, "little") <= most else 0
     used = 0
     for at in range(0, min(len(data) - size + 1, _SEEN * size, most * size), size):
         begin, end = struct.unpack_from("<QQ", data, at)
-        if max(begin, end) >> 62 or (end and end < begin):
-            return 0
-        # What stands behind the stamps: padding, a kind, padding, the way from receive to start.
-        tail = data[at + 20 : at + size]
-        if number == 0:
-            fits = tail == _NO_PADDING
-        elif number == 3:
-            fits = int.from_bytes(tail[8:], "little") <= begin
-        else:
-            fits = int.from_bytes(tail[:4], "little") <= 13 if number == 1 else not any(tail[8:])
+        # A core's slot that no execution reached.
+        if not begin and number == 3:
+            continue
+        last = data[at + 28 : at + 32]
+        fits = 0 < begin < _LATEST and (begin <= end < _LATEST or not end)
+        if number == 1:
+            fits = fits and int.from_bytes(data[at + 20 : at + 24], "little") <= 13
+        if number == 3:
+            fits = fits and int.from_bytes(last, "little") <= begin
         if not fits:
-            return 0
-        used += begin > 0
+            break
+        used += 1
     return used
 
 

@@ -73,7 +73,7 @@ PHASE_RECORD_V3 = Struct(
         Member("local_depth_at_end", 42, "i16", count=3),
         Member("shared_depth_at_start", 48, "i16", count=3),
         Member("shared_depth_at_end", 54, "i16", count=3),
-        Member("padding", 60, "u8", count=4, default=0),
+        Member("padding", 60, "u8", "Not initialised.", count=4, default=0),
     ),
 )
 PHASE_RECORD_V3C = Struct(
@@ -87,7 +87,7 @@ PHASE_RECORD_V3C = Struct(
         Member("pop_miss_or_ring_id", 32, "u32", "dispatch: pops that missed; markers: high half of the task id."),
         Member("shared_depth_at_start", 36, "i16", "AIC, AIV, MIX.", count=3),
         Member("shared_depth_at_end", 42, "i16", count=3),
-        Member("padding", 48, "u8", count=16, default=0),
+        Member("padding", 48, "u8", "Not initialised.", count=16, default=0),
     ),
 )
 SUBMIT_RECORD = Struct(
@@ -100,7 +100,7 @@ SUBMIT_RECORD = Struct(
         Member("end_time", 8, "u64", unit="cycles"),
         Member("task_id", 16, "u64"),
         Member("submit_idx", 24, "u32"),
-        Member("padding", 28, "u8", count=4, default=0),
+        Member("padding", 28, "u8", "Not initialised.", count=4, default=0),
     ),
 )
 _HOST_KINDS = (
@@ -167,8 +167,13 @@ def _buffer(name: str, record: Struct, count: int) -> Struct:
         source=record.source,
         members=(
             Member("records", 0, record, count=count),
-            Member("count", end, "u32", "Records that are valid; AICore at level 1: all, empty ones have no start."),
-            Member("padding", end + 4, "u8", count=size - end - 4, default=0),
+            Member(
+                "count",
+                end,
+                "u32",
+                "Records that are valid; slots behind are old. AICore at level 1: all.",
+            ),
+            Member("padding", end + 4, "u8", "Not initialised.", count=size - end - 4, default=0),
         ),
     )
 
@@ -187,7 +192,7 @@ class Region:
     Attributes:
         platform: the chip.
         format_version: v3 or v3c.
-        threads, cores, entries: how many the header has room for: scheduler threads, cores, ready entries a thread.
+        threads, cores, entries: how many the header has room for: threads, cores, ready entries a thread.
         header: its struct.
         frequency: of the chip's counter, Hz.
     """
@@ -200,17 +205,26 @@ class Region:
     header: Struct
     frequency: int
 
-    @property
-    def pools(self) -> tuple[tuple[str, int], ...]:
-        """Stream and core (or thread) of each pool, in order."""
-        counts = {"aicpu_task": self.cores, "aicore_task": self.cores, "sched_phase": self.threads}
-        counts["orch_phase"] = self.threads
+    def pools(self, live: int) -> tuple[tuple[str, int], ...]:
+        """Return stream and core (or thread) of each pool, in order, with ``live`` cores in use.
+
+        Pools exist for the cores in use; those of threads for as many as the header has room for.
+        """
+        counts = {"aicpu_task": live, "aicore_task": live, "sched_phase": self.threads, "orch_phase": self.threads}
         return tuple((stream, index) for stream, count in counts.items() for index in range(count))
 
-    @property
-    def size(self) -> int:
-        """Bytes of header and pools."""
-        return self.header.size + len(self.pools) * POOL.size
+    def size(self, live: int) -> int:
+        """Return the bytes of header and pools with ``live`` cores in use."""
+        return self.header.size + 2 * (live + self.threads) * POOL.size
+
+
+_COUNTS = {
+    "num_cores": "Cores in use: as many have pools.",
+    "level": "",
+    "num_sched_phase_threads": "Threads that record phases.",
+    "num_orch_phase_threads": "",
+    "num_phase_cores": "Cores that have a thread; 0 below level 3.",
+}
 
 
 def _region(platform: str, format_version: str, threads: int, cores: int, entries: int, frequency: int) -> Region:
@@ -221,8 +235,8 @@ def _region(platform: str, format_version: str, threads: int, cores: int, entrie
         Member("queue_tails", at + 4 * threads, "u32", "Next free entry, by thread.", count=threads),
     ]
     at += 8 * threads
-    for name in ("num_cores", "level", "num_sched_phase_threads", "num_orch_phase_threads", "num_phase_cores"):
-        members.append(Member(name, at, "u32"))
+    for name, doc in _COUNTS.items():
+        members.append(Member(name, at, "u32", doc))
         at += 4
     members.append(Member("core_to_thread", at, "i8", "-1: not assigned.", count=cores))
     at += cores

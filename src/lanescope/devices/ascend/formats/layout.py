@@ -321,6 +321,12 @@ DEPS_EDGES = Layout(
         JsonField("pred", "the producer's task id", kind="token"),
         JsonField("succ", "the consumer's task id", kind="token"),
         JsonField(
+            "source",
+            "why: explicit, creator (of a tensor that the consumer uses), tensormap (regions that overlap)",
+            kind="text",
+            is_required=False,
+        ),
+        JsonField(
             "flags",
             "`wait`: the consumer must not run before it; `retain`: memory stays alive; absent: `wait`",
             kind="words",
@@ -332,6 +338,9 @@ DEPS_EDGES = Layout(
 DEPS = (DEPS_TASKS, DEPS_EDGES)
 #: All lists that the scanner reads.
 LISTS = (*RECORDS, *V1, *V4, *DEPS)
+
+#: Source of the edges from the task that created a tensor.
+CREATOR = "creator"
 
 #: The phase that makes the nodes of a task that is a graph; it names the task.
 GRAPH_KIND = "graph_prepare"

@@ -202,7 +202,8 @@ class Records:
         problems: what a reader met: stat, count, byte offset of the first.
         accounts: bytes decoded, of padding, and lost, where not every byte is text; None: as the lists tell.
         cut: of a file that is cut off: the byte behind the last element that was read; what follows is lost.
-        partial: names of the lists that such a file ends in or before: their missing records are unknown.
+        partial: names of the lists that such a file ends in or before: their missing records are unknown; of a raw
+            dump without header: the lists that it has no buffers of.
     """
 
     level_key: str
@@ -223,6 +224,11 @@ class Records:
     def __getitem__(self, layout: Layout) -> Section:
         """Return a list, an empty one if the file has none."""
         return self.sections[layout.name] if layout.name in self.sections else empty(layout)
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Names of the lists that are in other files: their records are not lost."""
+        return self.partial if self.cut is None else frozenset()
 
     @property
     def as_read(self) -> dict[str, Section]:

@@ -29,6 +29,8 @@ from lanescope.trace.declaration import replace
 _TOLD = ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")
 _COUNTED = ("pop_hit", "pop_miss", "shared_at_start", "shared_at_end")
 _MAX_COUNT = 1 << 62
+#: Words that producers have for where a stream comes from.
+_WORDS = {"platform": ("a2a3", "a5", "a2a3sim", "a5sim"), "producer": ("aicpu", "aicore")}
 
 
 def read_streams(reader: Reader, file: File) -> None:
@@ -73,7 +75,7 @@ def records(file: File, level: tuple[str, int]) -> Records:
     if V4_AICPU.name in file.lists:
         sections[AICPU.name] = replace(file.lists[V4_AICPU.name], layout=AICPU)
     sections.setdefault(AICORE.name, empty(AICORE))
-    streams, unplaced = [], 0
+    streams, unplaced, strange = [], 0, _strange(file)
     if file.streams:
         parts = []
         for number, (told, phases, metrics) in zip(_numbers(file), file.streams, strict=True):
@@ -92,7 +94,11 @@ def records(file: File, level: tuple[str, int]) -> Records:
         format_version="v4",
         lists={name: rows for name, rows in file.lists.items() if name != PHASES.name or len(rows)},
         streams=tuple(streams),
-        problems=(("ascend_metric_unmatched", unplaced, None),) if unplaced else (),
+        problems=tuple(
+            (name, count, None)
+            for name, count in (("ascend_metric_unmatched", unplaced), ("ascend_unknown_value", strange))
+            if count
+        ),
     )
 
 
@@ -164,6 +170,26 @@ def _stream(told: dict[str, Any], number: int, collected: int) -> Stream:
         platform=str(told.get("platform") or ""),
         is_truncated=bool(truncated) if isinstance(truncated, bool | int) else None,
     )
+
+
+def _strange(file: File) -> int:
+    """Return how many values of streams are none that a producer writes: counts below zero, numbers that are taken."""
+    wrong = int(file.producer is not None and file.producer not in _WORDS["producer"])
+    taken: set[tuple[Any, str]] = set()
+    for told, _, _ in file.streams:
+        capture = told.get("capture")
+        counts = (
+            [capture[name] for name in ("committed", "dropped") if name in capture] if isinstance(capture, dict) else []
+        )
+        wrong += sum(_count(value) is None for value in counts)
+        wrong += sum(told.get(name) is not None and told[name] not in known for name, known in _WORDS.items())
+        for name in ("scheduler_id", "worker_id"):
+            value = told.get(name)
+            wrong += value is not None and (type(value) is not int or not 0 <= value <= MAX_CORE)
+        key = told.get("scheduler_id"), str(told.get("producer"))
+        wrong += type(key[0]) is int and key in taken
+        taken.add((key[0] if type(key[0]) is int else -1, key[1]))
+    return wrong
 
 
 def _count(value: Any) -> int | None:

@@ -102,12 +102,17 @@ def on_host(records: Records) -> bool:
     )
 
 
-def errata(records: Records) -> frozenset[Erratum]:
-    """Return what holds in a capture."""
+def errata(records: Records, runtime: str) -> frozenset[Erratum]:
+    """Return what holds in a capture.
+
+    Args:
+        records: its records file.
+        runtime: ``HOST_BUILT``, ``RINGS``; empty: not known.
+    """
     found = FORMAT_VERSIONS[of(records)].errata
     if not found.isdisjoint((Erratum.RECEIVE_AT_DOORBELL, Erratum.MICROSECONDS)) or of(records) == "v2":
         return found
-    return found | {Erratum.RECEIVE_AT_DOORBELL if on_host(records) else Erratum.RECEIVE_AT_PICKUP}
+    return found | {Erratum.RECEIVE_AT_DOORBELL if runtime == HOST_BUILT else Erratum.RECEIVE_AT_PICKUP}
 
 
 def of(records: Records) -> str:

@@ -1,4 +1,4 @@
-"""What the stamps add up to: edges that were not kept, clocks that stepped, and where the time of each core went.
+"""What the stamps add up to: edges that were not kept, and where the time of each core went.
 
 Everything is in whole cycles, so that sums are exact.
 """
@@ -20,9 +20,6 @@ from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 
-#: Stamps out of order that make a step of a core's clock, and how many sound rows may lie between two of them: where
-#: the step is not much longer than the way to the core, some rows look sound.
-_STEP_ROWS, _STEP_PAUSE = 3, 8
 #: Pairs of rows that are looked at in one go.
 _PAIRS_AT_ONCE = 1 << 22
 
@@ -30,73 +27,37 @@ _PAIRS_AT_ONCE = 1 << 22
 IDLE_PARTS = ("dependency", "submit", "dispatch", "propagation", "setup", "unknown", "trailing_idle")
 
 
-# --- clocks -----------------------------------------------------------------------------------------------------------
+# --- edges ------------------------------------------------------------------------------------------------------------
 
 
 @frozen_class
-class Steps:
-    """Steps of the clocks of single cores.
+class Parts:
+    """The rows that each task consists of: its own, and those of the nodes of a graph, which count for both.
 
     Attributes:
-        suspect: bool [rows], the stamps of the core are off.
-        core: int64 [steps].
-        row: int64 [steps], the first row that shows it.
+        row: int64 [n], the row.
+        task: int64 [n], the task that it is a part of.
+        end, judged: int64 [n], end of the row, and when it counts as begun.
     """
 
-    suspect: Mask
-    core: Int64
     row: Int64
+    task: Int64
+    end: Int64
+    judged: Int64
 
+    @classmethod
+    def of(cls, runs: Executions, graph_of: Int64 | None = None) -> Parts:
+        """Return the parts of all tasks.
 
-def clock_steps(runs: Executions) -> Steps:
-    """Find cores whose clock stepped.
-
-    Several rows of such a core are received before their dispatch (the clock stepped back), or end after the scheduler
-    saw them finish (ahead), while other cores show nothing of that kind.
-
-    Args:
-        runs: the executions.
-    """
-    suspect = np.zeros(len(runs), np.bool_)
-    took = np.where(runs.receive > 0, runs.receive, runs.start)
-    back = took < runs.dispatch
-    ahead = (runs.finish > 0) & (runs.end > runs.finish) & (runs.dispatch > 0)
-    none = np.empty(0, np.int64)
-    if max(np.count_nonzero(back), np.count_nonzero(ahead)) < _STEP_ROWS:
-        return Steps(suspect, none, none)
-    joined = np.flatnonzero(runs.dispatch > 0)
-    # The schedulers' stamps are of another clock: their order stands.
-    joined = joined[np.lexsort((runs.dispatch[joined], runs.core[joined]))]
-    core = runs.core[joined]
-    found: list[tuple[int, int]] = []
-    for odd in (back[joined], ahead[joined]):
-        at = np.flatnonzero(odd)
-        if len(at) < _STEP_ROWS:
-            continue
-        breaks = (np.diff(at) > _STEP_PAUSE) | (np.diff(core[at]) != 0)
-        edges = np.concatenate([[0], np.flatnonzero(breaks) + 1, [len(at)]])
-        runs_of = [(int(at[a]), int(at[b - 1])) for a, b in pairwise(edges.tolist()) if b - a >= _STEP_ROWS]
-        stepped = {int(core[first]) for first, _ in runs_of}
-        if len(stepped) > max(1, len(distinct(core)) // 2):
-            continue  # not the clock of a core: this chip stamps so
-        found += runs_of
-    if not found:
-        return Steps(suspect, none, none)
-    ends = np.append(np.flatnonzero(np.diff(core)) + 1, len(core))
-    for first, last in found:
-        end = int(ends[np.searchsorted(ends, last, side="right")])
-        # What follows to the end of the core's rows is not far enough to prove that the clock stepped back again.
-        last = end - 1 if end - 1 - last <= _STEP_PAUSE else last
-        suspect[joined[first : last + 1]] = True
-        counters = runs.counter[joined[[first, last]]]
-        between = (runs.core == core[first]) & (runs.counter >= counters[0]) & (runs.counter <= counters[1])
-        suspect |= between & (runs.dispatch == 0)
-    found.sort()
-    firsts = np.array([first for first, _ in found], np.int64)
-    return Steps(suspect, core[firsts], joined[firsts])
-
-
-# --- edges ------------------------------------------------------------------------------------------------------------
+        Args:
+            runs: the executions.
+            graph_of: int64 [rows], the graph that each row is a node of, -1 for others; None: there are no nodes.
+        """
+        nodes = np.empty(0, np.int64) if graph_of is None else np.flatnonzero(graph_of >= 0)
+        if graph_of is None or not len(nodes):
+            return cls(np.arange(len(runs)), runs.task, runs.end, runs.judged)
+        row = np.append(np.arange(len(runs)), nodes)
+        return cls(row, np.append(runs.task, graph_of[nodes]), runs.end[row], runs.judged[row])
 
 
 @frozen_class
@@ -116,16 +77,16 @@ class Ends:
     first: Int64
 
     @classmethod
-    def of(cls, runs: Executions, tasks: int, rows: Int64 | None = None) -> Ends:
-        """Return them for all rows, or for some (int64 [m])."""
-        task, end, judged = runs.task, runs.end, runs.judged
+    def of(cls, parts: Parts, tasks: int, rows: Mask | None = None) -> Ends:
+        """Return them for all rows, or for some (bool [rows])."""
+        row, task, end, judged = parts.row, parts.task, parts.end, parts.judged
         if rows is not None:
-            task, end, judged = task[rows], end[rows], judged[rows]
+            kept = rows[row]
+            row, task, end, judged = row[kept], task[kept], end[kept], judged[kept]
         last_end, last = graphs.extreme(task, end, tasks, largest=True)
         begun, first = graphs.extreme(task, judged, tasks, largest=False)
-        if rows is not None:
-            # A -1 picks the last element, which is not a row: there may be no rows.
-            last, first = (np.append(rows, -1)[row] for row in (last, first))
+        # A -1 picks the last element, which is not a row: there may be no rows.
+        last, first = (np.append(row, -1)[at] for at in (last, first))
         return cls(last_end, last, begun, first)
 
 
@@ -153,16 +114,18 @@ class Kept:
     sound: Ends
 
 
-def check_dependencies(graph: Graph, runs: Executions, suspect: Mask) -> Kept:
+def check_dependencies(graph: Graph, runs: Executions, suspect: Mask, graph_of: Int64 | None = None) -> Kept:
     """Judge every edge at the instant that the format version of the capture allows.
 
     Args:
         graph: the task graph.
         runs: the executions.
         suspect: bool [rows], rows of a clock that stepped.
+        graph_of: see ``Parts.of``: a graph begins with the first of its nodes, and ends with the last.
     """
-    ends = Ends.of(runs, len(graph))
-    sound = Ends.of(runs, len(graph), np.flatnonzero(~suspect)) if suspect.any() else ends
+    parts = Parts.of(runs, graph_of)
+    ends = Ends.of(parts, len(graph))
+    sound = Ends.of(parts, len(graph), ~suspect) if suspect.any() else ends
     pred, succ = graph.pred, graph.succ
     judged = (ends.last[pred] >= 0) & (ends.first[succ] >= 0)
     slack = np.where(judged, ends.begun[succ] - ends.end[pred], 0)
@@ -171,7 +134,7 @@ def check_dependencies(graph: Graph, runs: Executions, suspect: Mask) -> Kept:
     pairs = np.zeros(len(pred), np.int64)
     broken = np.flatnonzero(violated)
     if len(broken):
-        pairs[broken] = violating_pairs(runs, pred[broken], succ[broken])
+        pairs[broken] = violating_pairs(parts, pred[broken], succ[broken])
     return Kept(slack, judged, violated, by_clock, pairs, ends, sound)
 
 
@@ -180,12 +143,12 @@ def _breaks(ends: Ends, pred: Int64, succ: Int64) -> Mask:
     return broken
 
 
-def violating_pairs(runs: Executions, pred: Int64, succ: Int64) -> Int64:
+def violating_pairs(runs: Parts, pred: Int64, succ: Int64) -> Int64:
     """Return for each edge how many pairs of rows (one of each task) break it, int64 [edges]."""
     found = np.zeros(len(pred), np.int64)
     # Stamps as ranks, so that a task and one of them fit one number.
     values, rank = np.unique(np.concatenate([runs.end, runs.judged]), return_inverse=True)
-    end, begun = rank[: len(runs)], rank[len(runs) :]
+    end, begun = rank[: len(runs.row)], rank[len(runs.row) :]
     width = len(values)
     ends, begins = np.sort(runs.task * width + end), np.sort(runs.task * width + begun)
     for edges, row, other, is_pred in _expanded(runs, pred, succ):
@@ -198,7 +161,7 @@ def violating_pairs(runs: Executions, pred: Int64, succ: Int64) -> Int64:
     return found
 
 
-def _expanded(runs: Executions, pred: Int64, succ: Int64) -> Iterator[tuple[Int64, Int64, Int64, bool]]:
+def _expanded(runs: Parts, pred: Int64, succ: Int64) -> Iterator[tuple[Int64, Int64, Int64, bool]]:
     """Yield (edge, row, other task, whether the row is of the producer): for each edge the rows of its smaller task."""
     tasks = int(max(pred.max(), succ.max())) + 1
     order, bounds = rows_by_task(runs.task, tasks)
@@ -222,7 +185,7 @@ def rows_by_task(task: Int64, tasks: int) -> tuple[Int64, Int64]:
     return order, np.concatenate([[0], np.cumsum(np.bincount(task, minlength=tasks)[:tasks])])
 
 
-def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
+def ready_is_exact(graph: Graph, has_rows: Mask, is_allocation: Mask) -> Mask:
     """Return for which tasks all producers that can hold them up have rows, bool [tasks].
 
     Allocations delay no task longer than their submit. Barriers and producers with missing rows may: readiness is no
@@ -230,11 +193,11 @@ def ready_is_exact(graph: Graph, has_rows: Mask, is_barrier: Mask) -> Mask:
 
     Args:
         graph: the task graph.
-        has_rows: bool [tasks].
-        is_barrier: bool [tasks], a marker names the task.
+        has_rows: bool [tasks], the task or one of its nodes has rows.
+        is_allocation: bool [tasks].
     """
     exact = np.ones(len(graph), np.bool_)
-    is_harmless = has_rows | (graph.has_no_kernel & ~is_barrier)
+    is_harmless = has_rows | is_allocation
     exact[graph.succ[~is_harmless[graph.pred]]] = False
     return exact
 
@@ -249,11 +212,15 @@ class CoreTimes:
     Attributes:
         core: int64 [cores], rising.
         rows: int64 [cores], executions.
-        begin, end: the window: the first start and the last end of all cores, cycles.
+        begin, end: the window: the first start and the last end of all cores, cycles, without stamps that contradict
+            the others of their execution, and without those beyond the attested window.
         busy: int64 [cores], cycles in which something ran.
         overlap: int64 [cores], cycles that executions claim beyond that.
         idle: int64 [cores, 7], cycles of ``IDLE_PARTS``.
         lost: int64 [cores], cycles of them in which executions are known to be missing: perhaps the core was busy.
+        suspects: int64 [cores], executions with a stamp beyond the attested window: not in busy, and the gaps in which
+            they lie are of unknown cause.
+        suspect: int64 [cores], cycles that those claim.
     """
 
     core: Int64
@@ -264,9 +231,18 @@ class CoreTimes:
     overlap: Int64
     idle: Int64
     lost: Int64
+    suspects: Int64
+    suspect: Int64
 
 
-def core_times(runs: Executions, submitted: Int64, lost: LossSummary, cores: Int64) -> CoreTimes:
+def core_times(
+    runs: Executions,
+    submitted: Int64,
+    lost: LossSummary,
+    cores: Int64,
+    disordered: Mask | None = None,
+    attested: tuple[int, int] | None = None,
+) -> CoreTimes:
     """Split the time of each core.
 
     A gap before an execution goes to what that execution waited for, one thing after the other: its producers, its
@@ -277,21 +253,36 @@ def core_times(runs: Executions, submitted: Int64, lost: LossSummary, cores: Int
         submitted: int64 [tasks], end of the first submit of each task, 0 where unknown.
         lost: what is missing.
         cores: int64, the cores to report, rising; those of all rows are among them.
+        disordered: bool [rows], executions whose stamps contradict each other: they do not widen the window, and count
+            as far as they lie in it. None: there are none.
+        attested: first and last stamp that is attested; None: all are.
     """
     count = len(cores)
-    busy, overlap, gone = np.zeros((3, count), np.int64)
+    busy, overlap, gone, suspects, claimed = np.zeros((5, count), np.int64)
     idle = np.zeros((count, len(IDLE_PARTS)), np.int64)
     rows = np.bincount(np.searchsorted(cores, runs.core), minlength=count)
     if not len(runs):
-        return CoreTimes(cores, rows, 0, 0, busy, overlap, idle, gone)
+        return CoreTimes(cores, rows, 0, 0, busy, overlap, idle, gone, suspects, claimed)
     stop = np.maximum(runs.end, runs.start)
-    begin, end = int(runs.start.min()), int(stop.max())
-    order = np.lexsort((stop, runs.start, runs.core))
+    earliest, latest = attested or (int(runs.start.min()), int(stop.max()))
+    is_far = (runs.start < earliest) | (runs.start > latest) | (stop > latest)
+    if is_far.all():
+        is_far = np.zeros(len(runs), np.bool_)
+    is_told = ~is_far if disordered is None else ~(is_far | disordered)
+    told = is_told if is_told.any() else ~is_far
+    begin, end = int(runs.start[told].min()), int(stop[told].max())
+    far_core = np.searchsorted(cores, runs.core[is_far])
+    np.add.at(suspects, far_core, 1)
+    np.add.at(claimed, far_core, (stop - runs.start)[is_far])
+    starts, stop = (np.clip(stamps, begin, end) for stamps in (runs.start, stop))
+    order = np.lexsort((stop, starts, runs.core))
     bounds = np.concatenate([[0], np.cumsum(rows)]).tolist()
     missing = _Missing(lost)
     for place, (first, last) in enumerate(pairwise(bounds)):
         mine = order[first:last]
-        start, finish = runs.start[mine], stop[mine]
+        far = mine[is_far[mine]]
+        mine = mine[~is_far[mine]]
+        start, finish = starts[mine], stop[mine]
         # The end of the last gap is that of the window.
         free = np.append(begin, np.maximum.accumulate(finish))
         free = np.maximum(free, begin)
@@ -300,12 +291,20 @@ def core_times(runs: Executions, submitted: Int64, lost: LossSummary, cores: Int
         busy[place] = int((np.maximum(finish, free[:-1]) - np.maximum(start, free[:-1])).sum())
         overlap[place] = int((finish - start).sum()) - busy[place]
         mine, gap, start = mine[is_gap], gap[is_gap], start[is_gap]
-        for part, low, high in _milestones(runs, submitted[runs.task[mine]], mine, gap, start):
-            idle[place, part] += int((high - low).sum())
-        idle[place, _AFTER_LAST] = end - int(free[-1])
         unseen = missing.within(int(cores[place]))
         gone[place] = (unseen(start) - unseen(gap)).sum() + np.diff(unseen(np.array([free[-1], end])))[0]
-    return CoreTimes(cores, rows, begin, end, busy, overlap, idle, gone)
+        trailing = _AFTER_LAST
+        if len(far):
+            # What a core did around an execution at an unknown time is unknown.
+            at = np.where(runs.start[far] < begin, stop[far], starts[far])
+            is_near = np.searchsorted(np.sort(at), gap) < np.searchsorted(np.sort(at), start, "right")
+            idle[place, _UNKNOWN] += int((start - gap)[is_near].sum())
+            mine, gap, start = mine[~is_near], gap[~is_near], start[~is_near]
+            trailing = _UNKNOWN if int(at.max()) >= int(free[-1]) else _AFTER_LAST
+        for part, low, high in _milestones(runs, submitted[runs.task[mine]], mine, gap, start):
+            idle[place, part] += int((high - low).sum())
+        idle[place, trailing] += end - int(free[-1])
+    return CoreTimes(cores, rows, begin, end, busy, overlap, idle, gone, suspects, claimed)
 
 
 _DEPENDENCY, _SUBMIT, _DISPATCH, _PROPAGATION, _SETUP, _UNKNOWN, _AFTER_LAST = range(len(IDLE_PARTS))

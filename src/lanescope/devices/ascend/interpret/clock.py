@@ -18,7 +18,8 @@ _NS = 1_000_000_000
 MAX_NS = (1 << 62) - 1
 #: A raw unit of microseconds puts each reading up to that far off.
 _MICROSECOND_ERROR_NS = 1000
-_BEFORE, _AFTER = "pre_host_orchestration", "post_device_execution"
+#: When both clocks are read.
+ANCHOR_POSITIONS = _BEFORE, _AFTER = "pre_host_orchestration", "post_device_execution"
 
 
 @frozen_class

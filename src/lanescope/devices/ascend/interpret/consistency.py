@@ -17,6 +17,8 @@ _TOLERANCE_NS = 1000
 _WORK = tuple(kind for kind, known in PHASE_KINDS.items() if known.role == "outer" and kind != "idle")
 #: Versions of files with a list of phases for every scheduler thread.
 _ALL_THREADS = ("v2", "v3", "v3c")
+#: Largest number of a scheduler thread that is believed; chips have a handful.
+_THREADS = 255
 #: Dispatches that a core holds at once: one runs, one waits.
 _PLACES = 2
 
@@ -135,13 +137,21 @@ def before_submit(told: Interpreter, suspect: Mask) -> Mask:
 def contradicted_cores(told: Interpreter) -> list[int]:
     """Return the cores about which metadata and records disagree, rising.
 
-    Those without a type or beyond ``num_cores``, and those whose scheduler thread has no list of phases. Collectors
-    write a list for every thread; the streams of v4 and of raw dumps do not show threads without records, and of v1 it
-    is not known.
+    Those without a type, of an unknown one, or beyond ``num_cores``, those of an impossible thread, and those whose
+    scheduler thread has no list of phases. Collectors write a list for every thread; the streams of v4 and of raw dumps
+    do not show threads without records, and of v1 it is not known.
     """
     metadata, runs = told.records.metadata, told.runs
     threads, found = thread_of_core(metadata), set()
     cores, types = metadata.get("num_cores"), metadata.get("core_types")
+    if cores is not None and (type(cores) is not int or not 0 <= cores <= MAX_CORE + 1):
+        # A number that no chip has contradicts whatever core would be the last one.
+        found.add(MAX_CORE)
+    if isinstance(types, list):
+        found |= {core for core, kind in enumerate(types) if kind not in (*graphs.CORE_TYPES[:-1], None)}
+    listed = metadata.get("core_to_thread")
+    if isinstance(listed, list):
+        found |= {core for core, thread in enumerate(listed) if type(thread) is not int or not -1 <= thread <= _THREADS}
     if type(cores) is int and 0 <= cores <= MAX_CORE + 1:
         if isinstance(types, list):
             found |= set(range(*sorted((cores, len(types)))))
@@ -149,6 +159,11 @@ def contradicted_cores(told: Interpreter) -> list[int]:
             if int(core.max(initial=-1)) >= cores:
                 found |= set(core[core >= cores].tolist())
         found |= set(range(cores, len(threads)))
+    if len(threads):
+        found |= set(runs.core[runs.core >= len(threads)].tolist())
+        # What ran was dispatched by some thread.
+        listed_cores = runs.core[runs.core < len(threads)]
+        found |= set(listed_cores[threads[listed_cores] < 0].tolist())
     if _has_all_threads(told):
         found |= set(np.flatnonzero(threads >= told.phases.groups).tolist())
     return sorted(found)

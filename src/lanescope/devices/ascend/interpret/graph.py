@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.devices.ascend.formats.layout import WAIT
+from lanescope.devices.ascend.formats.layout import CREATOR, WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
 from lanescope.trace.column import Mask
@@ -22,7 +22,8 @@ Int64 = npt.NDArray[np.int64]
 
 #: Halves of a task id: ring and number. Nodes of a graph are on one ring, and their lowest bits tell them apart.
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-_NODE_RING, _NODE_BITS = np.uint64(1), np.uint64(10)
+_NODE_RING, NODE_BITS = np.uint64(1), np.uint64(10)
+_SPACE = np.uint64(62)
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
 CORE_TYPES = ("aic", "aiv", "")
@@ -38,6 +39,7 @@ class Graph:
         kernels: int64 [tasks, 3], functions of the slots AIC, AIV0, AIV1; -1: not used, or not known.
         blocks: int64 [tasks], blocks that a task runs as; 0: not known.
         is_early: bool [tasks], its consumers may be staged before it ends.
+        is_creator: bool [tasks], an edge says that the task created a tensor of its consumer.
         pred, succ: int64 [edges], one a pair, in the order of the file, without self edges and those that only keep
             memory alive.
         says_early: whether the deps file knows ``is_early`` at all.
@@ -50,6 +52,7 @@ class Graph:
     kernels: Int64
     blocks: Int64
     is_early: Mask
+    is_creator: Mask
     pred: Int64
     succ: Int64
     says_early: bool = False
@@ -136,6 +139,7 @@ def by_run(graph: Graph, ids: Iterable[UInt64], epochs: Iterable[Int64]) -> Grap
         kernels=graph.kernels[task],
         blocks=graph.blocks[task],
         is_early=graph.is_early[task],
+        is_creator=graph.is_creator[task],
         pred=pred[met],
         succ=succ[met],
         runs=replace(runs, keys=keys, left_out=left_out),
@@ -153,7 +157,8 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
         known = union(list(ids)).ids
         none = np.empty(0, np.int64)
         no = np.zeros(len(known), np.bool_)
-        return Graph(known, no, np.full((len(known), 3), -1, np.int64), np.zeros(len(known), np.int64), no, none, none)
+        kernels, blocks = np.full((len(known), 3), -1, np.int64), np.zeros(len(known), np.int64)
+        return Graph(known, no, kernels, blocks, no, no, none, none)
     pred, succ = deps.edges["pred"], deps.edges["succ"]
     task = deps.tasks["task_id"]
     places = union([task, pred, succ, *ids])
@@ -185,6 +190,7 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
         kernels,
         blocks,
         is_early,
+        _creators(deps, places.of(pred), len(known)),
         first[kept],
         second[kept],
         bool(deps.tasks.has("early_dispatch").any()),
@@ -192,6 +198,20 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
         int(np.count_nonzero(is_own)),
         int(np.count_nonzero(~orders & ~is_own)),
     )
+
+
+def _creators(deps: Deps, pred: Int64, tasks: int) -> Mask:
+    """Return which tasks created a tensor, bool [tasks]; edges of files that do not say why they exist may mean it."""
+    found = np.zeros(tasks, np.bool_)
+    codes = [code for code, text in enumerate(deps.edges.texts) if text == CREATOR]
+    found[pred[~deps.edges.has("source") | np.isin(deps.edges["source"], codes)]] = True
+    return found
+
+
+def are_node_ids(ids: UInt64) -> Mask:
+    """Return which ids a host that builds graphs gives to nodes: those of ring 1, in version 4 of space 1, bool [n]."""
+    found: Mask = (ids >> _HALF == _NODE_RING) | (ids >> _SPACE == _NODE_RING)
+    return found
 
 
 def rings(graph: Graph) -> Mask:
@@ -224,7 +244,7 @@ def parents(graph: Graph, outer: Int64) -> Int64:
         return found
     is_outer = np.zeros(len(graph), np.bool_)
     is_outer[outer] = True
-    parent = (graph.ids[nodes] & _LOW) >> _NODE_BITS
+    parent = (graph.ids[nodes] & _LOW) >> NODE_BITS
     at = np.minimum(np.searchsorted(graph.ids, parent), len(graph) - 1)
     fits = (graph.ids[at] == parent) & is_outer[at]
     found[nodes[fits]] = at[fits]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lanescope.common.key_join import match_unique
 from lanescope.devices.ascend.formats import versions
+from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, repeated
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -26,6 +27,8 @@ from lanescope.devices.ascend.formats.records import Records, Section
 from lanescope.devices.ascend.formats.versions import FORMAT_VERSIONS, Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import names as naming
+from lanescope.devices.ascend.interpret import task_kinds
+from lanescope.devices.ascend.interpret.attribution import Ends, Parts
 from lanescope.devices.ascend.interpret.clock import Alignment, Times, longest, times
 from lanescope.devices.ascend.interpret.execution_table import (
     Executions,
@@ -37,7 +40,9 @@ from lanescope.devices.ascend.interpret.execution_table import (
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
+from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
 from lanescope.trace.column import Mask
+from lanescope.trace.declaration import replace
 
 Int64 = npt.NDArray[np.int64]
 
@@ -51,6 +56,7 @@ class Interpreter:
 
     Attributes:
         format_version: its name, see ``format_versions``.
+        runtime: ``versions.HOST_BUILT``, ``versions.RINGS``; empty: not known.
         errata: what holds in it.
         deps: the task graph, from its file or from the records.
         frequency: of the device's counter, Hz.
@@ -68,8 +74,10 @@ class Interpreter:
         marker_task: int64 [phases], the task that a phase names, -1 without.
         marker_is_concluded: bool [phases], only half of that id was recorded.
         epochs: the runs of a file with several: int64 [executions], [phases], [submits], [host submits]; else None.
+        host_phases: records of the host that have a place on the time axis; None without such a file.
         runs: the executions.
         lost: what is missing.
+        graph_of: int64 [executions], the graph that each is a node of, -1 without; None where there are no nodes.
         run_names, name_of: names, and which of them each execution has.
     """
 
@@ -77,13 +85,17 @@ class Interpreter:
         self.records = records
         self.parts = parts
         self.format_version = versions.of(records)
-        self.errata = versions.errata(records)
+        # Of the stamps of a task more is known with the runtime, and that only with the lists in place.
+        self.errata = FORMAT_VERSIONS[self.format_version].errata
         self.deps = parts.deps if parts.deps is not None else records.fanout
         # Without a frequency the time axis counts cycles: one is drawn as 1 ns.
         known = records.metadata.get("clock_freq_hz")
         self.frequency: int = 1_000_000_000 if known is None else known
         self.problems: list[tuple[str, int, int | None]] = []
+        self._submitted: dict[str, Int64] = {}
         self._place()
+        self.runtime = task_kinds.runtime(self)
+        self.errata = versions.errata(records, self.runtime)
         self._join()
         self._name()
 
@@ -100,7 +112,14 @@ class Interpreter:
         return naming.task_names(self.graph.ids, self.task_naming)
 
     def index(self, submits: Section) -> Int64:
-        """Return the tasks of submits in the graph, int64 [n]."""
+        """Return the tasks of submits in the graph, int64 [n]; those of a whole list are looked up once."""
+        if submits is self.submits or submits is self.host_submits:
+            if submits.layout.name not in self._submitted:
+                self._submitted[submits.layout.name] = self._index(submits)
+            return self._submitted[submits.layout.name]
+        return self._index(submits)
+
+    def _index(self, submits: Section) -> Int64:
         return self.graph.index(submits["task_id"], self.epoch_of(3 if submits.layout is HOST_SUBMITS else 2))
 
     # --- what there is -------------------------------------------------------------------------------------------
@@ -110,8 +129,11 @@ class Interpreter:
         records = self.records
         device = list(_device_stamps(records))
         host = [values for name in (HOST_SUBMITS, UPLOADS) for values in _host_stamps(records[name])]
+        parts_host = self.parts.host_phases
         first, _ = _range(device) or (0, 0)
         base_host = _range(host)
+        if base_host is None and parts_host is not None and len(parts_host):
+            base_host = int(parts_host.begin.min()), int(parts_host.begin.min())
         limit = first + longest(self.frequency)
         host_limit = (base_host[0] if base_host else 0) + longest(1_000_000_000) // 2
         aicore, aicpu, phases, submits, host_submits, uploads = (records[layout] for layout in RECORDS)
@@ -123,6 +145,15 @@ class Interpreter:
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
         kept = [values[values <= limit] for values in device]
         kept_host = [values[values <= host_limit] for values in host]
+        # Of a clock that is not on the axis, nothing can be placed.
+        has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
+        self.host_phases: HostPhases | None = None
+        if parts_host is not None:
+            near = (np.maximum(parts_host.begin, parts_host.end) <= host_limit) & has_axis
+            near &= parts_host.begin >= (base_host[0] if base_host else 0) - longest(1_000_000_000) // 2
+            self.host_phases = parts_host.take(near)
+            self.problems.append(("ascend_host_phases_unplaced", int(np.count_nonzero(~near)), None))
+            kept_host += [self.host_phases.begin, self.host_phases.end[self.host_phases.end > 0]]
         self.times: Times = times(
             records.metadata,
             records.metadata.get("clock_freq_hz"),
@@ -182,7 +213,9 @@ class Interpreter:
             self.problems.append(("ascend_key_duplicate", stream.ambiguous, stream.ambiguous_offset))
         match = match_unique(aicore.keys, aicpu.keys)
         partner, orphans = match.partner, match.right_only
-        self.has_dispatches = self.records.level > 1
+        if AICORE.name in self.records.absent:
+            orphans = orphans[:0]
+        self.has_dispatches = self.records.level > 1 and AICPU.name not in self.records.absent
         if self.has_dispatches:
             self.unmatched = aicore.section.take(match.left_only)
         else:
@@ -211,6 +244,18 @@ class Interpreter:
         )
         self.lost: LossSummary = losses(self.runs, aicpu, orphans)
         self.streams: tuple[KeyedRows, KeyedRows] = (aicore, aicpu)
+        self.graph_of = self._graph_of()
+        if self.graph_of is not None:
+            ended = Ends.of(Parts.of(self.runs, self.graph_of), len(self.graph)).end
+            self.runs = replace(self.runs, ready=graphs.ready(self.graph, ended)[self.runs.task])
+
+    def _graph_of(self) -> Int64 | None:
+        """Return the graph that each execution is a node of, int64 [executions], -1 without; None: there are none."""
+        if self.runtime == versions.RINGS or self.graph.runs is not None:
+            return None
+        outer = np.flatnonzero(self.is_task_kind(task_kinds.GRAPH))
+        found = graphs.parents(self.graph, outer)[self.runs.task]
+        return found if (found >= 0).any() else None
 
     def _markers(self, with_id: Mask) -> tuple[Int64, Mask]:
         """Return the task that each phase names, int64 [phases], -1 without one, and whether that was concluded.
@@ -237,11 +282,25 @@ class Interpreter:
                 self.note("ascend_task_ambiguous", ~fits, phases.take(halves))
         return task, concluded
 
+    @cached_property
+    def threads_without_cores(self) -> Int64:
+        """Threads with an empty list of phases and without a core, int64, rising: the orchestrator's, or not started.
+
+        Collectors write a list for each thread that the platform may have; each scheduler thread has cores.
+        """
+        of_core = thread_of_core(self.records.metadata)
+        if not (of_core >= 0).any():
+            return np.empty(0, np.int64)
+        return np.setdiff1d(np.arange(self.phases.groups), np.concatenate([of_core, self.phases.group]))
+
     def is_kind(self, *kinds: str) -> Mask:
         """Return which phases are of one of these kinds, bool [phases]."""
         phases = self.phases
-        codes = [code for code, text in enumerate(phases.texts) if text in kinds]
-        return phases.has("kind") & np.isin(phases["kind"], codes)
+        wanted = np.array([text in kinds for text in phases.texts], np.bool_)
+        if not wanted.any():
+            return np.zeros(len(phases), np.bool_)
+        found: Mask = phases.has("kind") & wanted[phases["kind"]]
+        return found
 
     def _staging(self) -> Staging | None:
         """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
@@ -262,7 +321,17 @@ class Interpreter:
     @property
     def on_host(self) -> bool:
         """True if the orchestrator runs on the host."""
-        return versions.on_host(self.records)
+        return self.runtime == versions.HOST_BUILT
+
+    @cached_property
+    def kinds(self) -> TaskKinds:
+        """What each task of the graph is."""
+        return task_kinds.of(self)
+
+    def is_task_kind(self, *kinds: int) -> Mask:
+        """Return which tasks are of one of these kinds (codes of ``task_kinds.KINDS``), bool [tasks]."""
+        found: Mask = np.isin(self.kinds.kind, kinds)
+        return found
 
     def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:
         """Return the runs of executions, phases, submits and host submits of a file that holds several.

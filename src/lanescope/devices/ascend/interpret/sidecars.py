@@ -1,4 +1,4 @@
-"""Sidecar files: task graph and name map."""
+"""Sidecar files: task graph, name map, host phases, hardware counters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend.formats.files import read_deps, read_names
+from lanescope.devices.ascend.formats.host_phases import HostPhases, read_host_phases
+from lanescope.devices.ascend.formats.pmu import Pmu, read_pmu
 from lanescope.devices.ascend.formats.records import Bytes, Deps
 from lanescope.errors import InputError
 
@@ -24,6 +26,8 @@ class Sidecars:
         orchestrator: its name.
         sources: the files, by what they are.
         broken: the ones that cannot be read; what cannot even be opened is not among ``sources``.
+        host_phases: what the host recorded of itself; None without such a file.
+        pmu: hardware counters of executions; None without such a file.
         is_ambiguous: several name maps were found, so none is used.
     """
 
@@ -43,6 +47,8 @@ class Sidecars:
         self.sources = {} if sources is None else sources
         self.broken = set() if broken is None else broken
         self.is_ambiguous = is_ambiguous
+        self.host_phases: HostPhases | None = None
+        self.pmu: Pmu | None = None
 
     @classmethod
     def find(cls, capture: Capture, options: Mapping[str, Any]) -> Sidecars:
@@ -54,6 +60,9 @@ class Sidecars:
         made = cls()
         made._use(capture, "deps", options.get("deps"), "deps.json", made._read_deps)
         made._use(capture, "names", options.get("names"), "name_map*.json", made._read_names)
+        given = options.get("host_phases")
+        made._use(capture, "host_phases", given, "host_phase_records.jsonl", made._read_host_phases)
+        made._use(capture, "pmu", options.get("pmu"), "pmu.csv", made._read_pmu)
         return made
 
     def _use(
@@ -75,6 +84,12 @@ class Sidecars:
 
     def _read_deps(self, source: Source) -> None:
         self.deps = read_deps(load(source), source.path)
+
+    def _read_host_phases(self, source: Source) -> None:
+        self.host_phases = read_host_phases(load(source)[:-1], source.path)
+
+    def _read_pmu(self, source: Source) -> None:
+        self.pmu = read_pmu(load(source)[:-1], source.path)
 
     def _read_names(self, source: Source) -> None:
         self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)

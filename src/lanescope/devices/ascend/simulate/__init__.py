@@ -11,8 +11,10 @@ from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, e
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
 from lanescope.devices.ascend.formats.records import Records, Section, Stream
 from lanescope.devices.ascend.simulate import chip, recorder
+from lanescope.devices.ascend.simulate.arguments import annotate
+from lanescope.devices.ascend.simulate.device_memory import DUMP_NAME, device_memory
 from lanescope.devices.ascend.simulate.graph import graph
-from lanescope.devices.ascend.simulate.host import host
+from lanescope.devices.ascend.simulate.host import host, host_file
 from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import Scenario
 from lanescope.devices.ascend.simulate.truth import truth
@@ -33,8 +35,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         seed: seed of the PCG64 generator.
 
     Returns:
-        The records file, ``deps.json`` and a name map; the truth holds ``totals`` and ``losses``, and in ``rows`` each
-        execution with its true stamps (option ``truth`` = ``rows``).
+        The records file or a dump of device memory, ``deps.json`` and a name map; the truth holds ``totals`` and
+        ``losses``, and in ``rows`` each execution with its true stamps (option ``truth`` = ``rows``).
 
     Raises:
         UsageError: the options contradict themselves.
@@ -57,7 +59,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         metadata["core_to_thread"] = run.thread_of.tolist()
     if s.level >= 4 and not s.host:
         sections[SUBMITS.name] = recorder.submits(run, base)
-    host_truth = host(run, random, base, metadata, sections) if s.host else None
+    pool: list[dict[str, Any]] = []
+    host_truth = host(run, random, base, metadata, sections, pool) if s.host and s.level >= 4 else None
     deps, edge_counts = graph(s, tasks, random)
     made = truth(run, found, sections) | {"graph": edge_counts, "host": host_truth}
     made["losses"] |= {
@@ -68,11 +71,17 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     if work is not None:
         made["unknown_kinds"] = work.unknown
     key = _LEVEL_KEYS.get(s.format_version, "l2_swimlane_level")
-    files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections, work)}
+    if s.dump:
+        records = Records(key, s.level, metadata, sections)
+        files = {DUMP_NAME: device_memory(run, found, work, records, np.random.Generator(np.random.PCG64([seed, 1])))}
+    else:
+        files = {LEVEL_KEYS.get(key, "l2_perf_records.json"): _content(s, key, metadata, sections, work)}
     if s.deps:
-        files["deps.json"] = encode_deps(deps)
+        files["deps.json"] = encode_deps(deps, annotate(s, tasks, deps) if s.is_observed else None)
     if s.names:
-        files["name_map_simulated.json"] = encode_names(NAMES, "Simulated")
+        files["name_map_simulated.json"] = encode_names(NAMES, None if s.is_observed else "Simulated")
+    if pool:
+        files["host_phase_records.jsonl"] = host_file(pool)
     return Simulation(files, made)
 
 

@@ -7,6 +7,8 @@ construction:
 
     complete (finishes are observed, consumers resolved) | dummies | early dispatch | dispatch | release
 
+(v3c: dispatch before early dispatch.)
+
 A row is dispatched in the first window after its task is ready and one of the two places of its core is free; rows of
 one window share the stamp. The core takes it when the register write has crossed the chip and the previous kernel is
 over, sets up (long when the function changed), runs, and is observed at the begin of a later iteration. A task that is
@@ -21,15 +23,20 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.simulate.scenario import Scenario
-from lanescope.devices.ascend.simulate.workload import AIC, ALLOC, FUNCTIONS, Subtasks, Tasks
+from lanescope.devices.ascend.simulate.workload import AIC, ALLOC, FUNCTIONS, GRAPH, NODE_BITS, Subtasks, Tasks
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
 LOOP = 250
 #: Begin and end of the windows of an iteration.
-COMPLETE, DUMMY, EARLY, DISPATCH, RELEASE = (0, 100), (105, 125), (130, 150), (160, 230), (234, 246)
+COMPLETE, DUMMY, RELEASE = (0, 100), (105, 125), (234, 246)
+_EARLY, _DISPATCH = (130, 150), (160, 230)
+#: v3c stages tasks after it has dispatched others.
+_DISPATCH_FIRST, _EARLY_LAST = (130, 200), (205, 230)
 _FIRST_FINISH, _LAST_FINISH = 5, 35
+#: A graph is prepared in so many slices, in each iteration at most so many of them.
+SLICES, WINDOWS = 2, 10
 _STAMP = 3  # from the begin of a dispatch window to its stamp
 
 
@@ -79,6 +86,24 @@ class Run:
     def __len__(self) -> int:
         return len(self.task)
 
+    @property
+    def is_node(self) -> Mask:
+        """Rows that are nodes of a graph, bool [rows]."""
+        found: Mask = self.tasks.kind[self.task] == GRAPH
+        return found
+
+    @property
+    def token(self) -> npt.NDArray[np.uint64]:
+        """Task ids as cores record them, uint64 [rows]: nodes have ids of their own."""
+        found = self.tasks.task_id[self.task]
+        rows = np.flatnonzero(self.is_node)
+        rows = rows[np.argsort(self.task[rows], kind="stable")]
+        # One node of a graph has no kernel: its number is not used.
+        node = rank(self.task[rows])
+        node += node > 0
+        found[rows] = (1 << 32) | (found[rows] << np.uint64(NODE_BITS)) | node.astype(np.uint64)
+        return found
+
     def begin(self, thread: Int64, iteration: Int64) -> Int64:
         """Return when iterations of threads begin."""
         found: Int64 = self.shift[thread] + iteration * LOOP * self.scenario.unit
@@ -94,7 +119,7 @@ class _Chip:
     def __init__(self, scenario: Scenario, tasks: Tasks, rows: Subtasks, random: np.random.Generator) -> None:
         self.s, self.tasks, self.rows, self.random = scenario, tasks, rows, random
         self.u = scenario.unit
-        self.thread_of = np.arange(scenario.cores) % scenario.threads
+        self.thread_of = _threads(scenario)
         self.shift = random.integers(0, LOOP * self.u, scenario.threads)
 
     def iteration(self, thread: Int64, time: Int64, window: int) -> Int64:
@@ -116,7 +141,8 @@ class _Chip:
             before = (self.submit_end - length - pause)[np.searchsorted(tasks.episode, np.arange(s.episodes))]
             self.submit_end -= before[tasks.episode]
         self.submit_start = self.submit_end - length
-        submitted = np.zeros(n, np.int64) if s.host else self.submit_end
+        # A graph is prepared before its first node goes out.
+        submitted = np.full(n, lead(s, tasks) * LOOP * u) if s.host else self.submit_end
 
         typical = random.lognormal(np.log(1500), 0.7, 2 * FUNCTIONS)
         duration = np.maximum((typical[rows.function] * random.lognormal(0, 0.1, m)).astype(np.int64), 20) * u
@@ -149,7 +175,8 @@ class _Chip:
         bare = np.flatnonzero(tasks.is_bare)
         passing, _, bare_bound = _by_wave(tasks.first_wave[bare], waves, bare, bare)
         engines = (np.arange(s.aic), s.aic + np.arange(s.aiv))
-        stamp_at, early_at = (DISPATCH[0] + _STAMP) * u, (EARLY[0] + _STAMP) * u
+        early_window, window_of_dispatch = windows(s)
+        stamp_at, early_at = (window_of_dispatch[0] + _STAMP) * u, (early_window[0] + _STAMP) * u
         for w in range(max(waves, 1)):
             first, last = edge_bound[w], edge_bound[w + 1]
             here, before_ = succ[first:last], pred[first:last]
@@ -168,10 +195,10 @@ class _Chip:
             open_ = np.maximum(place[slot, on], latest[on])
 
             # Normal dispatch, or early where the producers are on their way but not over.
-            at = self.iteration(thread, np.maximum(ready[task], open_), DISPATCH[0])
+            at = self.iteration(thread, np.maximum(ready[task], open_), window_of_dispatch[0])
             dispatch = self.begin(thread, at) + stamp_at
             if s.has_staging:
-                early = self.iteration(thread, np.maximum(going[task], open_), EARLY[0])
+                early = self.iteration(thread, np.maximum(going[task], open_), early_window[0])
                 early_stamp = self.begin(thread, early) + early_at
                 staged = tasks.staged[task] & (early_stamp < ready[task])
                 at, dispatch = np.where(staged, early, at), np.where(staged, early_stamp, dispatch)
@@ -266,6 +293,23 @@ class _Chip:
             bare_thread=self.bare_thread,
             bare_iteration=self.bare_iteration + first[tasks.episode],
         )
+
+
+def _threads(s: Scenario) -> Int64:
+    """Return the scheduler thread of each core, int64 [cores]: clusters of one AIC and two AIV go round, if known."""
+    core = np.arange(s.cores)
+    cluster = np.where(core < s.aic, core, (core - s.aic) // 2) if s.is_observed else core
+    return cluster % s.threads
+
+
+def windows(s: Scenario) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the windows of early dispatch and of dispatch."""
+    return (_EARLY_LAST, _DISPATCH_FIRST) if s.is_observed else (_EARLY, _DISPATCH)
+
+
+def lead(s: Scenario, tasks: Tasks) -> int:
+    """Return iterations that pass before the first task is ready, so that all graphs can be prepared."""
+    return 3 + int((tasks.nodes > 0).sum()) * SLICES // WINDOWS if s.graphs else 0
 
 
 def _by_wave(wave: Int64, waves: int, first: Int64, second: Int64) -> tuple[Int64, Int64, list[int]]:

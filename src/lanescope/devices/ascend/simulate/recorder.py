@@ -62,6 +62,8 @@ def step_clocks(run: Run, random: np.random.Generator) -> tuple[Run, Mask, int]:
     cores = random.permutation(np.flatnonzero(count >= 8))[: run.scenario.clock_steps]
     cores = cores[: max(int((count > 0).sum()) // 4, 1)]
     off = np.zeros(len(run), np.int64)
+    least = run.scenario.clock_step_ns * run.scenario.clock // 1_000_000_000
+    low, high = (least, 2 * least) if least else (ticks * run.scenario.unit for ticks in _STEP)
     for core in cores.tolist():
         mine = np.flatnonzero(run.core == core)
         first = int(random.integers(0, len(mine) - 5))
@@ -69,7 +71,7 @@ def step_clocks(run: Run, random: np.random.Generator) -> tuple[Run, Mask, int]:
         lasts = len(mine) - first < 2 * _STEP_ROWS or random.random() < 0.5
         last = len(mine) if lasts else int(random.integers(first + 4, len(mine) - _STEP_ROWS))
         rows = mine[first:last]
-        off[rows] = int(random.integers(*_STEP)) * run.scenario.unit * (1 if random.random() < 0.5 else -1)
+        off[rows] = int(random.integers(low, high)) * (1 if random.random() < 0.5 else -1)
         stepped[rows] = True
     if not len(cores):
         return run, stepped, 0
@@ -98,7 +100,7 @@ def record(run: Run, random: np.random.Generator, base: int, stepped: Mask, step
     kept = order[has_aicore[order]]
     columns: dict[str, Any] = {
         "core_id": run.core[kept],
-        "task_token_raw": run.tasks.task_id[run.task[kept]],
+        "task_token_raw": run.token[kept],
         "reg_task_id": reg_task_id[kept],
         "start_cycles": base + run.start[kept],
         "end_cycles": base + run.end[kept],

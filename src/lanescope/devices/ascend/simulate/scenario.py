@@ -9,10 +9,14 @@ from typing import Any
 from lanescope.errors import UsageError
 
 #: The clock of the small chip; constants of the simulator are its ticks of 20 ns, scaled to faster clocks.
-SLOW_CLOCK = 50_000_000
+SLOW_CLOCK, FAST_CLOCK = 50_000_000, 1_000_000_000
 #: Format versions, oldest first.
 V1 = ("v1a", "v1b", "v1c")
 FORMAT_VERSIONS = (*V1, "v2", "v3", "v3c", "v4")
+#: What a dump of device memory may be of: a chip's shared memory with its buffers, or buffers without it.
+DUMPS = ("a2a3", "a5", "buffers")
+#: Threads of each platform; one of them orchestrates.
+_SLOW_THREADS, _FAST_THREADS = 4, 5
 #: Those of the newer naming.
 CHIP = ("v3c", "v4")
 #: Tasks of an episode, about: as many episodes as that makes are simulated at once.
@@ -35,8 +39,10 @@ class Scenario:
     dummy: float = 0.02
     alloc: float = 0.02
     predicated: float = 0.01
+    graphs: float = 0.0
     speculative: float = 0.15
     producers: float = 1.4
+    fan_in: int = 0
     violations: int = 0
     epochs: int = 1
     host: bool = False
@@ -50,19 +56,24 @@ class Scenario:
     overflow: int = 0
     buffer: int = 1024
     clock_steps: int = 0
+    clock_step_ns: int = 0
     duplicates: int = 0
     ambiguous: int = 0
     bad_rows: int = 0
     unknown_kinds: int = 0
     wrap: bool = False
     shuffle: bool = False
+    dump: str = ""
     truth: str = "rows"
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Scenario:
         """Return the scenario of the simulator's options; ``UsageError`` if they contradict themselves."""
         known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in options.items() if name in known})
+        given = {name: value for name, value in options.items() if name in known}
+        if given.get("dump") in ("a2a3", "a5"):
+            given["clock"] = SLOW_CLOCK if given["dump"] == "a2a3" else FAST_CLOCK
+        return cls(**given)
 
     def __post_init__(self) -> None:
         """Refuse what no chip could run."""
@@ -76,16 +87,29 @@ class Scenario:
             raise UsageError("tasks, aic, aiv, threads, epochs and buffer must be at least 1, clock at least 1000000")
         if self.host and self.format_version != "v3c":
             raise UsageError("host requires format version v3c", hint="use --format-version v3c")
+        if self.graphs and not self.host:
+            raise UsageError("graphs require a host that builds the task graph", hint="use --host")
         if self.epochs > 1 and self.format_version != "v4":
             raise UsageError("epochs > 1 requires format version v4", hint="use --format-version v4")
+        if self.dump:
+            self._check_dump()
         shares = self.shares
         if min(shares) < 0 or sum(shares) > 1:
             raise UsageError("invalid task fractions: each must be 0 or more, their sum at most 1")
 
+    def _check_dump(self) -> None:
+        """Refuse dumps that no device leaves: the collector writes hosts, epochs and the faults of JSON files."""
+        if self.dump not in DUMPS:
+            raise UsageError(f"unknown dump {self.dump!r}", hint="use one of " + ", ".join(DUMPS))
+        if self.format_version not in ("v3", "v3c"):
+            raise UsageError("dump requires format version v3 or v3c", hint="use --format-version v3c")
+        if self.host or self.duplicates or self.ambiguous or self.bad_rows or self.shuffle:
+            raise UsageError("dump cannot be combined with host, duplicates, ambiguous, bad_rows or shuffle")
+
     @property
     def shares(self) -> tuple[float, ...]:
-        """Shares of MIX, SPMD, dummy, alloc and predicated tasks."""
-        return self.mix, self.spmd, self.dummy, self.alloc, self.predicated if self.is_chip else 0.0
+        """Shares of MIX, SPMD, dummy, alloc and predicated tasks, and of graphs."""
+        return self.mix, self.spmd, self.dummy, self.alloc, self.predicated if self.is_chip else 0.0, self.graphs
 
     @property
     def unit(self) -> int:
@@ -113,6 +137,18 @@ class Scenario:
     def is_chip(self) -> bool:
         """True if the format version uses the newer names."""
         return self.format_version in CHIP
+
+    @property
+    def is_observed(self) -> bool:
+        """True if captures of the runtime itself are known: the simulator keeps the rules that hold in all of them."""
+        return self.format_version == "v3c"
+
+    @property
+    def phase_lists(self) -> int:
+        """Lists of scheduler phases in the file: v3c has one for each thread of the platform."""
+        if not self.is_observed or self.dump:
+            return self.threads
+        return max(_FAST_THREADS if self.clock >= FAST_CLOCK else _SLOW_THREADS, self.threads + 1)
 
     @property
     def has_receive(self) -> bool:

@@ -27,7 +27,8 @@ def truth(run: Run, found: Recorded, sections: dict[str, Section]) -> dict[str, 
     s, tasks = run.scenario, run.tasks
     here, joined = found.has_aicore, found.has_aicore & found.has_aicpu & ~found.contradicted
     once = here & ~found.contradicted
-    last_end = _last_end(run, here)
+    # Nodes are no producers of their graph's consumers: only the graph is named by edges.
+    last_end = _last_end(run, here & ~run.is_node)
     gate = _gates(run, last_end)
     broken, by_clock = _violations(run, found, last_end)
     setup = run.start - run.receive - gate
@@ -98,8 +99,9 @@ def _violations(run: Run, found: Recorded, last_end: Int64) -> tuple[Mask, Mask]
         pred, succ = run.tasks.pred, run.tasks.succ
         return has_rows[pred] & has_rows[succ] & (last_end[pred] > first[succ])
 
-    everything = broken(found.has_aicore, last_end)
-    sound = found.has_aicore & ~found.stepped
+    here = found.has_aicore & ~run.is_node
+    everything = broken(here, last_end)
+    sound = here & ~found.stepped
     return everything, everything & ~broken(sound, _last_end(run, sound))
 
 
@@ -131,15 +133,17 @@ def _losses(run: Run, found: Recorded) -> dict[str, Any]:
 def _rows(run: Run, found: Recorded, gate: Int64) -> dict[str, Any]:
     s, tasks = run.scenario, run.tasks
     known = NAMES if s.names else {}
-    kinds = run.function * 2 + (tasks.blocks > 1)[run.task]
+    # Nobody names the functions of nodes.
+    kinds = np.where(run.is_node, -1, run.function) * 2 + 2 + (tasks.blocks > 1)[run.task]
     texts = [
-        function_name(number // 2, known, is_spmd=bool(number % 2)) for number in range(int(kinds.max(initial=0)) + 1)
+        function_name(number // 2 - 1, known, is_spmd=bool(number % 2))
+        for number in range(int(kinds.max(initial=0)) + 1)
     ]
     return {
         "core": run.core.tolist(),
         "reg_task_id": found.reg_task_id.tolist(),
         "run_epoch": run.epoch.tolist(),
-        "task_id": tasks.task_id[run.task].tolist(),
+        "task_id": run.token.tolist(),
         "name": np.array(texts, object)[kinds].tolist() if s.deps else None,
         "has_aicore": found.has_aicore.tolist(),
         "has_aicpu": found.has_aicpu.tolist(),

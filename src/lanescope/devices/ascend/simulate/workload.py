@@ -12,7 +12,11 @@ from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
-SINGLE, MIX, SPMD, DUMMY, ALLOC, PREDICATED = range(6)
+SINGLE, MIX, SPMD, DUMMY, ALLOC, PREDICATED, GRAPH = range(7)
+#: A graph has 2 to 6 nodes; the ids of nodes have the number of the graph above these bits.
+_FEWEST, _MOST, NODE_BITS = 2, 6, 10
+#: Tasks in a scope, and rings that nested scopes use.
+_SCOPE, _RINGS = 8, 3
 AIC, AIV = 0, 1
 #: Functions 0 to 9 run on AIC, 10 to 19 on AIV.
 FUNCTIONS = 10
@@ -26,10 +30,11 @@ class Tasks:
     """The graph: tasks in submit order, [tasks] each; a run is a sequence of episodes that do not overlap.
 
     Attributes:
-        kind: ``SINGLE`` to ``PREDICATED``.
+        kind: ``SINGLE`` to ``GRAPH``.
         task_id: uint64.
         kernels: [tasks, 3], -1 where a slot is not used.
         blocks: as which a task runs.
+        nodes: of a graph; 0 of other tasks.
         flagged: bool, its consumers may be staged early.
         staged: bool, it will be staged early where that helps.
         ignores: bool, it does not wait for its producers: an injected violation.
@@ -42,6 +47,7 @@ class Tasks:
     task_id: npt.NDArray[np.uint64]
     kernels: Int64
     blocks: Int64
+    nodes: Int64
     flagged: Mask
     staged: Mask
     ignores: Mask
@@ -82,15 +88,23 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     """Draw a graph."""
     s = scenario
     n = s.tasks
-    kind = random.choice(6, n, p=[max(1 - sum(s.shares), 0), *s.shares])
+    episode = np.arange(n) * s.episodes // n
+    kind = random.choice(7, n, p=[max(1 - sum(s.shares), 0), *s.shares])
+    if s.is_observed:
+        # Somebody uses what is allocated: the last task of an episode allocates nothing.
+        last = np.flatnonzero(np.diff(episode, append=s.episodes))
+        kind[last[kind[last] == ALLOC]] = SINGLE
     function = random.integers(0, FUNCTIONS, (n, 2))
     on_vector = random.random(n) < s.aiv / s.cores
     second = random.random(n) < 0.3  # a MIX task with two vector halves
     most = np.maximum(np.where(on_vector, s.aiv, s.aic), 2)
     blocks = np.where(kind == SPMD, random.integers(2, np.minimum(most, 16) + 1), 1)
-    is_plain = (kind == SINGLE) | (kind == SPMD) | (kind == PREDICATED)
-    aic_rows = np.select([kind == MIX, is_plain], [1, np.where(on_vector, 0, blocks)], 0)
-    aiv_rows = np.select([kind == MIX, is_plain], [1 + second, np.where(on_vector, blocks, 0)], 0)
+    if s.is_observed:
+        blocks[(kind == MIX) & second & (random.random(n) < 0.5)] = 2
+    blocks[kind == GRAPH] = random.integers(_FEWEST, _MOST + 1, int((kind == GRAPH).sum()))
+    is_plain = (kind == SINGLE) | (kind == SPMD) | (kind == PREDICATED) | (kind == GRAPH)
+    aic_rows = np.select([kind == MIX, is_plain], [blocks, np.where(on_vector, 0, blocks)], 0)
+    aiv_rows = np.select([kind == MIX, is_plain], [blocks * (1 + second), np.where(on_vector, blocks, 0)], 0)
     kernels = np.full((n, 3), -1)
     kernels[aic_rows > 0, 0] = function[aic_rows > 0, 0]
     slot = np.where(random.random(n) < 0.1, 2, 1)
@@ -106,17 +120,20 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     task = np.repeat(np.arange(n), count)
     engine = np.where(np.arange(len(task)) - (after - count)[task] < aic_rows[task], AIC, AIV)
     run = np.where(engine == AIC, kernels[task, 0], np.where(kernels[task, 1] >= 0, kernels[task, 1], kernels[task, 2]))
-    episode = np.arange(n) * s.episodes // n
     wave, ordinal = _waves(engine, np.searchsorted(episode[task], np.arange(s.episodes + 1)), (s.aic, s.aiv))
     first_wave, last_wave = _task_waves(wave, after, count, episode, s.episodes)
     pred, succ = _edges(s, random, kind, episode, first_wave, last_wave)
     flagged, staged, ignores = _roles(s, random, kind, pred, succ)
-    ring = np.arange(n) // 512 % 4
+    # A graph is one task without a kernel; its nodes are known from their executions alone.
+    kernels[kind == GRAPH] = -1
+    parts = np.where(kind == GRAPH, blocks, 0)
+    blocks[kind == GRAPH] = 1
     tasks = Tasks(
         kind=kind,
-        task_id=(ring.astype(np.uint64) << np.uint64(32)) | np.arange(n, dtype=np.uint64),
+        task_id=_task_ids(s, n),
         kernels=kernels,
         blocks=blocks,
+        nodes=parts,
         flagged=flagged,
         staged=staged,
         ignores=ignores,
@@ -129,6 +146,19 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     order = np.argsort(wave.astype(np.int32), kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(wave, minlength=waves))])
     return tasks, Subtasks(task[order], engine[order], run[order], ordinal[order], bounds)
+
+
+def _task_ids(s: Scenario, n: int) -> npt.NDArray[np.uint64]:
+    """Return the ids of tasks: a ring, and a number that counts up within it where that is known."""
+    number = np.arange(n)
+    if not s.is_observed:
+        ring, local = number // 512 % 4, number
+    elif s.host:
+        ring, local = np.zeros_like(number), number
+    else:
+        ring = number // _SCOPE % _RINGS
+        local = number // (_SCOPE * _RINGS) * _SCOPE + number % _SCOPE
+    return (ring.astype(np.uint64) << np.uint64(32)) | local.astype(np.uint64)
 
 
 def _waves(engine: Int64, bounds: Int64, capacity: tuple[int, int]) -> tuple[Int64, Int64]:
@@ -188,9 +218,26 @@ def _edges(
     degree = np.where((kind == ALLOC) | (high <= low), 0, random.poisson(s.producers, n))
     succ = np.repeat(np.arange(n), degree)
     pred = (low[succ] + random.random(len(succ)) * (high - low)[succ]).astype(np.int64)
+    if s.is_observed:
+        more = [_consumers(kind), _fan_in(s, kind, low, high)]
+        pred, succ = (np.concatenate([mine, *(part[at] for part in more)]) for at, mine in enumerate((pred, succ)))
     pairs = np.sort(succ * n + pred)  # sorted nearly already: several times faster than np.unique
     pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     return pairs % n, pairs // n
+
+
+def _consumers(kind: Int64) -> tuple[Int64, Int64]:
+    """Return an edge from each allocation to the next task that is none: (producers, consumers)."""
+    pred, others = np.flatnonzero(kind == ALLOC), np.flatnonzero(kind != ALLOC)
+    return pred, others[np.searchsorted(others, pred)] if len(others) else pred
+
+
+def _fan_in(s: Scenario, kind: Int64, low: Int64, high: Int64) -> tuple[Int64, Int64]:
+    """Return the edges to the task that waits for the most others, as many as are asked for: (producers, consumers)."""
+    widest = int(np.argmax(np.where(kind == ALLOC, 0, high - low)))
+    pred = np.arange(low[widest], high[widest])
+    pred = pred[kind[pred] != ALLOC][: s.fan_in]
+    return pred, np.full(len(pred), widest)
 
 
 def _roles(s: Scenario, random: np.random.Generator, kind: Int64, pred: Int64, succ: Int64) -> tuple[Mask, Mask, Mask]:

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
-from lanescope.common.pairing import pair_fifo
+from lanescope.common.pairing import Pairs
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import TaggedRecords
 from lanescope.devices.cuda.formats.lanes import I64, Decoded
-from lanescope.devices.cuda.interpret import flow_matching
+from lanescope.devices.cuda.interpret import flow_matching, region_matching
 from lanescope.devices.cuda.schema import LINKS, MARKS, REGIONS
 from lanescope.trace import Column, Flag
 
@@ -42,22 +42,25 @@ class Joined:
         stray = rows["is_end"] != 0
         special = self._making.buffer.special(rows.lane, rows["index"])
         kind = np.where(stray, layout.INSTANT, special.kind)
-        self._regions(decoded, special, (kind == layout.ASYNC_BEGIN) | (kind == layout.ASYNC_END), kind)
+        where = (kind == layout.ASYNC_BEGIN) | (kind == layout.ASYNC_END)
+        self._regions(decoded, special, where, kind, first_slice)
         self._flows(decoded, special, (kind == layout.FLOW_OUT) | (kind == layout.FLOW_IN), kind, first_slice)
         self._counters(decoded, special, kind == layout.COUNTER)
+        self._unknown(decoded, special, kind > layout.INSTANT)
         return np.asarray(kind == layout.INSTANT)
 
-    def _regions(self, decoded: Decoded, special: TaggedRecords, where: Mask, kind: I64) -> None:
+    def _regions(self, decoded: Decoded, special: TaggedRecords, where: Mask, kind: I64, first_slice: int) -> None:
         at = np.flatnonzero(where)
         if not len(at):
             return
         making, rows = self._making, decoded.instants
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         launch, tick, flags = rows["launch"][at].astype(np.int64), rows["tick"][at], rows["flags"][at]
-        key = ((lane * (int(launch.max()) + 1) + launch) * _EVENTS + event) * _TOKENS + special.token[at]
-        pairs = pair_fifo(key, kind[at] == layout.ASYNC_END)
         ts = making.lane_ns(lane, tick) - making.t0
-        self._strays(at[pairs.unmatched], decoded, special)
+        pairs, repeated = self._pairs(at, decoded, special, kind[at] == layout.ASYNC_END)
+        strays = np.setdiff1d(pairs.unmatched, repeated, assume_unique=True)
+        self._strays(at[strays], decoded, special, "end", "cuda_end_unmatched")
+        self._strays(at[repeated], decoded, special, "start", "cuda_start_repeated")
         begin, end = pairs.start, pairs.end
         if not len(begin):
             return
@@ -88,6 +91,7 @@ class Joined:
         begins, ends = Column.array(slot[begin]), Column.array(np.where(is_open, 0, slot[end]), valid=~is_open)
         grid, of = making.grid, lane[begin]
         sm = {} if grid.sm is None else {"sm": np.maximum(grid.sm[of], 0), "sm_valid": grid.sm[of] >= 0}
+        elsewhere = ~is_open & (lane[end] != of)
         making.builder.append(
             REGIONS.name,
             slice_id=slices,
@@ -98,10 +102,16 @@ class Joined:
             token=special.token[at][begin],
             begin_slot=begins,
             end_slot=ends,
+            end_group=np.where(elsewhere, grid.group[lane[end]], 0),
+            end_group_valid=elsewhere,
             payload=making.payload(begins),
             end_payload=making.payload(ends),
             resolution_ns=making.resolution(dur, closed),
             **sm,
+        )
+        moved = np.flatnonzero(elsewhere & closed)
+        self._moved(
+            at[begin[moved]], at[end[moved]], tracks[begin[moved]], slices[moved], decoded, special, first_slice
         )
         for mask, stat in (
             (is_open, "cuda_unfinished_region"),
@@ -110,22 +120,87 @@ class Joined:
         ):
             self._count(stat, begin[mask], at, decoded, special)
 
-    def _strays(self, at: I64, decoded: Decoded, special: TaggedRecords) -> None:
-        """Count ends of asynchronous regions that nothing began; they are kept as instants."""
+    def _pairs(self, at: I64, decoded: Decoded, special: TaggedRecords, is_end: Mask) -> tuple[Pairs, I64]:
+        """Pair starts and ends at ``at``, as ``region_matching.pair`` describes it."""
+        making, rows = self._making, decoded.instants
+        lane, token = rows.lane[at], special.token[at]
+        by_event = not making.buffer.has_tokens
+        key = (rows["launch"][at].astype(np.int64) * _EVENTS + rows["event"][at]) * _TOKENS + token
+        # Lanes of one block follow each other. A caller's token may leave its lane; no token stays there.
+        return region_matching.pair(
+            lane.astype(np.int64) // making.grid.num_groups,
+            key,
+            rows["tick"][at],
+            lane,
+            rows["launch"][at],
+            is_end,
+            across=np.ones(len(at), np.bool_) if by_event else token != 0,
+            is_lossy=self._lossy()[lane],
+            by_event=by_event,
+        )
+
+    def _lossy(self) -> Mask:
+        """Return which lanes lost records, or may have."""
+        making = self._making
+        found: Mask = (making.summary["missing"] > 0) | (making.summary["full"] > 0)
+        return found if making.grid.lost is None else found | (making.grid.lost > 0)
+
+    def _moved(
+        self,
+        begin: I64,
+        end: I64,
+        tracks: I64,
+        slices: I64,
+        decoded: Decoded,
+        special: TaggedRecords,
+        first_slice: int,
+    ) -> None:
+        """Add a flow for each region that another lane ended than began it."""
+        if not len(begin):
+            return
+        making, rows = self._making, decoded.instants
+        source, target = rows.lane[begin].astype(np.int64), rows.lane[end].astype(np.int64)
+        # Records are looked up in the order of lanes.
+        order = np.argsort(end, kind="stable")
+        around = np.empty(len(end), np.int64)
+        around[order] = flow_matching.enclosing(decoded.slices, rows.lane[end[order]], rows["index"][end[order]])
+        first = making.builder.append(
+            "flows",
+            kind="signal",
+            src_track_id=tracks,
+            src_ts=making.lane_ns(source, rows["tick"][begin]) - making.t0,
+            dst_track_id=making.tree.lane[target],
+            dst_ts=making.lane_ns(target, rows["tick"][end]) - making.t0,
+            src_slice_id=slices,
+            dst_slice_id=np.where(around >= 0, first_slice + around, 0),
+            dst_slice_id_valid=around >= 0,
+        )
+        making.builder.append(
+            LINKS.name,
+            flow_id=first + np.arange(len(begin)),
+            block=making.grid.block[source],
+            event_id=rows["event"][begin],
+            token=special.token[begin],
+            src_slot=special.slot[begin],
+            dst_slot=special.slot[end],
+        )
+
+    def _strays(self, at: I64, decoded: Decoded, special: TaggedRecords, what: str, stat: str) -> None:
+        """Count ends of asynchronous regions that nothing began, or starts of what was open; kept as instants."""
         if not len(at):
             return
         making, rows = self._making, decoded.instants
         lane = rows.lane[at].astype(np.int64)
         dictionary = making.builder.names
         events = rows["event"][at].astype(np.int64)
-        code = {n: dictionary.code(f"end {making.event_name(n)}?") for n in distinct(events).tolist()}
+        code = {n: dictionary.code(f"{what} {making.event_name(n)}?") for n in distinct(events).tolist()}
         first = making.builder.append(
             "instants",
             track_id=making.tree.lane[lane],
             ts=making.lane_ns(lane, rows["tick"][at]) - making.t0,
             ts_ticks=rows["tick"][at],
             name=np.array([code[n] for n in events.tolist()], np.int32),
-            category="unmatched_end",
+            category=f"unmatched_{what}",
             quality=making.best_quality,
             flags=rows["flags"][at],
         )
@@ -140,7 +215,7 @@ class Joined:
             slot=slot,
             payload=making.payload(slot),
         )
-        self._count("cuda_end_unmatched", np.arange(len(at)), at, decoded, special)
+        self._count(stat, np.arange(len(at)), at, decoded, special)
 
     def _flows(self, decoded: Decoded, special: TaggedRecords, where: Mask, kind: I64, first_slice: int) -> None:
         at = np.flatnonzero(where)
@@ -188,6 +263,9 @@ class Joined:
         if not len(at):
             return
         making, rows = self._making, decoded.instants
+        self._count(
+            "cuda_contradictory_counter", np.flatnonzero(special.token[at] > layout.LS2_FLOAT), at, decoded, special
+        )
         lane, event = rows.lane[at].astype(np.int64), rows["event"][at].astype(np.int64)
         owners, row = np.unique(lane * _EVENTS + event, return_inverse=True)
         tracks = np.array(
@@ -202,6 +280,18 @@ class Joined:
             track_id=tracks[row],
             ts=making.lane_ns(lane, rows["tick"][at]) - making.t0,
             value=making.buffer.values(special.slot[at], special.token[at]),
+        )
+
+    def _unknown(self, decoded: Decoded, special: TaggedRecords, where: Mask) -> None:
+        """Count records whose event has no name."""
+        known = self._making.names.events
+        at = np.flatnonzero(where)
+        if known is None or not len(at):
+            return
+        is_known = np.zeros(_EVENTS, np.bool_)
+        is_known[[number for number in known if 0 <= number < _EVENTS]] = True
+        self._count(
+            "cuda_unknown_event", np.flatnonzero(~is_known[decoded.instants["event"][at]]), at, decoded, special
         )
 
     def _names(self, events: I64) -> npt.NDArray[np.int32]:

@@ -130,6 +130,8 @@ def lane_details(making: TraceAssembly) -> None:
     def time(name: str) -> I64:
         return making.lane_ns(known, summary[name][known]) - making.t0
 
+    # Layouts without counts show only which ends a full lane lacks.
+    least = grid.lost if grid.lost is not None else np.where(summary["full"] != 0, summary["open"], 0)
     finalized = summary["finalizes"][known] > 0
     making.builder.append(
         LANES.name,
@@ -146,6 +148,7 @@ def lane_details(making: TraceAssembly) -> None:
         unmatched_ends=summary["unmatched"][known],
         unfinished_regions=summary["open"][known],
         is_full=summary["full"][known] != 0,
+        dropped_at_least=least[known],
         missing_slots=summary["missing"][known],
         clock_reversals=summary["backward"][known],
         **{name: summary[name][known] for name in ("records", "launches", "wraps")},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanescope.devices.cuda.formats import layout, layout_detection
+from lanescope.devices.cuda.formats import layout, layout_detection, ls2_contradictions
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, INSTANT
 from lanescope.devices.cuda.formats.word_source import WordSource, content_of
 from lanescope.families.field_sites import (
@@ -28,11 +28,12 @@ from lanescope.wire import Field, Record
 
 #: How far two anchors may disagree with the nominal rate.
 _RATE_TOLERANCE = 1000
-#: A block has at most so many warps.
-_MOST_WARPS = 64
 #: No SM runs faster.
 _MOST_GHZ = 4
 _SOUND = "a sound sequence of regions, at times that its lane and the launch allow"
+_CHOSEN = "a value of the program"
+_PERMUTED = "areas in another order: each tells the number of its own block"
+_COUNTER = layout.COUNTER + 1  # in rows, which have a ``FINALIZE``
 
 
 class _Row(NamedTuple):
@@ -65,7 +66,6 @@ class _Lanes:
         self.of: dict[int, list[int]] = {}
         for index, row in enumerate(self.rows):
             self.of.setdefault(row.lane, []).append(index)
-        self.events = {row.event for row in self.rows if row.kind == INSTANT}
         anchor = self.rows[0].time if self.rows else 0
         passed = [self._after(anchor, row.time) for row in self.rows]
         self._anchor, self._window = anchor, (min(passed, default=0), max(passed, default=0))
@@ -90,15 +90,20 @@ class _Lanes:
     def reason(self, name: str, values: Mapping[int, Value]) -> str:
         """Return why records of one lane could say something else as well."""
         lane = self.of[self.rows[next(iter(values))].lane]
-        rows = [
-            self.rows[place]._replace(**{name: values.get(place, getattr(self.rows[place], name))}) for place in lane
-        ]
-        return self.sound(rows, [self.rows[place] for place in lane])
+        before = [self.rows[place] for place in lane]
+        new: Any = {at: {name: value} for at, value in values.items()}
+        rows = [self.rows[at]._replace(**new.get(at, {})) for at in lane]
+        found = self.sound(rows, before)
+        if found and name == "event" and all(self.rows[place].kind in (INSTANT, _COUNTER) for place in values):
+            return "the number of a mark or counter, which the program chooses"
+        return found
 
     def sound(self, rows: Sequence[_Row], before: Sequence[_Row]) -> str:
         """Return why a lane could have held these records; empty: it could not."""
         low, high = self._window_of(before)
         passed = [self._after(self._anchor, row.time) for row in rows]
+        if self.ends and rows and rows[-1].kind == FINALIZE:
+            high = max(high, passed[-1])  # the program may end its lane at any later time
         if not all(first <= then for first, then in zip([low, *passed], [*passed, high], strict=True)):
             return ""
         stack: list[_Row] = []
@@ -106,20 +111,22 @@ class _Lanes:
             if row.kind == BEGIN:
                 stack.append(row)
             elif row.kind == END:
-                if not _closes(stack, row):
-                    return ""
-            elif row.kind == INSTANT:
-                if row.event not in self.events:
+                if not _closes(stack, row, rows[place + 1 :]):
                     return ""
             elif row.kind == FINALIZE and self.ends and (place != len(rows) - 1 or row.event):
                 return ""
-        rest = [row._replace(time=0, at=0) for row in rows if row.kind > INSTANT or row.other]
-        was = [row._replace(time=0, at=0) for row in before if row.kind > INSTANT or row.other]
-        return _SOUND if not stack and rest == was else ""
+        return _SOUND if not stack and _joined(rows) == _joined(before) else ""
 
     def possible(self, name: str) -> Possible:
         """Return which values of a field are possible."""
         return lambda values: self.reason(name, values)
+
+    def valued(self, values: Mapping[int, Value]) -> str:
+        """Return why a mark of Proton could be a value of the record in front of it instead."""
+        rows = [(self.rows[at], self.of[self.rows[at].lane][0] != at) for at in values]
+        marks = all(row.kind == INSTANT and follows for row, follows in rows)
+        marks &= set(values.values()) <= {layout.MARK, layout.METRIC}
+        return _CHOSEN if marks else ""
 
     def change(self, change: str, index: int) -> str:
         """Return why the records of a lane could have been these: slots are left empty at the end only."""
@@ -140,13 +147,19 @@ class _Lanes:
         return self.sound(made, rows)
 
 
-def _closes(stack: list[_Row], end: _Row) -> bool:
+def _joined(rows: Sequence[_Row]) -> list[_Row]:
+    """Return what rows say that another one repeats; the program may choose the rest."""
+    return [row._replace(time=0, at=0) for row in rows if row.kind > INSTANT and row.kind != _COUNTER]
+
+
+def _closes(stack: list[_Row], end: _Row, later: Sequence[_Row]) -> bool:
     """Close the innermost region of an event; those inside may be open only if they overlap it for no time."""
     at = next((at for at in reversed(range(len(stack))) if stack[at].event == end.event), None)
     if at is None:
         return False
     begin = stack.pop(at)
-    return all(row.time in (begin.time, end.time) for row in stack[at:])
+    tied = {row.event for row in later if row.kind == END and row.time == end.time}
+    return all(row.time in (begin.time, end.time) or row.event in tied for row in stack[at:])
 
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
@@ -254,14 +267,28 @@ class _Ls2:
             elif word:
                 self.values.append((at, lane))
 
+    def token(self, values: Mapping[int, Value]) -> str:
+        """Return why tokens could be others: they join only the records of asynchronous regions and of flows."""
+        types = 0, layout.LS2_FLOAT
+        kinds = [(self.rows[place].kind, value) for place, value in values.items()]
+        return _CHOSEN if all(kind < FINALIZE or (kind == _COUNTER and value in types) for kind, value in kinds) else ""
+
+    def kind(self, values: Mapping[int, Value]) -> str:
+        """Return why a record could be of another kind: a mark and a sample take the same room with payloads."""
+        was = {self.rows[place].kind for place in values}
+        are_tokens = all(self.rows[place].other in (0, layout.LS2_FLOAT) for place in values)
+        free = was <= {INSTANT, _COUNTER} and set(values.values()) <= {INSTANT, layout.COUNTER}
+        return _CHOSEN if free and are_tokens else ""
+
 
 def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
     found = _Ls2(content)
     yield from _whole(layout.LS2_HEADER, file, [found.start], _ls2_header(found))
     begin, lane = [row.at for row in found.rows], [row.lane for row in found.rows]
     for declared in layout.LS2_RECORD.fields:
-        name = "other" if declared.name == "token" else declared.name
-        possible = found.lanes.possible(name) if name in ("event", "time") else never
+        possible = found.lanes.possible(declared.name) if declared.name in ("event", "time") else never
+        if declared.name == "token" or (declared.name == "kind" and found.record_words == 2):
+            possible = getattr(found, declared.name)
         yield bit_sites(layout.LS2_RECORD.name, declared, file, begin, lane, possible)
     heads = [found.start + 64 * first for first in found.firsts]
     yield from _whole(layout.LS2_LANE, file, heads, _ls2_lane(found))
@@ -271,7 +298,7 @@ def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
         payload = Field("payload", lsb=lsb, width=64 - lsb, doc="The value that a record carries.")
         places = [found.start + 64 * at for at, _ in found.values]
         lanes = [lane for _, lane in found.values]
-        yield bit_sites(layout.LS2_RECORD.name, payload, file, places, lanes, _any("a value of the program"))
+        yield bit_sites(layout.LS2_RECORD.name, payload, file, places, lanes, _any(_CHOSEN))
 
 
 def _ls2_header(found: _Ls2) -> dict[str, Possible]:
@@ -303,8 +330,7 @@ def _anchor(header: Mapping[str, int], name: str) -> Possible:
 
 def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
     heads, groups = found.heads, found.header["num_groups"]
-    launch = [min((head["begin_ns"] for head in heads if head["begin_ns"]), default=0)] * len(heads)
-    last = [max((head["end_ns"] for head in heads), default=0)] * len(heads)
+    launch, last = ([at] * len(heads) for at in ls2_contradictions.launch_window(found.header))
     begin, end = [head["begin_ns"] for head in heads], [head["end_ns"] for head in heads]
     warps = {
         index: {heads[place]["warp"] for place in _block(index, groups) if place != index}
@@ -312,7 +338,7 @@ def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
     }
 
     def warp(index: int, value: Value) -> str:
-        is_free = isinstance(value, int) and value < _MOST_WARPS and value not in warps[index]
+        is_free = isinstance(value, int) and value < layout.MOST_WARPS and value not in warps[index]
         return "another warp of its block, that no other lane names" if is_free else ""
 
     is_time = found.header["clock"] == layout.GLOBALTIMER
@@ -331,8 +357,8 @@ def _ls2_lane(found: _Ls2) -> dict[str, Possible]:
         {} if is_time else {name: each(_cycles_of(found, stamps, name)) for name in ("begin_cycles", "end_cycles")}
     )
     return possible | {
-        "begin_ns": _between(launch, firsts, "between the start of the launch and the first record"),
-        "end_ns": _between(lasts, last, "between the last record and the end of the launch"),
+        "begin_ns": _between(launch, firsts, "between the host's reading before the launch and the first record"),
+        "end_ns": _between(lasts, last, "between the last record and the host's reading after the launch"),
         "warp": each(warp),
     }
 
@@ -423,15 +449,16 @@ def _extents(rows: Sequence[_Row], blocks: int, uids: int) -> list[int]:
 
 def _proton_block(blocks: Sequence[Mapping[str, int]], cycles: Sequence[int]) -> dict[str, Possible]:
     """Return which values are possible: a block takes no less time than its cycles at the highest rate."""
-    begin, end, done = ([block[name] for block in blocks] for name in ("begin_ns", "end_ns", "done_ns"))
-    first, last = [min(begin)] * len(blocks), [max(done)] * len(blocks)
+    numbers, begin, end, done = ([row[name] for row in blocks] for name in ("block", "begin_ns", "end_ns", "done_ns"))
+    first, last = [1] * len(blocks), [max(done)] * len(blocks)
     least = [count // _MOST_GHZ for count in cycles]
     latest = [until - time for until, time in zip(end, least, strict=True)]
     earliest = [since + time for since, time in zip(begin, least, strict=True)]
     return {
-        "sm": _one_of([block["sm"] for block in blocks], "another SM of the launch: each block tells its own once"),
+        "block": lambda values: _PERMUTED if sorted(values.values()) == sorted(numbers[at] for at in values) else "",
+        "sm": _one_of(range(layout.MOST_SMS), "another SM: each block tells its own once"),
         "done_ns": _between(end, last, "between the end of the block and that of the launch"),
-        "begin_ns": _between(first, latest, "between the start of the launch and what the block's cycles need"),
+        "begin_ns": _between(first, latest, "before what the block's cycles need: a block may start before all others"),
         "end_ns": _between(earliest, done, "between what the block's cycles need and the copy of its buffer"),
     }
 
@@ -458,8 +485,9 @@ def _proton_entries(file: str, made: FieldMap, lanes: _Lanes) -> None:
     for declared in record.fields:
         if declared.name == "time_high":
             continue
-        possible = lanes.possible("event") if declared.name == "scope" else never
-        sites = bit_sites(record.name, declared, file, begin, lane, possible)
+        mark = lanes.valued if any(row.kind == INSTANT for row in lanes.rows) else never
+        possible = {"scope": lanes.possible("event"), "type": mark}
+        sites = bit_sites(record.name, declared, file, begin, lane, possible.get(declared.name, never))
         if declared.name == "time":
             high = record["time_high"]
             pieces = ((declared.lsb, declared.width), (high.lsb, high.width))

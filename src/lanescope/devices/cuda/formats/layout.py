@@ -18,6 +18,10 @@ STAMP_BITS = 32
 STAMP_WRAP = 1 << STAMP_BITS
 #: No counter is faster.
 MAX_MHZ = 100_000
+#: A block has at most 1024 threads.
+MOST_WARPS = 32
+#: No GPU has so many SMs: the largest have about 150.
+MOST_SMS = 1024
 
 _TIRX = "apache/tvm at 5d4dc87: python/tvm/tirx/bench.py, python/tvm/backend/cuda/cpp/instrument.py"
 
@@ -182,8 +186,9 @@ PROTON = "proton"
 _PROTON = "triton-lang/triton at 9b17d85: third_party/proton/common/lib/TraceDataIO"
 PROTON_PREAMBLE = 0xDEADBEEF
 PROTON_STAMP_BITS = 43
-#: What an entry is, in newer versions; older ones leave the field 0.
-SCOPE, ASYNC, MARK, METRIC = range(4)
+#: What an entry is: Triton 3.9 tells asynchronous events by the highest bit of the field, trees with typed entries have
+#: the values between; older ones leave the field 0.
+SCOPE, ASYNC, MARK, METRIC, ASYNC_39 = range(5)
 PROTON_HEADER = Record(
     "cuda.proton.header",
     bits=320,
@@ -228,7 +233,7 @@ PROTON_ENTRY = Record(
             lsb=20,
             width=3,
             doc="What it is.",
-            values={SCOPE: "scope", ASYNC: "async", MARK: "mark", METRIC: "metric"},
+            values={SCOPE: "scope", ASYNC: "async", MARK: "mark", METRIC: "metric", ASYNC_39: "async"},
         ),
         Field("scope", lsb=23, width=8, doc="Number of the scope."),
         Field("is_end", lsb=31, width=1, doc="1: end."),

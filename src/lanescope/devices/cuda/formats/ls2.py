@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.wrapping_counters import at_or_after
-from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats import layout, ls2_contradictions
 from lanescope.devices.cuda.formats.buffer import (
     UNKNOWN,
     Bounds,
@@ -36,7 +36,7 @@ SCANNED = ("state", "offered", "stored", "present", "first", "lost", "stale", "b
 #: A part may have so many times the words of its records.
 _SPARSE = 4
 #: A reading beyond this is none.
-_LATEST = np.uint64(1 << 62)
+_LATEST = np.uint64(ls2_contradictions.UNREADABLE)
 #: A count beyond this is damage; sums of lower ones fit into their columns.
 _MOST = 1 << 62
 
@@ -55,6 +55,8 @@ class Ls2Header:
         anchors: (globaltimer, Unix time, bound of the error), all in ns.
         refused: lanes that found no room; None: the probes did not count them.
         required_blocks, required_groups: the grid where it is known to be larger than the buffer's, else the buffer's.
+        contradictions: words of the header that contradict others.
+        window: the timer before and after the launch, as ``ls2_contradictions.launch_window`` returns it.
     """
 
     num_blocks: int
@@ -69,6 +71,8 @@ class Ls2Header:
     refused: int | None
     required_blocks: int
     required_groups: int
+    contradictions: tuple[int, ...]
+    window: tuple[int, int]
 
     @property
     def lanes(self) -> int:
@@ -127,6 +131,8 @@ class Ls2Header:
             refused=refused if counts else None,
             required_blocks=max(fields["num_blocks"], blocks),
             required_groups=max(fields["num_groups"], groups),
+            contradictions=tuple(ls2_contradictions.of_header(fields)),
+            window=ls2_contradictions.launch_window(fields),
         )
 
 
@@ -467,6 +473,16 @@ class Ls2Buffer:
         # What is empty behind a lane's last record leaves no gap between records.
         tail = self._tail(summary) - self._torn(summary)
         yield "cuda_missing_tail", int(tail.sum()), first(tail > 0)
+        yield "cuda_contradictory_header", len(header.contradictions), next(iter(header.contradictions), None)
+        found = ls2_contradictions.of_lanes(
+            self.grid, self.heads, scanned["state"], header.window, summary, self.extent(summary)
+        )
+        for name, lanes in (
+            ("cuda_contradictory_lane", found.impossible),
+            ("cuda_lane_elsewhere", found.elsewhere),
+            ("cuda_other_warp", found.other_warp),
+        ):
+            yield name, int(np.count_nonzero(lanes)), first(lanes)
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of words."""

@@ -31,7 +31,7 @@ PROTON_ENTRIES = TableSpec(
         ColumnSpec("time", "uint64", "43 bits of the counter; value of a metric", unit="ticks"),
         ColumnSpec("scope", "uint32", "scope number"),
         ColumnSpec("is_end", "bool", "whether the entry is an end"),
-        ColumnSpec("type", "text", "entry type: scope, async, mark, metric, unknown"),
+        ColumnSpec("type", "text", "entry type: scope, async, mark, metric"),
         ColumnSpec("value_type", "uint32", "type of a metric's value"),
     ),
 )
@@ -49,6 +49,8 @@ _LATEST = np.uint64(1 << 62)
 _LARGEST_INDEX = 1 << 24
 #: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
 _MAX_WARPS = 1 << 10
+#: Kind of device in the file header.
+_CUDA = 1
 
 
 @frozen_class
@@ -62,6 +64,7 @@ class ProtonHeader:
         scratch: words of a CTA's area.
         uids: warps that were recorded.
         size: words of the file.
+        is_cuda: whether the GPU is one of CUDA.
     """
 
     payload: int
@@ -70,6 +73,7 @@ class ProtonHeader:
     scratch: int
     uids: tuple[int, ...]
     size: int
+    is_cuda: bool
 
     @classmethod
     def read(cls, words: Words32) -> ProtonHeader:
@@ -102,7 +106,8 @@ class ProtonHeader:
             raise InputError("contradictory Proton header", hint="record the file with Proton format version 1")
         payload, scratch = fields["payload_offset"] // 4, fields["scratch"] // 4
         size = payload + fields["blocks"] * scratch
-        return cls(payload, fields["blocks"], fields["units"], scratch, uids, size)
+        is_cuda = fields["device"] == _CUDA
+        return cls(payload, fields["blocks"], fields["units"], scratch, uids, size, is_cuda)
 
 
 class ProtonBuffer:
@@ -145,7 +150,8 @@ class ProtonBuffer:
         self.bad_blocks = int(np.count_nonzero(~good))
         self._areas, self._good = areas, np.flatnonzero(good)
         self._rings = self._find_rings(meta, segment)
-        self._begins, self._marks, self._async, self._values, wide = core.cuda_proton_count(self.words, self._rings)
+        found = core.cuda_proton_count(self.words, self._rings)
+        self._begins, self._marks, self._async, self._values, self._reserved, wide = found
         self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
@@ -273,7 +279,8 @@ class ProtonBuffer:
         tag = self.words[slot].astype(np.int64)
         kinds, is_end = PROTON_ENTRY["type"].of(tag), PROTON_ENTRY["is_end"].of(tag)
         kind = np.full(len(slot), layout.INSTANT, np.int64)
-        kind[kinds == layout.ASYNC] = (layout.ASYNC_BEGIN + is_end)[kinds == layout.ASYNC]
+        is_async = (kinds == layout.ASYNC) | (kinds >= layout.ASYNC_39)
+        kind[is_async] = (layout.ASYNC_BEGIN + is_end)[is_async]
         kind[kinds == layout.METRIC] = -1
         return TaggedRecords(kind, np.zeros(len(slot), np.int64), slot)
 
@@ -334,7 +341,24 @@ class ProtonBuffer:
         bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
         first = int(self.header.payload + bad[0] * self.header.scratch) if len(bad) else None
         yield "cuda_bad_block", len(bad), first
+        wrong = self._good[self._contradictory()]
+        first = int(self.header.payload + wrong[0] * self.header.scratch) if len(wrong) else None
+        yield "cuda_contradictory_block", len(wrong), first
         yield "cuda_corrupt_record", int(summary["bad"].sum()), None
+        yield "cuda_reserved_bits", self._reserved, None
+
+    def _contradictory(self) -> Mask:
+        """Return which good areas contradict the grid, another area, the GPU or themselves, bool [good areas]."""
+        areas = self._areas[self._good]
+        block = areas[:, 1].astype(np.int64)
+        _, place, counts = np.unique(block, return_inverse=True, return_counts=True)
+        found: Mask = (block >= self.header.blocks) | (counts[place] > 1)
+        if self.header.is_cuda:
+            found |= areas[:, 2] >= layout.MOST_SMS
+        if self.has_times:
+            # A block that did not come to its end was not copied either.
+            found |= ~areas[:, 6:8].any(axis=1) & areas[:, 8:10].any(axis=1)
+        return found
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of entries."""
@@ -346,7 +370,7 @@ def proton_entries(buffer: ProtonBuffer, before: int) -> Table:
     stored, ring = buffer.stored()
     slots = buffer.slots_of(ring, stored)
     tag, low = buffer.words[slots].astype(np.uint64), buffer.words[slots + 1]
-    names = Dictionary(["scope", "async", "mark", "metric", "unknown"])
+    names = Dictionary(["scope", "async", "mark", "metric"])
     values: dict[str, Any] = {
         "slot": slots,
         "offset": before + slots * 4,
@@ -356,5 +380,6 @@ def proton_entries(buffer: ProtonBuffer, before: int) -> Table:
         "is_end": PROTON_ENTRY["is_end"].of(tag) == 1,
         "value_type": PROTON_ENTRY["value_type"].of(tag).astype(np.uint32),
     }
-    kind = np.minimum(PROTON_ENTRY["type"].of(tag), 4).astype(np.int32)
+    kind = PROTON_ENTRY["type"].of(tag).astype(np.int32)
+    kind[kind >= layout.ASYNC_39] = layout.ASYNC
     return table_of(PROTON_ENTRIES, values, type=Column.array(kind, dictionary=names))

@@ -162,7 +162,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
 
 def _refuse(options: Mapping[str, Any]) -> None:
     faults = ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns")
-    for name in (*faults, "slots", "max_records", "stale"):
+    for name in (*faults, "slots", "max_records", "stale", "across"):
         if options[name]:
             raise UsageError(f"{flag(name)} is not supported by layout ls2", hint=f"remove {flag(name)}")
     if options["refused"] >= options["blocks"]:

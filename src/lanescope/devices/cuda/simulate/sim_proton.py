@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.encode import proton
 from lanescope.devices.cuda.formats.encode.proton import Entries, ProtonSetup
-from lanescope.devices.cuda.formats.layout import ASYNC, BEGIN, END, FINALIZE, INSTANT, MARK, METRIC, PROTON, SCOPE
+from lanescope.devices.cuda.formats.layout import (
+    ASYNC,
+    ASYNC_39,
+    BEGIN,
+    END,
+    FINALIZE,
+    INSTANT,
+    MARK,
+    METRIC,
+    PROTON,
+    SCOPE,
+)
 from lanescope.devices.cuda.simulate.sim_common import files, groups_of
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, LOAD_K, LOAD_V, STORE, Kernel, Random, Setup, run
 from lanescope.errors import UsageError, flag
@@ -30,7 +41,12 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         if options[name]:
             raise UsageError(f"{flag(name)} is not supported by layout proton", hint=f"remove {flag(name)}")
     kernel = run(Setup.of({**options, "tick": 1, "wrap": False}), Random(seed))
-    lane, time, event, kind, region = _flatten(kernel)
+    flat = _flatten(kernel)
+    is_39 = options["across"]
+    if is_39:
+        _check_across(setup, options)
+        flat = _hand_over(setup, flat)
+    lane, time, event, kind, _ = flat
     begin = np.stack([times.min(axis=0) for times in kernel.times]).min(axis=0) - _ENTRY_NS
     end = np.stack([times.max(axis=0) for times in kernel.times]).max(axis=0) + _EXIT_NS
     begin, end = (moment // setup.tick * setup.tick for moment in (begin, end))
@@ -43,9 +59,9 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     sm = setup.sm[lane // setup.groups]
     cycles = start[sm] + time * _MHZ // 1000
     is_load = (event == LOAD_K) | (event == LOAD_V)
-    types = np.where(kind == INSTANT, MARK, np.where(is_load, ASYNC, SCOPE))
+    types = np.where(kind == INSTANT, MARK, np.where(is_load, ASYNC_39 if is_39 else ASYNC, SCOPE))
     # The store group adds a value to each of its begins.
-    has_value = (kind == BEGIN) & (event == STORE)
+    has_value = (kind == BEGIN) & (event == STORE) & (not is_39)
     values = np.arange(len(lane)) % 1000 + 1
     order = np.repeat(np.arange(len(lane)), 1 + has_value)
     is_value = np.zeros(len(order), np.bool_)
@@ -84,9 +100,30 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
         "sm": setup.sm.tolist(),
         "records": int(np.count_nonzero(stored)),
         "lost_by_lane": [[*divmod(n, setup.groups), int(lost[n])] for n in np.flatnonzero(lost).tolist()],
-        **_truth(setup, (lane, time, event, kind, region), kept, is_load, np.where(has_value, values, 0)),
+        **_truth(setup, flat, kept, is_load, np.where(has_value, values, 0)),
     }
     return Simulation(files=files(data, truth, ".bin"), truth=truth)
+
+
+def _check_across(setup: Setup, options: Mapping[str, Any]) -> None:
+    """Refuse what Triton 3.9 does not record, and kernels without a warp that loads for others.
+
+    Raises:
+        UsageError: the options ask for one of these.
+    """
+    for name in ("instants", "overflow"):
+        if options[name]:
+            raise UsageError(f"{flag(name)} is not supported with --across", hint=f"remove {flag(name)}")
+    if setup.groups < 2 or setup.role(0) != "load":
+        raise UsageError("--across requires a group that loads for others", hint="use --groups 2 or more")
+
+
+def _hand_over(setup: Setup, flat: tuple[I64, I64, I64, I64, I64]) -> tuple[I64, I64, I64, I64, I64]:
+    """Return the records with the ends of the second loads in the next warp, which waits for them."""
+    lane, time, event, kind, region = flat
+    lane = np.where((event == LOAD_V) & (kind == END) & (lane % setup.groups == 0), lane + 1, lane)
+    order = np.lexsort((time, lane))
+    return lane[order], time[order], event[order], kind[order], region[order]
 
 
 def _flatten(kernel: Kernel) -> tuple[I64, I64, I64, I64, I64]:

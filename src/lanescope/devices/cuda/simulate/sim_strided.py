@@ -97,7 +97,7 @@ def _leave(words: Words, old: Words, setup: Setup) -> list[list[int]]:
 
 def _refuse(setup: Setup, options: Mapping[str, Any]) -> None:
     """Refuse options that the layout has no way to show."""
-    for name in ("ring", "clock64", "payload", "refused"):
+    for name in ("ring", "clock64", "payload", "refused", "across"):
         if options[name]:
             raise UsageError(f"{flag(name)} requires --layout ls2", hint="use --layout ls2")
     if options["max_records"] and setup.layout != WARPSCOPE:

@@ -18,6 +18,7 @@ from lanescope.common.asof_join import Int64, Mask, group
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
+from lanescope.devices.levelzero.formats.host_apis import level_of
 from lanescope.errors import UsageError
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -294,19 +295,26 @@ def iprof_json(trace: Trace, *, each: bool = False) -> Iterator[bytes]:
         each: iprof's extended form: lists of objects with ``Hostname``, ``Process``, ``Thread`` (``Device pointer``,
             ``Subdevice pointer``) and ``data``.
     """
-    sections: dict[str, Any] = {HOST: {}, DEVICE: {}, TRAFFIC: {}}
-    for section in SECTIONS:
-        content: Any = {}
-        places: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for entry in entries(trace, each=each):
-            if entry.section == section:
-                places.setdefault(entry.where, {})[entry.name] = _iprof_entry(entry)
-        if each:
-            content = [{**_iprof_where(where, section), "data": data} for where, data in places.items()]
-        else:
-            content = next(iter(places.values()), {})
-        sections[section] = {LEVEL: content} if section == HOST else content
+    found = list(entries(trace, each=each))
+    sections: dict[str, Any] = {
+        section: _iprof_section([entry for entry in found if entry.section == section], section, each=each)
+        for section in SECTIONS
+    }
+    calls = [entry for entry in found if entry.section == HOST]
+    sections[HOST] = {
+        level: _iprof_section([entry for entry in calls if level_of(entry.name) == level], HOST, each=each)
+        for level in sorted({LEVEL, *(level_of(entry.name) for entry in calls)})
+    }
     yield json.dumps({"units": {"time": "ns", "size": "bytes"}, **sections}, indent=2).encode() + b"\n"
+
+
+def _iprof_section(listed: list[Entry], section: str, *, each: bool) -> Any:
+    places: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in listed:
+        places.setdefault(entry.where, {})[entry.name] = _iprof_entry(entry)
+    if each:
+        return [{**_iprof_where(where, section), "data": data} for where, data in places.items()]
+    return next(iter(places.values()), {})
 
 
 def _iprof_entry(entry: Entry) -> dict[str, int]:

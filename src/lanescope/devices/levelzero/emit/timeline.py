@@ -14,7 +14,6 @@ from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
-from lanescope.devices.levelzero.interpret.appends import kernel_states
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.trace import TraceBuilder
 from lanescope.trace.schema import QUALITIES
@@ -115,7 +114,7 @@ class Timeline:
     def _kernel_row(self, what: str) -> Int64:
         """Return the row of ``kernels`` that says something of the kernel of each Append, int64 [appends], -1: none."""
         known = self.found.appends.kernel
-        rows: Int64 = np.append(getattr(kernel_states(self.found.events), what), -1)
+        rows: Int64 = np.append(getattr(self.found.appends.states, what), -1)
         return rows[known]
 
     def _details(self, harvest: Int64) -> None:
@@ -187,8 +186,19 @@ class Timeline:
             ).last_before()
             call = np.append(is_execute, -1)[of_run]
             call[(call >= 0) & (calls.exit_seq[call] < runs.values("seq"))] = -1
+            self._note_begins(call)
             given[executed] = call[found.operations.submit[executed]]
         return given
+
+    def _note_begins(self, call: Int64) -> None:
+        """Note executions that say they began at another time than their call, int64 [runs], a row of ``Calls``."""
+        runs, table = self.found.events["runs"], self.found.events["calls"]
+        told = np.flatnonzero((call >= 0) & runs.valid("run"))
+        begin = runs.values("ts")[told]
+        wrong = begin != table.values("ts")[self.found.calls.entry[call[told]]]
+        if wrong.any():
+            first = int(begin[wrong][0]) - self.zero
+            self.builder.add_stat("levelzero_execution_time", int(wrong.sum()), first_ts=first)
 
     # --- what joins and adds up ---------------------------------------------------------------------------------
 

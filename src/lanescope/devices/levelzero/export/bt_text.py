@@ -15,6 +15,7 @@ from lanescope.common.asof_join import Int64
 from lanescope.devices.levelzero.analysis.tally import require
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
+from lanescope.devices.levelzero.formats.host_apis import backend_of
 from lanescope.trace import Table, Trace
 
 #: Records that are formatted together.
@@ -56,9 +57,9 @@ class _Formatter:
         }
         self._devices = {row["track_id"]: _hashes(row) for row in trace.details["levelzero_queues"].rows()}
 
-    def _record(self, kind: str, thread: int, ts: int, content: str) -> str:
+    def _record(self, kind: str, thread: int, ts: int, content: str, backend: int = layout.BACKEND) -> str:
         ts += self._trace.time.epoch_ns
-        context = f"{self._contexts[thread]}, ts = {ts}, backend = {layout.BACKEND}"
+        context = f"{self._contexts[thread]}, ts = {ts}, backend = {backend}"
         return f"lttng:{kind}: {{ {context} }}, {{ {content} }}\n"
 
     def calls(self, rows: Int64) -> Iterator[str]:
@@ -77,9 +78,10 @@ class _Formatter:
         )
         for track, ts, name, dur, failed, is_traffic, size in zip(*(c.tolist() for c in columns), strict=True):
             error = "true" if failed else "false"
-            text = self._record("host", track, ts, f'name = "{name}", dur = {dur}, err = {error}')
+            backend = backend_of(name)
+            text = self._record("host", track, ts, f'name = "{name}", dur = {dur}, err = {error}', backend)
             if is_traffic:
-                text += self._record("traffic", track, ts, f'name = "{name}", size = {size}, metadata = ""')
+                text += self._record("traffic", track, ts, f'name = "{name}", size = {size}, metadata = ""', backend)
             yield text
 
     def operations(self, rows: Int64) -> Iterator[str]:

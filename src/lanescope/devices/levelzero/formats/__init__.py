@@ -1,1 +1,4 @@
-"""Level Zero traces as data: THAPI text and CTF, readers."""
+"""Level Zero traces as data: THAPI text and CTF, readers.
+
+More than 14 modules: two forms, the APIs besides Level Zero, and what the readers share.
+"""

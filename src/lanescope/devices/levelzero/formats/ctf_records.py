@@ -41,8 +41,7 @@ def _device(rows: RecordRows, records: Records) -> None:
     )
     bits = {}
     for name in ("timestamp_bits", "kernel_timestamp_bits"):
-        given = records.integers(name)
-        bits[name] = np.where((given >= 1) & (given <= 64), given, 64)
+        bits[name] = records.integers(name)
     rows.put(
         "devices",
         records,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.host_apis import PROVIDERS
 from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def detect_text(head: FileHead) -> Detection:
     if not head.is_whole:
         lines.pop()
     wanted = seen = other = 0
-    providers = {provider.encode() for provider in layout.PROVIDERS}
+    providers = {provider.encode() for provider in (*layout.PROVIDERS, *PROVIDERS)}
     for line in lines:
         start = layout.RECORD_START.match(line)
         if start is not None:
@@ -38,6 +39,6 @@ def detect_text(head: FileHead) -> Detection:
             other += 1
     if not wanted:
         return Detection(0)
-    reason = f"{wanted} of the first {seen + other} records are of Level Zero"
+    reason = f"{wanted} of the first {seen + other} records are of Level Zero or of another API that THAPI traces"
     share = seen / (seen + other)
     return Detection(95 if share > 0.9 else 70 if share > 0.5 else 30, layout.TEXT_FORMAT, reason)

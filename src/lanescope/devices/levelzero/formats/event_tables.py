@@ -205,8 +205,8 @@ DEVICES = TableSpec(
         ),
         ColumnSpec("ticks_per_second_den", "int64", "clock frequency, denominator; NULL if unknown", nullable=True),
         ColumnSpec("is_rounded", "bool", "whether the driver reports whole nanoseconds per tick only"),
-        ColumnSpec("timestamp_bits", "int64", "valid bits of clock readings"),
-        ColumnSpec("kernel_timestamp_bits", "int64", "valid bits of operation timestamps"),
+        ColumnSpec("timestamp_bits", "int64", "valid bits of clock readings; 0 if not known"),
+        ColumnSpec("kernel_timestamp_bits", "int64", "valid bits of operation timestamps; 0 if not known"),
     ),
 )
 CLOCK_PAIRS = TableSpec(

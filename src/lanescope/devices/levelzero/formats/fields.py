@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from lanescope.devices.levelzero.formats.layout import FLAG_NAMES
+from lanescope.devices.levelzero.formats.layout import FLAG_NAMES, MOST_COUNT
 
 #: Values may hold values up to here; no producer writes deeper ones.
 _DEEPEST = 16
@@ -30,6 +30,10 @@ _LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", 
 
 class BadField(ValueError):
     """A field is missing, malformed or of another kind: its record cannot be used."""
+
+
+class NotRead(BadField):
+    """A record whose fields say that it is of a kind that is not read."""
 
 
 def parse(payload: bytes) -> dict[str, Any]:
@@ -211,9 +215,14 @@ class Fields:
         return self.small(name) if name in self._values else None
 
     def switch(self, name: str) -> bool:
-        """Return a truth value: a number, ``true`` or ``false``; a field that is missing is false."""
+        """Return a truth value: 0, 1, ``true`` or ``false``; a field that is missing is false."""
         value = self._values.get(name, "0")
-        return value == "true" or (value != "false" and bool(_integer(value)))
+        if value in ("true", "false"):
+            return bool(value == "true")
+        number = _integer(value)
+        if number > 1:
+            raise BadField(name)
+        return bool(number)
 
     def integers(self, name: str) -> list[int]:
         """Return a list of integers, empty if the field is missing; a single value becomes a list of one."""
@@ -230,6 +239,8 @@ class Fields:
             for word in item.split("|"):
                 flag = word.strip()
                 bits |= _integer(flag) if flag[:1].isdigit() else FLAG_NAMES.get(flag, 0)
+        if bits > MOST_COUNT:
+            raise BadField(name)
         return bits
 
     def structure(self, name: str) -> Fields:

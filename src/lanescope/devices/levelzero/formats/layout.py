@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
 from lanescope.trace.declaration import frozen_class
 
 #: Names of the formats: THAPI text and lanescope's recordings.
@@ -24,8 +25,10 @@ API = "lttng_ust_ze"
 PROFILING = "lttng_ust_ze_profiling"
 PROPERTIES = "lttng_ust_ze_properties"
 OURS = "lanescope_ze"
-#: Providers whose records this family reads; others are known to carry nothing for it.
-PROVIDERS = (API, PROFILING, PROPERTIES, OURS)
+#: Providers of entries and exits of Level Zero's functions: the core, tools, sysman, the loader, experimental ones.
+APIS = (API, *(f"lttng_ust_{part}" for part in ("zet", "zes", "zel", "zex")))
+#: Providers whose records are Level Zero's; ``host_apis.HOST_APIS`` has those of other APIs.
+PROVIDERS = (*APIS, PROFILING, PROPERTIES, OURS)
 
 SUCCESS = "ZE_RESULT_SUCCESS"
 NOT_READY = "ZE_RESULT_NOT_READY"
@@ -33,17 +36,84 @@ NOT_READY = "ZE_RESULT_NOT_READY"
 ANSWERS = ("", SUCCESS, NOT_READY, "ZE_RESULT_QUERY_TRUE", "ZE_RESULT_QUERY_FALSE")
 #: Result of ``zeInit`` without a driver.
 UNINITIALIZED = 0x78000001
-#: Results by number, as a plain integer field shows them. Source: ze_api.h of API 1.17.
+#: Results by number, as a plain integer field shows them; others stay numbers. Source: ze_api.h of API 1.17.
 RESULTS: Mapping[int, str] = {
     0: SUCCESS,
     1: NOT_READY,
     0x78000022: "ZE_RESULT_QUERY_TRUE",
     0x78000023: "ZE_RESULT_QUERY_FALSE",
 }
+#: All results by number. Source: ze_result_t of the Level Zero specification 1.17.
+ALL_RESULTS: Mapping[int, str] = {
+    0: SUCCESS,
+    1: NOT_READY,
+    0x70000001: "ZE_RESULT_ERROR_DEVICE_LOST",
+    0x70000002: "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY",
+    0x70000003: "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY",
+    0x70000004: "ZE_RESULT_ERROR_MODULE_BUILD_FAILURE",
+    0x70000005: "ZE_RESULT_ERROR_MODULE_LINK_FAILURE",
+    0x70000006: "ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET",
+    0x70000007: "ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE",
+    0x70010000: "ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS",
+    0x70010001: "ZE_RESULT_ERROR_NOT_AVAILABLE",
+    0x70020000: "ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE",
+    0x70020001: "ZE_RESULT_WARNING_DROPPED_DATA",
+    0x78000001: "ZE_RESULT_ERROR_UNINITIALIZED",
+    0x78000002: "ZE_RESULT_ERROR_UNSUPPORTED_VERSION",
+    0x78000003: "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE",
+    0x78000004: "ZE_RESULT_ERROR_INVALID_ARGUMENT",
+    0x78000005: "ZE_RESULT_ERROR_INVALID_NULL_HANDLE",
+    0x78000006: "ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE",
+    0x78000007: "ZE_RESULT_ERROR_INVALID_NULL_POINTER",
+    0x78000008: "ZE_RESULT_ERROR_INVALID_SIZE",
+    0x78000009: "ZE_RESULT_ERROR_UNSUPPORTED_SIZE",
+    0x7800000A: "ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT",
+    0x7800000B: "ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT",
+    0x7800000C: "ZE_RESULT_ERROR_INVALID_ENUMERATION",
+    0x7800000D: "ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION",
+    0x7800000E: "ZE_RESULT_ERROR_UNSUPPORTED_IMAGE_FORMAT",
+    0x7800000F: "ZE_RESULT_ERROR_INVALID_NATIVE_BINARY",
+    0x78000010: "ZE_RESULT_ERROR_INVALID_GLOBAL_NAME",
+    0x78000011: "ZE_RESULT_ERROR_INVALID_KERNEL_NAME",
+    0x78000012: "ZE_RESULT_ERROR_INVALID_FUNCTION_NAME",
+    0x78000013: "ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION",
+    0x78000014: "ZE_RESULT_ERROR_INVALID_GLOBAL_WIDTH_DIMENSION",
+    0x78000015: "ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX",
+    0x78000016: "ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE",
+    0x78000017: "ZE_RESULT_ERROR_INVALID_KERNEL_ATTRIBUTE_VALUE",
+    0x78000018: "ZE_RESULT_ERROR_INVALID_MODULE_UNLINKED",
+    0x78000019: "ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE",
+    0x7800001A: "ZE_RESULT_ERROR_OVERLAPPING_REGIONS",
+    0x7800001B: "ZE_RESULT_WARNING_ACTION_REQUIRED",
+    0x7800001C: "ZE_RESULT_ERROR_INVALID_KERNEL_HANDLE",
+    0x7800001D: "ZE_RESULT_EXT_RTAS_BUILD_RETRY",
+    0x7800001E: "ZE_RESULT_EXT_RTAS_BUILD_DEFERRED",
+    0x7800001F: "ZE_RESULT_EXT_ERROR_OPERANDS_INCOMPATIBLE",
+    0x78000020: "ZE_RESULT_ERROR_SURVIVABILITY_MODE_DETECTED",
+    0x78000021: "ZE_RESULT_ERROR_ADDRESS_NOT_FOUND",
+    0x78000022: "ZE_RESULT_QUERY_TRUE",
+    0x78000023: "ZE_RESULT_QUERY_FALSE",
+    0x78000024: "ZE_RESULT_ERROR_INVALID_GRAPH",
+    0x78000025: "ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED",
+    0x78000026: "ZE_RESULT_ERROR_GRAPH_CAPTURE_INVALIDATED",
+    0x78000027: "ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT",
+    0x78000028: "ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING",
+    0x78000029: "ZE_RESULT_ERROR_GRAPH_UNJOINED_FORKS",
+    0x7800002A: "ZE_RESULT_ERROR_GRAPH_INTERNAL_EVENT",
+    0x7FF00001: "ZE_RESULT_EXP_ERROR_DEVICE_IS_NOT_VERTEX",
+    0x7FF00002: "ZE_RESULT_EXP_ERROR_VERTEX_IS_NOT_DEVICE",
+    0x7FF00003: "ZE_RESULT_EXP_ERROR_REMOTE_DEVICE",
+    0x7FF00004: "ZE_RESULT_EXP_ERROR_OPERANDS_INCOMPATIBLE",
+    0x7FF00005: "ZE_RESULT_EXP_RTAS_BUILD_RETRY",
+    0x7FF00006: "ZE_RESULT_EXP_RTAS_BUILD_DEFERRED",
+    0x7FFFFFFE: "ZE_RESULT_ERROR_UNKNOWN",
+}
 
 #: The date that THAPI's reader gives to times of the day: 2024-01-01 UTC, in seconds since the Unix epoch.
 #: Source: utils/thapi_log_to_bt_source_component.rb.
 THAPI_DATE_S = 1_704_067_200
+#: Times that a timeline holds, in ns since the Unix epoch: until the end of 2261, so that there is room below 63 bits.
+LATEST_NS = 9_214_646_400_000_000_000
 #: Its tests hand fractions of a second to a parameter that takes microseconds: all of them shrink by this.
 THAPI_SHRINK = 1_000_000
 #: Number of the Level Zero backend in interval records.
@@ -85,6 +155,20 @@ _OWN = "lanescope's recorder"
 RECORDS: tuple[TextRecord, ...] = (
     TextRecord(f"{API}:FUNCTION_entry", "entry of an API function", ("its parameters",), _YAML),
     TextRecord(f"{API}:FUNCTION_exit", "return of an API function", ("zeResult", "its out values"), _YAML),
+    *(
+        TextRecord(f"{provider}:FUNCTION_{end}", doc, fields, api.source)
+        for provider, api in HOST_APIS.items()
+        for end, doc, fields in (
+            ("entry", f"entry of a function of {api.title}", (api.size,) if api.size else ()),
+            ("exit", f"return of a function of {api.title}", (api.result,)),
+        )
+    ),
+    TextRecord(
+        f"{OPENMP}:CALLBACK",
+        "begin or end of a scope",
+        ("endpoint", "kind", "optype", "bytes"),
+        "THAPI backends/omp/btx_ompmatching_model.yaml",
+    ),
     TextRecord(f"{PROFILING}:event_profiling", "an Append will be timed through this event", ("hEvent",), _YAML),
     TextRecord(
         f"{PROFILING}:event_profiling_results",
@@ -272,6 +356,18 @@ EXECUTES: Mapping[str, tuple[str, str]] = {
     "zeCommandListImmediateAppendCommandListsWithParameters": ("hCommandListImmediate", "phCommandLists_vals"),
 }
 
+#: How an operation is timed, as lanescope's recorder says it.
+HOW = ("UNTIMED", "INLINE", "CHAINED", "BARE")
+#: Counts, indices and flags of the API are integers of 32 bits.
+MOST_COUNT = (1 << 32) - 1
+#: Largest size of memory: addresses have 64 bits, and no program has all of them.
+MOST_SIZE = (1 << 63) - 1
+#: The counter of the context and the global one are read one after the other: each of two readings may be a tick late.
+CONTEXT_TICKS = 2
+#: Timestamps are integers of 64 bits, of which a device may use fewer.
+MOST_BITS = 64
+MOST_TICKS = (1 << MOST_BITS) - 1
+
 #: Why an execution of an operation has no result: its end was not observed.
 NOT_DRAINED = "not_drained"
 
@@ -286,3 +382,8 @@ STYPE_CYCLES = "ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2"
 NS_PER_SECOND = 1_000_000_000
 #: Highest plausible frequency of a device clock; larger values are rejected.
 FASTEST_HZ = 100_000_000_000
+
+
+def bits_of(width: int) -> int:
+    """Return the valid bits of timestamps; all where a driver gives no usable number of them."""
+    return width if 1 <= width <= MOST_BITS else MOST_BITS

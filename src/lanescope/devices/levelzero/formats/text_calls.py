@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.fields import Fields, parse
+from lanescope.devices.levelzero.formats.fields import BadField, Fields, parse
+from lanescope.devices.levelzero.formats.host_apis import HostApi, is_sized, result_text
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp, result_name
 
 #: How many payloads of exits are remembered for each function.
@@ -120,6 +121,39 @@ def exit_handler(function: str) -> Handler:
         if name_code is None:
             name_code = reader.code("calls", "function", function)
         reader.rows["calls"].add((*stamp, name_code, True, code, None))
+
+    return handle
+
+
+def host_handler(api: HostApi, event: str) -> Handler | None:
+    """Return what reads an entry or exit of a function of ``api``; None if the record is neither."""
+    function, _, end = event.rpartition("_")
+    if function and end == "entry":
+        return _host_entry(api, function)
+    if function and end == "exit":
+        return _host_exit(api, function)
+    return None
+
+
+def _host_entry(api: HostApi, function: str) -> Handler:
+    sized = is_sized(api, function)
+
+    def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
+        fields = reader.fields(payload)
+        size = fields.optional(api.size) if sized else None
+        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), False, None, size))
+
+    return handle
+
+
+def _host_exit(api: HostApi, function: str) -> Handler:
+    def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
+        fields = reader.fields(payload)
+        result = result_text(api, fields.text(api.result)) if api.result in fields else ""
+        if result is None:
+            raise BadField(api.result)
+        code = reader.code("calls", "result", result) if result else None
+        reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), True, code, None))
 
     return handle
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.fields import BadField
-from lanescope.devices.levelzero.formats.text_calls import entry_handler, exit_handler
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
+from lanescope.devices.levelzero.formats.text_calls import entry_handler, exit_handler, host_handler
 from lanescope.devices.levelzero.formats.text_records import (
     Handler,
     Recorder,
     Stamp,
+    moved,
     result_name,
     uuid_text,
     valid_bits,
 )
+from lanescope.devices.levelzero.formats.text_scopes import scope_handler
 
 
 def handler_of(provider: str, event: str) -> Handler | None:
     """Return what reads a kind of record; None when nothing in it is of use."""
-    if provider == layout.API:
+    api = HOST_APIS.get(provider)
+    if api is not None:
+        return host_handler(api, event)
+    if provider == OPENMP:
+        return scope_handler(event)
+    if provider in layout.APIS:
         if event.endswith("_entry"):
             return entry_handler(event.removesuffix("_entry"))
         if event.endswith("_exit"):
@@ -201,7 +209,10 @@ def _lanescope_op(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 
 def _lanescope_run(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    begin, leave = fields.small("t_entry"), fields.optional_small("t_exit")
+    # An execution cannot begin after its record was written.
+    begin = min(moved(fields.small("t_entry"), reader.shift_ns), stamp[1])
+    leave = fields.optional_small("t_exit")
+    leave = None if leave is None else moved(leave, reader.shift_ns)
     handle, queue, run = fields.integer("list_id"), fields.integer("queue"), fields.small("run")
     quiet = fields.switch("quiet")
     reader.rows["runs"].add((stamp[0], begin, stamp[2], handle, queue, run, leave, quiet))
@@ -239,7 +250,8 @@ def _lanescope_degradation(reader: Recorder, stamp: Stamp, payload: bytes) -> No
 
 def _lanescope_pair(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
-    device, host, ticks = fields.integer("device"), fields.small("host_ns"), fields.integer("device_ticks")
+    device, ticks = fields.integer("device"), fields.integer("device_ticks")
+    host = moved(fields.small("host_ns"), reader.shift_ns)
     reader.rows["clock_pairs"].add((*stamp, device, host, ticks, fields.optional_small("error_ns")))
 
 

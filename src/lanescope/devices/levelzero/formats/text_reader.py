@@ -9,7 +9,7 @@ from __future__ import annotations
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, Rows
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
-from lanescope.devices.levelzero.formats.fields import BadField
+from lanescope.devices.levelzero.formats.fields import BadField, NotRead
 from lanescope.devices.levelzero.formats.text_handlers import handler_of
 from lanescope.devices.levelzero.formats.text_records import BadRun, Handler, Recorder, TextReport
 
@@ -53,7 +53,10 @@ class ReferenceTextReader:
         self._thread_process: list[int] = []
         self._whose: dict[bytes, int] = {}
         self._handlers: dict[bytes, Handler | None] = {}
+        #: What to add to times in fields, ns: they count on the date that texts without one are given.
+        self._shift_ns = (day_s - layout.THAPI_DATE_S) * layout.NS_PER_SECOND
         self._recorder = self._new_recorder()
+        self._recorder.shift_ns = self._shift_ns
         #: The kind of the last record.
         self._kind = b""
         self._is_bad = False
@@ -168,6 +171,11 @@ class ReferenceTextReader:
         runs[-1].after_ts = None
         self._is_bad = True
 
+    def _lose(self, offset: int, size: int, lines: int) -> None:
+        """Lose a record of a kind that is not read, the current one, and name it."""
+        self._bad(offset, size, lines, "levelzero_unknown_record")
+        self.report.lose_kind(self._kind.decode(), lines, offset)
+
     def _record(self, parts: tuple[bytes, ...], payload: bytes, offset: int, size: int, lines: int = 1) -> None:
         clock, fraction, context, provider, event, _ = parts
         if clock != self._clock:
@@ -185,12 +193,15 @@ class ReferenceTextReader:
         except KeyError:
             handler = handler_of(provider.decode(), event.decode())
             self._handlers[kind] = handler
+        if handler is None:
+            self._lose(offset, size, lines)
+            return
         self._take(ts, handler, self._whose.get(context), context, payload, offset, size, lines)
 
     def _take(
         self,
         ts: int,
-        handler: Handler | None,
+        handler: Handler,
         thread: int | None,
         context: bytes,
         payload: bytes,
@@ -203,19 +214,21 @@ class ReferenceTextReader:
         is_midnight = last is not None and last - ts > _HALF_DAY_NS
         if is_midnight:
             ts += _DAY_NS
-        if handler is not None:
-            try:
-                if thread is None:
-                    self._first(context, handler, ts, payload)
-                else:
-                    handler(self._recorder, (self._seq + 1, ts, thread), payload)
-            except BadField:
-                self._bad(offset, size, lines, "levelzero_invalid_field")
+            if ts >= layout.LATEST_NS:
+                self._bad(offset, size, lines, "levelzero_invalid_time")
                 return
-            self._seq += 1
-        else:
-            self.report.padding += size
-            self.report.note("levelzero_unrelated_record", offset)
+        try:
+            if thread is None:
+                self._first(context, handler, ts, payload)
+            else:
+                handler(self._recorder, (self._seq + 1, ts, thread), payload)
+        except NotRead:
+            self._lose(offset, size, lines)
+            return
+        except BadField:
+            self._bad(offset, size, lines, "levelzero_invalid_field")
+            return
+        self._seq += 1
         if is_midnight:
             self._day_ns += _DAY_NS
         elif last is not None and ts < last:

@@ -16,6 +16,8 @@ Stamp = tuple[int, int, int]
 Handler = Callable[["Recorder", Stamp, bytes], None]
 #: How many calls of a thread are remembered while they are under way; the oldest is given up beyond that.
 _DEEPEST = 256
+#: How many kinds of records are named that are not read; all others are counted together.
+_MOST_KINDS = 1000
 
 
 @dataclass(slots=True)
@@ -36,16 +38,30 @@ class BadRun:
 
 
 @dataclass(slots=True)
+class LostKind:
+    """Records of one kind that no handler reads.
+
+    Attributes:
+        lines: how many lines.
+        offset: byte offset of the first.
+    """
+
+    lines: int
+    offset: int
+
+
+@dataclass(slots=True)
 class TextReport:
     """Accounting of the bytes of a text, and stats.
 
     Attributes:
         size: bytes read.
-        padding: bytes of comments, blank lines and records of other providers.
-        lost: bytes of lines that are no records, or have fields that cannot be read.
+        padding: bytes of comments and blank lines.
+        lost: bytes of lines that are no records, are of a kind that is not read, or have fields that cannot be read.
         bad_runs: where those lines are; the last one grows when there are too many.
         notes: how often what was noticed, by name of the stat.
         offsets: byte offset of the first of each.
+        lost_kinds: records that are not read, by kind (``provider:event``); empty: those beyond the most that are kept.
     """
 
     size: int = 0
@@ -54,6 +70,13 @@ class TextReport:
     bad_runs: list[BadRun] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
+    lost_kinds: dict[str, LostKind] = field(default_factory=dict)
+
+    def lose_kind(self, kind: str, lines: int, offset: int) -> None:
+        """Count a record of a kind that is not read."""
+        if kind not in self.lost_kinds and len(self.lost_kinds) >= _MOST_KINDS:
+            kind = ""
+        self.lost_kinds.setdefault(kind, LostKind(0, offset)).lines += lines
 
     def note(self, stat: str, offset: int) -> None:
         """Count a fact."""
@@ -74,6 +97,8 @@ class Recorder:
         self._calls: dict[int, list[tuple[str, Stamp, Any]]] = {}
         self.globals: dict[tuple[int, int], list[int]] = {}
         self.memory_types: dict[int, str] = {}
+        #: What to add to times in fields, ns.
+        self.shift_ns = 0
 
     def finish(self) -> None:
         """Take the end of the input: calls that never returned."""
@@ -148,6 +173,11 @@ class Recorder:
         self.rows["lists"].add((*stamp, action_code, number, *(known.get(column) for column in columns), code))
 
 
+def moved(value: int, shift: int) -> int:
+    """Return the time of a field, of 0 to 2^63 - 1, moved by ``shift``; the latest possible time where it is later."""
+    return min(value, layout.MOST_SIZE - max(shift, 0)) + shift
+
+
 def result_name(text: str) -> str:
     """Return the name of a result that is written as a name or as a number.
 
@@ -163,10 +193,10 @@ def result_name(text: str) -> str:
 
 
 def valid_bits(value: int) -> int:
-    """Return a number of valid bits; 0, which drivers give that know none, counts as all."""
-    if value > 64:
+    """Return a number of valid bits; 0 is what drivers give that know none."""
+    if value > layout.MOST_BITS:
         raise BadField("no number of bits")
-    return value or 64
+    return value
 
 
 def uuid_text(value: Any) -> str:

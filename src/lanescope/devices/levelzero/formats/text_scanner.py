@@ -21,23 +21,12 @@ _FUNCTIONS = {number: name for name, number in REMEMBERED.items()}
 
 
 class TextReader(ReferenceTextReader):
-    """Reads the text form, in pieces of any size.
-
-    Args:
-        shrink: what fractions of a second are divided by: 1, or ``layout.THAPI_SHRINK`` for THAPI's own tests.
-        day_s: begin of the day of the first record, seconds since the Unix epoch.
-
-    Attributes:
-        report: what became of the bytes.
-    """
-
-    def __init__(self, *, shrink: int = 1, day_s: int = layout.THAPI_DATE_S) -> None:
-        super().__init__(shrink=shrink, day_s=day_s)
-        self._contexts_told = 0
-        self._kinds_told: set[bytes] = set()
+    """Reads the text form, in pieces of any size; what it is given and reports is what ``ReferenceTextReader`` says."""
 
     def _new_recorder(self) -> Recorder:
-        self._shapes = Shapes(self._rows, self._shrink)
+        self._contexts_told = 0
+        self._kinds_told: set[bytes] = set()
+        self._shapes = Shapes(self._rows, self._shrink, self._shift_ns)
         return _Recorder(self._rows, self._thread_process, self._shapes)
 
     def feed(self, data: memoryview | bytes) -> None:
@@ -68,17 +57,13 @@ class TextReader(ReferenceTextReader):
         begin = self._offset - place
         scanned = self._shapes.scanner.scan(content, place, begin, self._seq, last_ts, self._day_ns)
         end: int = scanned[0]
-        _, self._seq, self._last_ts, first_ts, padding, unrelated, backwards = scanned
+        _, self._seq, self._last_ts, first_ts, (count, first) = scanned
         self._offset = begin + end
         report = self.report
-        report.padding += padding
-        for stat, (count, offset) in (
-            ("levelzero_unrelated_record", unrelated),
-            ("levelzero_time_backwards", backwards),
-        ):
-            if count:
-                report.notes[stat] = report.notes.get(stat, 0) + count
-                report.offsets.setdefault(stat, offset)
+        if count:
+            stat = "levelzero_time_backwards"
+            report.notes[stat] = report.notes.get(stat, 0) + count
+            report.offsets.setdefault(stat, first)
         if first_ts is not None and self._is_bad:
             self._is_bad = False
             report.bad_runs[-1].after_ts = first_ts
@@ -93,9 +78,10 @@ class TextReader(ReferenceTextReader):
             self._contexts_told += 1
         self._shapes.tell_texts()
         kind = self._kind
-        if kind not in self._handlers or kind in self._kinds_told:
+        # A kind that is not read stays with the reference, which counts and names it.
+        if self._handlers.get(kind) is None or kind in self._kinds_told:
             return
-        if self._shapes.tell_kind(kind, is_ignored=self._handlers[kind] is None):
+        if self._shapes.tell_kind(kind):
             self._kinds_told.add(kind)
 
     def _gather(self) -> None:

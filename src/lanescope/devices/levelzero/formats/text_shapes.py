@@ -15,6 +15,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, HostApi, is_sized, written_as
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.trace.column import Array
 
@@ -34,6 +35,8 @@ _TEXTS = (
     ("appends", "src_memory"),
 )
 _RESULTS = ("result", "status", "timestamp_status")
+#: APIs that write the same texts otherwise have tables of their own, after those.
+_APIS = list(dict.fromkeys(HOST_APIS.values()))
 #: Bit of the constant of a call: it is an exit.
 _EXIT = 1 << 32
 
@@ -173,14 +176,15 @@ class Shapes:
     Args:
         rows: rows by table; their dictionaries are the texts.
         shrink: what fractions of a second are divided by.
+        shift_ns: what to add to times in fields, ns.
 
     Attributes:
         scanner: the scanner.
     """
 
-    def __init__(self, rows: Mapping[str, Rows], shrink: int) -> None:
-        self.scanner = core.LevelZeroScanner(shrink, list(_SHEETS.values()), len(_TEXTS))
-        self._rows = rows
+    def __init__(self, rows: Mapping[str, Rows], shrink: int, shift_ns: int) -> None:
+        self.scanner = core.LevelZeroScanner(shrink, list(_SHEETS.values()), len(_TEXTS) + len(_APIS))
+        self._rows, self._shift_ns = rows, shift_ns
         self._dictionaries = [rows[table].dictionary(column) for table, column in _TEXTS]
         self._told = [0] * len(_TEXTS)
 
@@ -202,17 +206,22 @@ class Shapes:
         name, column = _TEXTS[table]
         names = [text]
         if column in _RESULTS:
+            # Names of another API's numbers do not occur in Level Zero's fields.
+            names = [text] if " " not in text else []
             names += [str(number) for number, result in layout.RESULTS.items() if result == text]
         for written in names:
             self.scanner.add_text(table, written, code, name == "calls" and text == layout.SUCCESS)
+        if (name, column) == ("calls", "result"):
+            for number, api in enumerate(_APIS, len(_TEXTS)):
+                for written in written_as(api, text):
+                    self.scanner.add_text(number, written, code)
 
-    def tell_kind(self, kind: bytes, *, is_ignored: bool) -> bool:
+    def tell_kind(self, kind: bytes) -> bool:
         """Tell how records of a kind are read, as far as that is known; return whether it is known whole."""
-        if is_ignored:
-            self.scanner.ignore(kind)
-            return True
         provider, _, event = kind.decode().partition(":")
-        if provider != layout.API:
+        if provider in HOST_APIS:
+            return self._tell_host_call(kind, HOST_APIS[provider], event)
+        if provider not in layout.APIS:
             name = f"{provider}:{event}"
             if name in _RECORDS:
                 sheet, cells = _RECORDS[name]
@@ -225,6 +234,21 @@ class Shapes:
         if end == "entry":
             return self._tell_entry(kind, function, code)
         return self._tell_exit(kind, function, code | _EXIT)
+
+    def _tell_host_call(self, kind: bytes, api: HostApi, event: str) -> bool:
+        function, _, end = event.rpartition("_")
+        code = self._code("calls", "function", function)
+        if code is None:
+            return False
+        if end == "entry":
+            cells = _more(api.size) if is_sized(api, function) else ()
+            self.scanner.add_entry(
+                kind, (_NUMBERS["calls"], code), cells, -1, always_appends=False, append=None, append_cells=()
+            )
+        else:
+            cells = (_cell(api.result, "text", required=False, texts=len(_TEXTS) + _APIS.index(api)),)
+            self.scanner.add_exit(kind, (_NUMBERS["calls"], code | _EXIT), cells, -1, "unknown", None)
+        return True
 
     def _code(self, table: str, column: str, text: str) -> int | None:
         texts = self._rows[table].dictionary(column).texts
@@ -363,14 +387,23 @@ class Shapes:
         columns = {"device": sheet.cell(0), "host_ns": (sheet.ts, None), "device_ticks": sheet.cell(1)}
         self._add("clock_pairs", sheet, columns)
 
+    def _moved(self, values: _Values) -> _Values:
+        """Return times of fields, as ``text_records.moved`` has them."""
+        latest = np.uint64(layout.MOST_SIZE - max(self._shift_ns, 0))
+        return np.minimum(values[0], latest).astype(np.int64) + self._shift_ns, values[1]
+
     def _gather_pairs(self, sheet: _Sheet) -> None:
         names = ("device", "host_ns", "device_ticks", "error_ns")
-        self._add("clock_pairs", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
+        self._add("clock_pairs", sheet, {**columns, "host_ns": self._moved(columns["host_ns"])})
 
     def _gather_runs(self, sheet: _Sheet) -> None:
         names = ("list", "run", "queue", "ts", "exit_ts")
         columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
-        self._add("runs", sheet, {**columns, "quiet": (_known(sheet.cell(5)), None)})
+        begin, exit_ts = self._moved(columns["ts"]), self._moved(columns["exit_ts"])
+        # An execution cannot begin after its record was written.
+        times = {"ts": (np.minimum(begin[0], sheet.ts), None), "exit_ts": exit_ts}
+        self._add("runs", sheet, {**columns, **times, "quiet": (_known(sheet.cell(5)), None)})
 
     def _gather_executions(self, sheet: _Sheet) -> None:
         columns = {name: sheet.cell(cell) for cell, name in enumerate(("list", "queue", "exit_ts"))}

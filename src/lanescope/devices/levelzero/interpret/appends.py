@@ -24,6 +24,7 @@ class Appends:
         kernel: int64, row of ``KernelStates``, -1: nothing known.
         dst: uint8, place in ``layout.MEMORIES`` plus 1 of the memory written; 0: it writes none that is known.
         src: uint8, the same of the memory read.
+        states: what is known of kernels, [kernels].
     """
 
     call: Int64
@@ -32,6 +33,7 @@ class Appends:
     kernel: Int64
     dst: npt.NDArray[np.uint8]
     src: npt.NDArray[np.uint8]
+    states: KernelStates
 
 
 def describe(events: Events, calls: Calls) -> Appends:
@@ -43,7 +45,9 @@ def describe(events: Events, calls: Calls) -> Appends:
     known = call >= 0
     begin[known] = events["calls"].values("ts")[calls.entry[call[known]]]
     dst, src = kinds_of(events, process)
-    return Appends(call, begin, _lists_of(events, appends, process), _kernels_of(events, process), dst, src)
+    states = kernel_states(events)
+    listed, kernel = _lists_of(events, appends, process), _kernels_of(events, process, states)
+    return Appends(call, begin, listed, kernel, dst, src, states)
 
 
 def _enclosing(events: Events, calls: Calls) -> Int64:
@@ -145,7 +149,7 @@ def kernel_states(events: Events) -> KernelStates:
     return KernelStates(latest("name"), latest("simd"), latest("group_x"), alive)
 
 
-def _kernels_of(events: Events, process: npt.NDArray[np.int32]) -> Int64:
+def _kernels_of(events: Events, process: npt.NDArray[np.int32], states: KernelStates) -> Int64:
     """Return the row of ``kernels`` that tells the most of the kernel of each Append, int64 [appends], -1 for none."""
     appends, kernels = events["appends"], events["kernels"]
     wanted = np.flatnonzero(appends.valid("kernel"))
@@ -159,6 +163,5 @@ def _kernels_of(events: Events, process: npt.NDArray[np.int32]) -> Int64:
         )
         numbered = appends.valid("op_id")[wanted]
         found[wanted] = np.where(numbered, by_kernel.nearest(), by_kernel.last_before())
-        states = kernel_states(events)
         found[(found >= 0) & ~states.alive[found]] = -1
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from lanescope.common.asof_join import Int64, Mask
 from lanescope.common.pairing import pair_stack
 from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.host_apis import ANSWERS
 from lanescope.trace import Table
 from lanescope.trace.declaration import frozen_class
 
@@ -52,4 +53,4 @@ def match(calls: Table) -> Calls:
 
 def is_error(results: list[str]) -> Mask:
     """Return which results mean that a function failed, bool [n]; an answer to a question does not."""
-    return np.array([result not in layout.ANSWERS for result in results], np.bool_)
+    return np.array([result not in (*layout.ANSWERS, *ANSWERS) for result in results], np.bool_)

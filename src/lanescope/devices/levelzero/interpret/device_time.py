@@ -189,6 +189,7 @@ def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> di
         [events.process("devices")[row], table.values("device")[row]],
         np.arange(len(row)),
     ).first_after()
+    notes.add_times("levelzero_unknown_handle", pairs.values("ts")[number < 0])
     host = pairs.values("host_ns") - base
     number[(host < -_FAR) | (host > _FAR)] = -1
     order = np.argsort(number, kind="stable")
@@ -206,8 +207,8 @@ def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> di
         clock = Clock(
             rate,
             is_rounded=bool(table.values("is_rounded")[about]),
-            bits=int(table.values("timestamp_bits")[about]),
-            kernel_bits=int(table.values("kernel_timestamp_bits")[about]),
+            bits=layout.bits_of(int(table.values("timestamp_bits")[about])),
+            kernel_bits=layout.bits_of(int(table.values("kernel_timestamp_bits")[about])),
             host_ns=host[mine],
             ticks=pairs.values("device_ticks")[mine],
             errors=pairs.values("error_ns")[mine] if pairs.valid("error_ns")[mine].all() else None,

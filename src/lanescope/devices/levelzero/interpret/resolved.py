@@ -7,6 +7,7 @@ from lanescope.devices.levelzero.interpret.appends import Appends, describe
 from lanescope.devices.levelzero.interpret.attribution import Operations, attribute
 from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
+from lanescope.devices.levelzero.interpret.contradictions import note_contradictions
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
 from lanescope.trace.declaration import frozen_class
 
@@ -48,4 +49,5 @@ def attributed(events: Events, *, tolerance: int = TOLERANCE_NS) -> Attributed:
     firsts = [int(table.values("ts").min()) for table in events.values() if "ts" in table.spec.names and len(table)]
     base = min(firsts, default=0)
     times = place(events, appends, operations, devices, base=base, tolerance=tolerance)
+    note_contradictions(events, calls, appends, operations, devices, times)
     return Attributed(events, calls, appends, operations, devices, times, base)

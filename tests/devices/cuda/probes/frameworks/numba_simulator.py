@@ -148,8 +148,8 @@ def test_the_first_thread_is_the_default_leader():
     ] * 2
 
 
-EVENTS = ["load", "compute", "wait", "copy", "tile", "depth"]
-LOAD, COMPUTE, WAIT, COPY, TILE, DEPTH = range(6)
+EVENTS = ["load", "compute", "wait", "copy", "tile", "depth", "flight"]
+LOAD, COMPUTE, WAIT, COPY, TILE, DEPTH, FLIGHT = range(7)
 _times = defaultdict(int)
 
 
@@ -184,6 +184,7 @@ def pipeline(x, out, tiles, probes):
             lane = ls.async_end(lane, COPY, tile + 1)
             lane = ls.flow_out(lane, TILE, tile + 1)
             lane = ls.value(lane, DEPTH, tile)
+            lane = ls.async_begin(lane, FLIGHT, tile + 1)
             cuda.syncthreads()
         else:
             lane = ls.begin(lane, WAIT)
@@ -191,6 +192,7 @@ def pipeline(x, out, tiles, probes):
             work(400)
             lane = ls.end(lane, WAIT)
             lane = ls.flow_in(lane, TILE, tile + 1)
+            lane = ls.async_end(lane, FLIGHT, tile + 1)
             lane = ls.begin(lane, COMPUTE)
             out[tile * 2 + cuda.threadIdx.x - 2] = shared[cuda.threadIdx.x - 2] * 2
             work(640 * (tile + 1))
@@ -210,13 +212,20 @@ def test_a_pipeline_decodes_to_its_regions(payload):
     trace = s.trace()
     found = [(*span[:4], span[6]) for span in spans(trace)]
     for block in range(3):
-        mine = sorted((group, name, dur) for b, group, _, name, dur in found if b == block and name != "copy")
+        mine = sorted(
+            (group, name, dur) for b, group, _, name, dur in found if b == block and name not in ("copy", "flight")
+        )
         assert mine == sorted(
             [(0, "load", 320)] * 3 + [(1, "wait", 400)] * 3 + [(1, "compute", 640 * k) for k in (1, 2, 3)]
         )
     copies = [row for row in trace.slices.rows() if row["category"] == "async"]
-    assert [(row["name"], row["dur"]) for row in copies] == [("copy", 352)] * 9
-    assert len(trace.flows) == 9
+    assert [row["dur"] for row in copies if row["name"] == "copy"] == [352] * 9
+    # The producer begins it, the consumer ends it.
+    flights = [(row["block"], row["group"], row["end_group"]) for row in trace.details["cuda_regions"].rows()
+               if row["event_id"] == FLIGHT]  # fmt: skip
+    assert flights == [(block, 0, 1) for block in range(3) for _ in range(3)]
+    assert [row["dur"] for row in copies if row["name"] == "flight"] == [48, 736, 2064] * 3
+    assert len(trace.flows) == 9 + 9
     assert sorted(trace.counters["value"].tolist()) == [0.0] * 3 + [1.0] * 3 + [2.0] * 3
     loads = [row["payload"] for row in trace.details["cuda_regions"].rows() if row["event_id"] == LOAD]
     assert loads == ([1000, 1001, 1002] * 3 if payload else [None] * 9)

@@ -2,9 +2,13 @@
 
 Chrome events with the peer's numbers of processes and lanes, names, categories and arguments. The shape follows the
 format version of the capture: up to v3 an execution is a bar, and its setup another one before it; the newer naming has
-one bar from the receive on. Three things differ from the peer on purpose: unknown kinds of phases stay
-in, depths of queues are one counter each (three values in one event break Perfetto's import), and only what breaks a
-dependency is called a violation, in both views.
+one bar from the receive on. Differences from the peer on purpose:
+
+* Unknown kinds of phases stay in.
+* Depths of queues are one counter each: three values in one event break Perfetto's import.
+* Only what breaks a dependency is called a violation, in both views.
+* Dispatches of a core that overlap are on different lanes, also those of one task.
+* Scheduler threads without a record have no lane.
 
 Source: hw-native-sys/simpler at 83728d2 and 6ebaf77, the output of their converters.
 """
@@ -12,8 +16,9 @@ Source: hw-native-sys/simpler at 83728d2 and 6ebaf77, the output of their conver
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, count, islice
+from itertools import chain
 
+from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers
 from lanescope.devices.ascend.export.swimlane.flows import arrows
 from lanescope.devices.ascend.export.swimlane.slices import bars
 from lanescope.devices.ascend.export.swimlane.trace_view import Content
@@ -21,8 +26,6 @@ from lanescope.errors import UsageError
 from lanescope.trace import Trace
 
 __all__ = ["export"]
-
-_EVENTS_AT_ONCE = 1 << 14
 
 
 def export(trace: Trace) -> Iterator[bytes]:
@@ -39,15 +42,15 @@ def export(trace: Trace) -> Iterator[bytes]:
         raise UsageError("trace contains no Ascend tasks", hint="pass an Ascend capture or use another --format")
     if len(runs) > 1:
         raise UsageError("cannot export several captures as one swimlane", hint="export each capture separately")
-    content, numbers = Content(trace), count(1)
+    content, numbers = Content(trace), Numbers()
     return _blocks(chain(bars(content, numbers), arrows(content, numbers)))
 
 
-def _blocks(events: Iterable[str]) -> Iterator[bytes]:
+def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield b'{"traceEvents": [\n'
-    waiting = iter(events)
-    separator = ""
-    while block := list(islice(waiting, _EVENTS_AT_ONCE)):
-        yield (separator + ",\n".join(block)).encode()
-        separator = ",\n"
+    separator = b""
+    for part in filter(None, parts):
+        yield separator
+        yield part
+        separator = SEPARATOR.encode()
     yield b"\n]}\n"

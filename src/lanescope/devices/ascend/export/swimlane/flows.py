@@ -3,166 +3,303 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, write
 from lanescope.devices.ascend.export.swimlane.trace_view import (
     ORCHESTRATOR,
     SCHEDULER,
     SCHEDULER_VIEW,
     WORKER_VIEW,
     Content,
+    Floats,
+    Int64,
+    bare_tids,
     scheduler_tid,
     worker_tid,
 )
-
-Int64 = npt.NDArray[np.int64]
-#: Process, lane, microseconds.
-Point = tuple[int, int, float]
+from lanescope.trace.declaration import frozen_class
 
 #: An arrow leaves a bar so much before its end: exactly at the end it would belong to no bar.
 _INSIDE_US = 0.01
+_NAMES = ("dependency", "hb_violation", "complete", "complete→ready", "dispatch", "submit→dispatch")
+_DEPENDENCY, _VIOLATION, _COMPLETE, _READY, _DISPATCH, _SUBMIT = range(len(_NAMES))
+_ARROW = SEPARATOR.join(
+    (
+        '{"cat":"flow","id":$number,"name":"$name","ph":"s","pid":$src_pid,"tid":$src_tid,"ts":$src_ts}',
+        '{"cat":"flow","id":$number,"name":"$name","ph":"f","pid":$dst_pid,"tid":$dst_tid,"ts":$dst_ts,"bp":"e"}',
+    )
+)
 
 
-def arrows(content: Content, numbers: count[int]) -> Iterator[str]:
-    """Yield all arrows; ``numbers`` gives them their ids."""
-    for name, src, dst in _all(content):
-        number = next(numbers)
-        pid, tid, ts = src
-        yield f'{{"cat":"flow","id":{number},"name":"{name}","ph":"s","pid":{pid},"tid":{tid},"ts":{ts!r}}}'
-        pid, tid, ts = dst
-        yield f'{{"cat":"flow","id":{number},"name":"{name}","ph":"f","pid":{pid},"tid":{tid},"ts":{ts!r},"bp":"e"}}'
+@frozen_class
+class Ends:
+    """One end of arrows of one kind.
+
+    Attributes:
+        pid: process.
+        tid: int64 [n], lane.
+        ts: float64 [n], microseconds.
+    """
+
+    pid: int
+    tid: Int64
+    ts: Floats
 
 
-def _all(content: Content) -> Iterator[tuple[str, Point, Point]]:
-    yield from _dependencies(content)
-    yield from _completes(content)
-    yield from _dispatches(content)
+@frozen_class
+class Arrows:
+    """Arrows between two processes.
+
+    Attributes:
+        name: int64 [n], index into ``_NAMES``.
+        src, dst: their ends.
+    """
+
+    name: Int64
+    src: Ends
+    dst: Ends
 
 
-def _edges(content: Content) -> Iterator[tuple[int, int]]:
-    """Yield the edges between tasks that ran, as indices of both."""
+def arrows(content: Content, numbers: Numbers) -> Iterator[bytes]:
+    """Yield all arrows, as parts of the list of events; ``numbers`` gives them their ids."""
+    for some in (*_dependencies(content), *_completes(content), *_dispatches(content)):
+        count = len(some.name)
+        yield from write(
+            _ARROW,
+            number=numbers.take(np.ones(count, np.int64)),
+            name=Words(_NAMES, some.name),
+            **{
+                f"{end}_{name}": np.broadcast_to(np.asarray(getattr(getattr(some, end), name)), count)
+                for end in ("src", "dst")
+                for name in ("pid", "tid", "ts")
+            },
+        )
+
+
+def _edges(content: Content) -> tuple[Int64, Int64]:
+    """Return the edges between tasks that ran, as indices of both, int64 [edges]."""
     edges = content.trace.details["ascend_edges"]
-    for pred, succ in zip(edges.values("pred_task_id").tolist(), edges.values("succ_task_id").tolist(), strict=True):
-        if pred in content.place and succ in content.place:
-            yield content.place[pred], content.place[succ]
+    pred, succ = (content.place(edges.values(f"{end}_task_id")) for end in ("pred", "succ"))
+    ran = (pred >= 0) & (succ >= 0)
+    return pred[ran], succ[ran]
 
 
-def _dependencies(content: Content) -> Iterator[tuple[str, Point, Point]]:
+def _pairs(first: tuple[Int64, Int64], second: tuple[Int64, Int64]) -> tuple[Int64, Int64]:
+    """Return all pairs of rows, int64 [pairs] each, when edge n joins each of some rows with each of some others.
+
+    Args:
+        first: begin and number of the rows of one end of the edges, int64 [edges] each.
+        second: the same of the other end.
+    """
+    counts = first[1] * second[1]
+    edge = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
+    width = second[1][edge]
+    return first[0][edge] + number // width, second[0][edge] + number % width
+
+
+def _dependencies(content: Content) -> Iterator[Arrows]:
+    """Join executions of tasks that depend on each other, in both views."""
     c = content
-    rows_of = _anchor_rows(c)
-    for pred, succ in _edges(c):
-        for p in rows_of[pred]:
-            for s in rows_of[succ]:
-                name = "hb_violation" if c.end[p] > c.judged[s] else "dependency"
-                # The newer converter joins the begins of bars: an arrow backwards could not be drawn.
-                begin, end = (c.bar[p], c.bar[s]) if c.is_chip else (c.end[p] - _INSIDE_US, c.receive[s])
-                tids = worker_tid(c.core[p]), worker_tid(c.core[s])
-                yield name, (WORKER_VIEW, tids[0], begin), (WORKER_VIEW, tids[1], end)
-                if c.is_joined[p] and c.is_joined[s]:
-                    begin = c.dispatch[p] if c.is_chip else c.finish[p] - _INSIDE_US
-                    source = SCHEDULER_VIEW, c.flight_tid[p], begin
-                    yield name, source, (SCHEDULER_VIEW, c.flight_tid[s], c.dispatch[s])
+    p, s = _joined_rows(c, _anchor_rows(c))
+    name = np.where(c.end[p] > c.judged[s], _VIOLATION, _DEPENDENCY)
+    # The newer converter joins the begins of bars: an arrow backwards could not be drawn.
+    begin, end = (c.bar[p], c.bar[s]) if c.is_chip else (c.end[p] - _INSIDE_US, c.receive[s])
+    yield Arrows(name, Ends(WORKER_VIEW, worker_tid(c.core[p]), begin), Ends(WORKER_VIEW, worker_tid(c.core[s]), end))
+    if c.is_chip:
+        p, s = _joined_rows(c, _anchor_rows(c, c.dispatch, np.flatnonzero(c.is_joined)))
+    joined = c.is_joined[p] & c.is_joined[s]
+    p, s = p[joined], s[joined]
+    yield Arrows(
+        np.where(c.end[p] > c.judged[s], _VIOLATION, _DEPENDENCY),
+        Ends(SCHEDULER_VIEW, c.flight_tid[p], c.dispatch[p] if c.is_chip else c.finish[p] - _INSIDE_US),
+        Ends(SCHEDULER_VIEW, c.flight_tid[s], c.dispatch[s]),
+    )
+    if c.is_chip:
+        yield from _around_bare(c)
 
 
-def _anchor_rows(content: Content) -> list[list[int]]:
-    """Return the rows of each task that have arrows: of a task of many blocks the first of each function."""
+def _around_bare(content: Content) -> Iterator[Arrows]:
+    """Join the tasks that run on no core with those that they wait for, and that wait for them."""
+    c, bare = content, content.bare
+    known = np.flatnonzero(bare.table.valid("task_id"))
+    order, _ = _anchor_rows(c)
+    # The anchors of all tasks: executions, and bars of tasks without.
+    ids = np.concatenate([c.known[c.task[order]], bare.table.values("task_id")[known]])
+    tid = np.concatenate([worker_tid(c.core[order]), bare_tids(c)[known]])
+    begin = np.concatenate([c.bar[order], bare.begin[known]])
+    end = np.concatenate([c.end[order], bare.end[known]])
+    judged = np.concatenate([c.judged[order], bare.begin[known]])
+    is_bare = np.arange(len(ids)) >= len(order)
+    by_id = np.argsort(ids, kind="stable")
+    edges = c.trace.details["ascend_edges"]
+    spans = []
+    for side in ("pred", "succ"):
+        first, last = (np.searchsorted(ids[by_id], edges.values(f"{side}_task_id"), side=s) for s in ("left", "right"))
+        spans.append((first, last - first))
+    p, s = (by_id[at] for at in _pairs(*spans))
+    drawn = is_bare[p] | is_bare[s]
+    p, s = p[drawn], s[drawn]
+    name = np.where(end[p] > judged[s], _VIOLATION, _DEPENDENCY)
+    yield Arrows(name, Ends(WORKER_VIEW, tid[p], begin[p]), Ends(WORKER_VIEW, tid[s], begin[s]))
+
+
+def _joined_rows(content: Content, anchors: tuple[Int64, Int64]) -> tuple[Int64, Int64]:
+    """Return the pairs of rows that the edges join: anchors of producers and of consumers, int64 [pairs] each."""
+    order, bounds = anchors
+    sizes = np.diff(bounds)
+    p, s = _pairs(*((bounds[task], sizes[task]) for task in _edges(content)))
+    return order[p], order[s]
+
+
+def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | None = None) -> tuple[Int64, Int64]:
+    """Return the rows that have arrows by task, and where each task begins among them, int64 [tasks + 1].
+
+    Of a task of many blocks it is the first of each function.
+
+    Args:
+        content: the trace.
+        begin: float64 [executions], what tells which is first; None: the begins of the bars.
+        rows: int64 [n], the rows to choose from; None: all.
+    """
     task = content.task
-    order = np.lexsort((content.tasks.begin_at, task))
-    bounds = np.searchsorted(task[order], np.arange(len(content.known) + 1)).tolist()
-    blocks, listed = content.tasks.list("blocks"), order.tolist()
-    found = []
-    for first, last in pairwise(bounds):
-        mine = listed[first:last]
-        if blocks[mine[0]] > 1:
-            firsts: dict[int, int] = {}
-            for row in mine:
-                firsts.setdefault(content.functions[row], row)
-            mine = list(firsts.values())
-        found.append(mine)
-    return found
+    order = np.lexsort((content.bar if begin is None else begin, task))
+    if rows is not None:
+        is_listed = np.zeros(len(task), np.bool_)
+        is_listed[rows] = True
+        order = order[is_listed[order]]
+    sorted_task = task[order]
+    blocks = content.tasks.integers("blocks")[order]
+    firsts = np.flatnonzero(np.diff(sorted_task, prepend=-1))
+    has_many = np.repeat(blocks[firsts] > 1, np.diff(np.append(firsts, len(order))))
+    keys = np.stack([sorted_task, content.function[order]], 1)
+    kept = ~has_many
+    if has_many.any():
+        _, first = np.unique(keys, axis=0, return_index=True)
+        kept[first] = True
+    order = order[kept]
+    return order, np.searchsorted(task[order], np.arange(len(content.known) + 1))
 
 
-def _completes(content: Content) -> Iterator[tuple[str, Point, Point]]:
+def _completes(content: Content) -> Iterator[Arrows]:
     """Join tasks with the pass that retired them, and that pass with what it made ready."""
     c, phases = content, content.phases
     last, first = _extremes(c)
-    passes = _passes(c)
-    retired: dict[int, int] = {}
-    for task, row in last.items():
-        thread = c.thread_of.get(c.core[row], -1)
-        mine, ends = passes.get(thread, ([], np.empty(0)))
-        at = int(np.searchsorted(ends, c.finish[row]))
-        if at == len(mine):
-            continue
-        phase = retired[task] = mine[at]
-        stamp = c.finish[row] if c.is_chip else phases.begin[phase]
-        source = WORKER_VIEW, worker_tid(c.core[row]), c.end[row] - _INSIDE_US
-        yield "complete", source, (SCHEDULER, scheduler_tid(c, thread), stamp)
-    threads = phases.list("thread")
-    latest: dict[int, int] = {}
-    for pred, succ in _edges(c):
-        done = retired.get(pred)
-        if done is not None and succ in first:
-            before = latest.get(succ)
-            if before is None or (phases.end[done], threads[done]) > (phases.end[before], threads[before]):
-                latest[succ] = done
-    for task, phase in latest.items():
-        row = first[task]
-        thread = c.thread_of.get(c.core[row], -1)
-        if thread >= 0 and c.dispatch[row] >= phases.end[phase]:
-            source = SCHEDULER, scheduler_tid(c, threads[phase]), phases.end[phase] - _INSIDE_US
-            yield "complete→ready", source, (SCHEDULER, scheduler_tid(c, thread), c.dispatch[row])
-
-
-def _extremes(content: Content) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the row of each task that finished last, and the one that was dispatched first."""
-    rows = np.flatnonzero(content.is_joined)
-    task = content.task[rows]
-    finish, dispatch = (np.array(values)[rows] for values in (content.finish, content.dispatch))
-    late, early = rows[np.lexsort((-rows, finish))], rows[np.lexsort((-rows, -dispatch))]
-    if not len(task):
-        return {}, {}
-    # Of several pairs with one key the last one stays.
-    return (
-        dict(zip(content.task[late].tolist(), late.tolist(), strict=True)),
-        dict(zip(content.task[early].tolist(), early.tolist(), strict=True)),
+    retired = _retired(c, last)
+    yield from _seen(c, last, retired)
+    # The latest of the passes that retired producers made the consumer ready.
+    thread = phases.integers("thread")
+    pred, succ = _edges(c)
+    known = (retired[pred] >= 0) & (first[succ] >= 0)
+    if c.is_chip:
+        # Only where all producers were retired by such passes.
+        edges = c.trace.details["ascend_edges"]
+        consumer, producer = (c.place(edges.values(f"{end}_task_id")) for end in ("succ", "pred"))
+        unknown = (producer < 0) | (np.append(retired, -1)[producer] < 0)
+        held = np.zeros(len(c.known) + 1, np.bool_)
+        held[consumer[unknown]] = True
+        known &= ~held[succ]
+    phase, succ = retired[pred[known]], succ[known]
+    order = np.lexsort((np.arange(len(succ)), -thread[phase], -phases.end[phase], succ))
+    order = order[np.flatnonzero(np.diff(succ[order], prepend=-1))]
+    phase, rows = phase[order], first[succ[order]]
+    target = c.thread_of[c.core[rows]]
+    drawn = (target >= 0) & (c.dispatch[rows] >= phases.end[phase])
+    phase, rows, target = phase[drawn], rows[drawn], target[drawn]
+    yield Arrows(
+        np.full(len(rows), _READY),
+        Ends(SCHEDULER, scheduler_tid(c, thread[phase]), phases.end[phase] - _INSIDE_US),
+        Ends(SCHEDULER, scheduler_tid(c, target), c.dispatch[rows]),
     )
 
 
-def _passes(content: Content) -> dict[int, tuple[list[int], npt.NDArray[np.float64]]]:
-    """Return the complete phases of each thread by their ends, and those ends."""
-    phases = content.phases
-    complete = np.flatnonzero(np.array(phases.name, object) == "complete")
-    thread = phases.table.values("thread").astype(np.int64)[complete]
-    found = {}
+def _seen(content: Content, last: Int64, retired: Int64) -> Iterator[Arrows]:
+    """Join executions with the pass that retired their task."""
+    c = content
+    if not c.is_chip:
+        tasks = np.flatnonzero(retired >= 0)
+        rows = last[tasks]
+        yield Arrows(
+            np.full(len(rows), _COMPLETE),
+            Ends(WORKER_VIEW, worker_tid(c.core[rows]), c.end[rows] - _INSIDE_US),
+            Ends(SCHEDULER, scheduler_tid(c, c.thread_of[c.core[rows]]), c.phases.begin[retired[tasks]]),
+        )
+        return
+    # From the executions that have arrows, in both views, to where the last one of the task was seen.
+    joined = np.flatnonzero(c.is_joined)
+    for begin, pid, tid, end in (
+        (c.bar, WORKER_VIEW, worker_tid(c.core), c.end),
+        (c.dispatch, SCHEDULER_VIEW, c.flight_tid, c.finish),
+    ):
+        rows, _ = _anchor_rows(c, begin, joined)
+        rows = rows[retired[c.task[rows]] >= 0]
+        to = last[c.task[rows]]
+        yield Arrows(
+            np.full(len(rows), _COMPLETE),
+            Ends(pid, tid[rows], end[rows] - _INSIDE_US),
+            Ends(SCHEDULER, scheduler_tid(c, c.thread_of[c.core[to]]), c.finish[to]),
+        )
+
+
+def _extremes(content: Content) -> tuple[Int64, Int64]:
+    """Return the row of each task that finished last, and the one dispatched first, int64 [tasks], -1 without."""
+    rows = np.flatnonzero(content.is_joined)
+    task = content.task[rows]
+    found = []
+    for key in (-content.finish[rows], content.dispatch[rows]):
+        order = np.lexsort((rows, key, task))
+        first = order[np.flatnonzero(np.diff(task[order], prepend=-1))]
+        row = np.full(len(content.known), -1, np.int64)
+        row[task[first]] = rows[first]
+        found.append(row)
+    return found[0], found[1]
+
+
+def _retired(content: Content, last: Int64) -> Int64:
+    """Return the complete phase that retired each task, int64 [tasks], -1 where none can be told.
+
+    It is the first one of the core's thread to end when the last row of the task was seen to finish, or later.
+    """
+    c, phases = content, content.phases
+    found = np.full(len(c.known), -1, np.int64)
+    complete = np.flatnonzero(phases.is_named("complete"))
+    thread = phases.integers("thread")[complete]
+    tasks = np.flatnonzero(last >= 0)
+    of_task = c.thread_of[c.core[last[tasks]]]
     for number in distinct(thread).tolist():
         mine = complete[thread == number]
-        mine = mine[np.argsort(phases.end_at[mine], kind="stable")]
-        found[number] = mine.tolist(), phases.end_at[mine]
+        mine = mine[np.argsort(phases.end[mine], kind="stable")]
+        some = tasks[of_task == number]
+        at = np.searchsorted(phases.end[mine], c.finish[last[some]])
+        inside = at < len(mine)
+        found[some[inside]] = mine[at[inside]]
     return found
 
 
-def _dispatches(content: Content) -> Iterator[tuple[str, Point, Point]]:
+def _dispatches(content: Content) -> Iterator[Arrows]:
+    """Join each dispatch with its execution, in both views, and with the submit of its task."""
     c = content
-    submitted: dict[int, tuple[int, float]] = {}
-    if not c.on_host:
-        rows = zip(c.submits.list("task_id"), c.submits.list("orchestrator"), c.submits.end, strict=True)
-        for task_id, number, end in rows:
-            submitted.setdefault(task_id, (4000 + number, end))
-    by_dispatch = np.flatnonzero(c.is_joined)
-    by_dispatch = by_dispatch[np.argsort(np.array(c.dispatch)[by_dispatch], kind="stable")]
-    for row in by_dispatch.tolist():
-        thread = c.thread_of.get(c.core[row])
-        if thread is None:
-            continue
-        lane = SCHEDULER, scheduler_tid(c, thread), c.dispatch[row]
-        yield "dispatch", lane, (WORKER_VIEW, worker_tid(c.core[row]), c.bar[row])
-        yield "dispatch", lane, (SCHEDULER_VIEW, c.flight_tid[row], c.dispatch[row])
-        # Only the first dispatch of a task has its submit.
-        source = submitted.pop(c.ids[row], None)
-        if source is not None:
-            yield "submit→dispatch", (ORCHESTRATOR, *source), lane
+    rows = np.flatnonzero(c.is_joined)
+    rows = rows[np.argsort(c.dispatch[rows], kind="stable")]
+    rows = rows[c.thread_of[c.core[rows]] >= 0]
+    lane = Ends(SCHEDULER, scheduler_tid(c, c.thread_of[c.core[rows]]), c.dispatch[rows])
+    names = np.full(len(rows), _DISPATCH)
+    yield Arrows(names, lane, Ends(WORKER_VIEW, worker_tid(c.core[rows]), c.start[rows]))
+    yield Arrows(names, lane, Ends(SCHEDULER_VIEW, c.flight_tid[rows], c.dispatch[rows]))
+    if not len(c.submits) or (c.on_host and not c.is_chip):
+        return
+    # The first submit of a task and its dispatches: with the newer naming all of them.
+    ids, first = np.unique(c.submits.table.values("task_id"), return_index=True)
+    of_task = c.task[rows]
+    at = np.arange(len(rows)) if c.is_chip else np.unique(of_task, return_index=True)[1]
+    place = np.minimum(np.searchsorted(ids, c.known[of_task[at]]), len(ids) - 1)
+    has_submit = ids[place] == c.known[of_task[at]]
+    submit, at = first[place[has_submit]], at[has_submit]
+    yield Arrows(
+        np.full(len(at), _SUBMIT),
+        Ends(ORCHESTRATOR, 4000 + c.submits.integers("orchestrator")[submit], c.submits.end[submit]),
+        Ends(SCHEDULER, lane.tid[at], lane.ts[at]),
+    )

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import count
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, meta, write
+from lanescope.devices.ascend.export.swimlane.graphs import graph_bars
 from lanescope.devices.ascend.export.swimlane.trace_view import (
     ORCHESTRATOR,
     SCHEDULER,
     SCHEDULER_VIEW,
     WORKER_VIEW,
     Content,
+    Int64,
+    bare_lanes,
+    bare_tids,
     scheduler_tid,
     worker_tid,
 )
@@ -23,6 +28,10 @@ from lanescope.devices.ascend.formats.layout import QUEUES
 
 #: Setups below one step of the slow chip's counter have no bar.
 _LEAST_SETUP_US = 0.02
+#: Length of the bars of tasks that take no time.
+_LEAST_BAR_US = 0.02
+#: Lane of the copies from the host.
+_UPLOAD_TID = 4100
 _COLORS = {
     "complete": "good",
     "dispatch": "terrible",
@@ -39,201 +48,281 @@ _COLORS = {
 }
 #: The peer's words for tasks that run on no core.
 _BARE = {"dummy task": "dummy", "skipped task": "predicated_skip"}
+#: Phases of no length that stand for a task.
+_MARKERS = ("dummy_task", "predicated_skip")
 
 
-def bars(content: Content, numbers: count[int]) -> Iterator[str]:
-    """Yield everything but the arrows; ``numbers`` gives events their ids."""
-    yield from _processes(content)
+def bars(content: Content, numbers: Numbers) -> Iterator[bytes]:
+    """Yield everything but the arrows, as parts of the list of events; ``numbers`` gives events their ids."""
+    yield SEPARATOR.join(_processes(content)).encode()
     yield from _kernels(content, numbers)
     yield from _flights(content, numbers)
     yield from _phases(content)
     yield from _submits(content)
+    yield from _uploads(content)
     yield from _headerless(content)
+    if content.is_chip:
+        yield SEPARATOR.join(graph_bars(content)).encode()
     yield from _counters(content)
-
-
-def _meta(name: str, pid: int, args: dict[str, Any], tid: int | None = None) -> str:
-    event: dict[str, Any] = {"args": args, "cat": "__metadata", "name": name, "ph": "M", "pid": pid}
-    return json.dumps(event | ({} if tid is None else {"tid": tid}))
 
 
 def _processes(content: Content) -> Iterator[str]:
     run, details, names = content.run, content.trace.details, content.trace.tracks.values("name")
-    is_joined = any(content.is_joined)
+    joined = np.flatnonzero(content.is_joined)
     title = "Host Orchestrator" if content.on_host else f"AICPU {run['orchestrator'] or 'Orchestrator'}"
     for pid, name, is_there in (
         (ORCHESTRATOR, title, len(content.submits) > 0),
         (SCHEDULER, "AICPU Scheduler", len(content.phases) > 0),
-        (SCHEDULER_VIEW, "Scheduler View", is_joined),
+        (SCHEDULER_VIEW, "Scheduler View", len(joined) > 0),
         (WORKER_VIEW, "Worker View", True),
     ):
         if is_there:
-            yield _meta("process_name", pid, {"name": name})
-            yield _meta("process_sort_index", pid, {"sort_index": pid})
-    lanes = {core: str(names[track]) for core, track in _pairs(details["ascend_cores"], "core")}
-    for core, name in lanes.items():
-        yield _meta("thread_name", WORKER_VIEW, {"name": name}, worker_tid(core))
-    flights = {
-        (tid, core)
-        for tid, core, joined in zip(content.flight_tid, content.core, content.is_joined, strict=True)
-        if joined
+            yield meta("process_name", pid, {"name": name})
+            yield meta("process_sort_index", pid, {"sort_index": pid})
+    if len(content.uploads):
+        yield meta("process_name", ORCHESTRATOR, {"name": "Host Prepare"})
+        yield meta("thread_name", ORCHESTRATOR, {"name": "H2D"}, _UPLOAD_TID)
+    cores, threads = details["ascend_cores"], details["ascend_threads"].values("thread").astype(np.int64)
+    used = set(distinct(content.core).tolist())
+    lanes = {
+        core: str(names[track])
+        for core, track in zip(cores.values("core").tolist(), cores.values("track_id").tolist(), strict=True)
+        # The newer converter does not name cores that ran nothing.
+        if core in used or not content.is_chip
     }
-    for tid, core in sorted(flights):
-        yield _meta("thread_name", SCHEDULER_VIEW, {"name": lanes[core]}, tid)
-    for thread, _ in _pairs(details["ascend_threads"], "thread"):
-        yield _meta("thread_name", SCHEDULER, {"name": f"Sched_{thread}"}, scheduler_tid(content, thread))
+    for tid, name in zip(worker_tid(np.array(list(lanes), np.int64)).tolist(), lanes.values(), strict=True):
+        yield meta("thread_name", WORKER_VIEW, {"name": name}, tid)
+    tids, first = np.unique(content.flight_tid[joined], return_index=True)
+    for tid, core in zip(tids.tolist(), content.core[joined[first]].tolist(), strict=True):
+        yield meta("thread_name", SCHEDULER_VIEW, {"name": lanes[core]}, tid)
+    for thread, tid in zip(threads.tolist(), scheduler_tid(content, threads).tolist(), strict=True):
+        yield meta("thread_name", SCHEDULER, {"name": f"Sched_{thread}"}, tid)
     word = "Host" if content.on_host else "Orch"
-    for number in sorted(set(content.submits.list("orchestrator"))):
-        yield _meta("thread_name", ORCHESTRATOR, {"name": f"{word}_{number}"}, 4000 + number)
-    bare = zip(content.bare.name, content.bare.track.tolist(), strict=True)
-    for tid, name in sorted({_bare_lane(content, name, str(names[track])) for name, track in set(bare)}):
-        yield _meta("thread_name", WORKER_VIEW, {"name": name}, tid)
+    for number in content.orchestrators:
+        yield meta("thread_name", ORCHESTRATOR, {"name": f"{word}_{number}"}, 4000 + number)
+    lanes_of_bare = set(bare_lanes(content).values())
+    if content.is_chip:
+        resolving = distinct(content.phases.integers("thread")[content.phases.is_named("resolve")])
+        for thread, tid in zip(resolving.tolist(), (scheduler_tid(content, resolving) + 1).tolist(), strict=True):
+            yield meta("thread_name", SCHEDULER, {"name": f"Sched_{thread}"}, tid)
+        count = len(threads) + len(content.orchestrators)
+        lanes_of_bare |= {(19_000 + index, f"AICPU_{index}") for index in range(count)}
+    for tid, name in sorted(lanes_of_bare):
+        yield meta("thread_name", WORKER_VIEW, {"name": name}, tid)
     if len(content.phases):
-        yield _meta("thread_name", SCHEDULER, {"name": "shared_ready_queue (global)"}, 3999)
-        yield _meta("thread_sort_index", SCHEDULER, {"sort_index": 100}, 3999)
+        yield meta("thread_name", SCHEDULER, {"name": "shared_ready_queue (global)"}, 3999)
+        yield meta("thread_sort_index", SCHEDULER, {"sort_index": 100}, 3999)
 
 
-def _pairs(table: Any, name: str) -> Iterator[tuple[int, int]]:
-    return zip(table.values(name).tolist(), table.values("track_id").tolist(), strict=True)
+def _inside(words: Words) -> Words:
+    """Return texts as they stand inside of a JSON text: names come from the capture."""
+    return Words([json.dumps(text)[1:-1] for text in words.texts], words.index)
 
 
-def _kernels(content: Content, numbers: count[int]) -> Iterator[str]:
-    fans = _hints(content)
-    columns = zip(
-        *(content.start, content.end, content.bar, content.receive, content.setup, content.core, content.ids),
-        *(content.functions, content.task.tolist(), content.label, content.text),
-        strict=True,
+_KERNEL = (
+    '{"args":{"event-hint":"Task:$text, FuncId:$function, CoreId:$core",$fans,"duration-us":$length$more,'
+    '"taskId":$task_id},"cat":"event","id":$number,"name":"$name($text)","ph":"X",'
+    f'"pid":{WORKER_VIEW},"tid":$tid,"ts":$bar,"dur":$length}}'
+)
+_SETUP = (
+    '{"args":{"event-hint":"Task:$text, FuncId:$function, CoreId:$core","local_setup_us":$setup,"taskId":$task_id},'
+    f'"cat":"event","id":$next,"name":"setup","ph":"X","pid":{WORKER_VIEW},"tid":$tid,"ts":$receive,"dur":$setup}}'
+)
+
+
+def _kernels(content: Content, numbers: Numbers) -> Iterator[bytes]:
+    c = content
+    if c.is_chip:
+        templates = [_KERNEL.replace("$more", ',"kernel-duration-us":$kernel,"local_setup_us":$setup')]
+        has_setup = np.zeros(len(c.task), np.bool_)
+    else:
+        templates = [kernel := _KERNEL.replace("$more", ""), kernel + SEPARATOR + _SETUP]
+        has_setup = c.setup >= _LEAST_SETUP_US
+    number = numbers.take(1 + has_setup)
+    yield from write(
+        templates,
+        has_setup,
+        text=c.text,
+        function=c.function,
+        core=c.core,
+        fans=Words(_hints(c), c.task),
+        length=c.end - c.bar,
+        kernel=c.end - c.start,
+        setup=c.setup,
+        task_id=c.known[c.task],
+        number=number,
+        next=number + 1,
+        name=_inside(c.tasks.name),
+        tid=worker_tid(c.core),
+        bar=c.bar,
+        receive=c.receive,
     )
-    for start, end, bar, receive, setup, core, task_id, function, task, label, text in columns:
-        hint = f"Task:{text}, FuncId:{function}, CoreId:{core}"
-        more = f',"kernel-duration-us":{end - start!r},"local_setup_us":{setup!r}' if content.is_chip else ""
-        yield (
-            f'{{"args":{{"event-hint":"{hint}",{fans[task]},"duration-us":{end - bar!r}{more},"taskId":{task_id}}},'
-            f'"cat":"event","id":{next(numbers)},"name":"{label}","ph":"X","pid":{WORKER_VIEW},'
-            f'"tid":{worker_tid(core)},"ts":{bar!r},"dur":{end - bar!r}}}'
-        )
-        if not content.is_chip and setup >= _LEAST_SETUP_US:
-            yield (
-                f'{{"args":{{"event-hint":"{hint}","local_setup_us":{setup!r},"taskId":{task_id}}},"cat":"event",'
-                f'"id":{next(numbers)},"name":"setup","ph":"X","pid":{WORKER_VIEW},"tid":{worker_tid(core)},'
-                f'"ts":{receive!r},"dur":{setup!r}}}'
-            )
 
 
 def _hints(content: Content) -> list[str]:
     """Return the argument texts that list consumers and producers, by task."""
     edges = content.trace.details["ascend_edges"]
-    out: dict[int, list[int]] = {}
-    into: dict[int, list[int]] = {}
-    for pred, succ in zip(edges.values("pred_task_id").tolist(), edges.values("succ_task_id").tolist(), strict=True):
-        out.setdefault(pred, []).append(succ)
-        into.setdefault(succ, []).append(pred)
+    pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
+    out, into = _listed(content, pred, succ), _listed(content, succ, pred)
     return [
-        f'"fanout-hint":"{len(out.get(task, ()))}: {out.get(task, [])}",'
-        f'"fanin-hint":"{len(into.get(task, ()))}: {into.get(task, [])}"'
-        for task in content.known
+        f'"fanout-hint":"{consumers}","fanin-hint":"{producers}"'
+        for consumers, producers in zip(out, into, strict=True)
     ]
 
 
-def _flights(content: Content, numbers: count[int]) -> Iterator[str]:
-    columns = zip(
-        *(content.is_joined, content.dispatch, content.finish, content.core, content.ids),
-        *(content.label, content.text, content.flight_tid),
-        strict=True,
+def _listed(content: Content, tasks: Any, others: Any) -> list[str]:
+    """Return for each task that ran how many tasks are joined to it, and which: their ids, with newer naming names."""
+    place = content.place(tasks)
+    order = np.flatnonzero(place >= 0)
+    order = order[np.argsort(place[order], kind="stable")]
+    bounds = np.searchsorted(place[order], np.arange(len(content.known) + 1)).tolist()
+    ids = list(map(str, others[order].tolist()))
+    if content.is_chip:
+        known = content.trace.details["ascend_graph_tasks"]
+        by_id = np.argsort(known.values("task_id"), kind="stable")
+        at = by_id[np.searchsorted(known.values("task_id")[by_id], others[order])]
+        ids = known.values("task")[at].tolist()
+    return [f"{last - first}: [{', '.join(ids[first:last])}]" for first, last in pairwise(bounds)]
+
+
+def _flights(content: Content, numbers: Numbers) -> Iterator[bytes]:
+    c, rows = content, np.flatnonzero(content.is_joined)
+    length = c.finish[rows] - c.dispatch[rows]
+    names = _inside(c.tasks.name)
+    yield from write(
+        '{"args":{"event-hint":"Task:$text, CoreId:$core","dispatch-time-us":$begin,"finish-time-us":$end,'
+        '"aicpu-duration-us":$length,"taskId":$task_id},"cat":"event","id":$number,"name":"$name($text)","ph":"X",'
+        f'"pid":{SCHEDULER_VIEW},"tid":$tid,"ts":$begin,"dur":$length}}',
+        text=Words(c.text.texts, c.task[rows]),
+        core=c.core[rows],
+        begin=c.dispatch[rows],
+        end=c.finish[rows],
+        length=length,
+        task_id=c.known[c.task[rows]],
+        number=numbers.take(np.ones(len(rows), np.int64)),
+        name=Words(names.texts, names.index[rows]),
+        tid=c.flight_tid[rows],
     )
-    for is_joined, begin, end, core, task_id, label, text, tid in columns:
-        if is_joined:
-            yield (
-                f'{{"args":{{"event-hint":"Task:{text}, CoreId:{core}","dispatch-time-us":{begin!r},'
-                f'"finish-time-us":{end!r},"aicpu-duration-us":{end - begin!r},"taskId":{task_id}}},'
-                f'"cat":"event","id":{next(numbers)},"name":"{label}","ph":"X","pid":{SCHEDULER_VIEW},'
-                f'"tid":{tid},"ts":{begin!r},"dur":{end - begin!r}}}'
-            )
 
 
-def _phases(content: Content) -> Iterator[str]:
+def _phases(content: Content) -> Iterator[bytes]:
     phases, table = content.phases, content.phases.table
-    names = {kind: json.dumps(kind)[1:-1] for kind in set(phases.name)}
-    queues = []
+    # With the newer naming, markers of tasks are bars of these tasks only.
+    rows = np.flatnonzero(~phases.is_named(*_MARKERS)) if content.is_chip else np.arange(len(phases))
+    tasks = phases.integers("tasks_processed")[rows]
+    columns: dict[str, Any] = {}
+    texts = []
+    has_depths = np.zeros(len(rows), np.int64)
+    depths = []
     for where in ("local", "shared"):
         for when in ("start", "end"):
-            columns = [f"{where}_{when}_{queue.lower()}" for queue in QUEUES]
-            values = np.stack([table.values(name) for name in columns], 1).tolist()
-            queues.append((f"{where}_at_{when} (aic,aiv,mix)", values, table.valid(columns[0]).tolist()))
-    rows = zip(
-        *(phases.name, phases.list("thread"), phases.begin, phases.end),
-        *(phases.list("loop_iter"), phases.list("tasks_processed")),
-        strict=True,
-    )
-    for row, (kind, thread, begin, end, loop, tasks) in enumerate(rows):
-        args = f'"phase":"{names[kind]}","loop_iter":{loop},"tasks_processed":{tasks}'
-        if kind == "complete":
-            args += f',"finishes_processed":{tasks}'
-        for key, values, known in queues:
-            if known[row]:
-                args += f',"{key}":"{values[row]}"'
-        color = f'"cname":"{_COLORS[kind]}",' if kind in _COLORS else ""
-        yield (
-            f'{{"args":{{{args}}},"cat":"scheduler",{color}"name":"{names[kind]}({tasks})","ph":"X",'
-            f'"pid":{SCHEDULER},"tid":{scheduler_tid(content, thread, kind)},"ts":{begin!r},"dur":{end - begin!r}}}'
+            names = [f"{where}_{when}_{queue.lower()}" for queue in QUEUES]
+            columns |= {name: phases.integers(name)[rows] for name in names}
+            has_depths = 2 * has_depths + table.valid(names[0])[rows]
+            depths.append(f',"{where}_at_{when} (aic,aiv,mix)":"[{", ".join("$" + name for name in names)}]"')
+    is_complete = phases.is_named("complete")[rows]
+    kinds, which = np.unique(2 * has_depths + is_complete, return_inverse=True)
+    for kind in kinds.tolist():
+        finished = ',"finishes_processed":$tasks' if kind & 1 else ""
+        shown = "".join(text for place, text in enumerate(depths) if kind >> (len(depths) - place) & 1)
+        texts.append(
+            f'{{"args":{{"phase":"$name","loop_iter":$loop,"tasks_processed":$tasks{finished}{shown}}},'
+            '"cat":"scheduler",$color"name":"$name($tasks)","ph":"X",'
+            f'"pid":{SCHEDULER},"tid":$tid,"ts":$begin,"dur":$length}}'
         )
+    colors = [f'"cname":"{_COLORS[name]}",' if name in _COLORS else "" for name in phases.name.texts]
+    yield from write(
+        texts,
+        which.reshape(-1),
+        name=Words(_inside(phases.name).texts, phases.name.index[rows]),
+        loop=phases.integers("loop_iter")[rows],
+        tasks=tasks,
+        color=Words(colors, phases.name.index[rows]),
+        tid=scheduler_tid(content, phases.integers("thread"), phases.is_named("resolve"))[rows],
+        begin=phases.begin[rows],
+        length=(phases.end - phases.begin)[rows],
+        **columns,
+    )
 
 
-def _submits(content: Content) -> Iterator[str]:
+def _submits(content: Content) -> Iterator[bytes]:
     submits = content.submits
-    rows = zip(
-        *(submits.begin, submits.end, submits.table.values("task").tolist(), submits.list("task_id")),
-        *(submits.list("submit_idx"), submits.list("orchestrator")),
-        strict=True,
+    yield from write(
+        '{"args":{"phase":"orch_submit","submit_idx":$index,"task_id":$task_id},"cat":"orchestrator",'
+        f'"cname":"rail_animation","name":"submit($task)","ph":"X","pid":{ORCHESTRATOR},'
+        '"tid":$tid,"ts":$begin,"dur":$length}',
+        index=submits.integers("submit_idx"),
+        task_id=submits.table.values("task_id"),
+        task=_words(submits.table.values("task")),
+        tid=4000 + submits.integers("orchestrator"),
+        begin=submits.begin,
+        length=submits.end - submits.begin,
     )
-    for begin, end, task, task_id, index, number in rows:
-        yield (
-            f'{{"args":{{"phase":"orch_submit","submit_idx":{index},"task_id":{task_id}}},"cat":"orchestrator",'
-            f'"cname":"rail_animation","name":"submit({task})","ph":"X","pid":{ORCHESTRATOR},'
-            f'"tid":{4000 + number},"ts":{begin!r},"dur":{end - begin!r}}}'
-        )
 
 
-def _bare_lane(content: Content, name: str, lane: str) -> tuple[int, str]:
-    number = int(lane.rpartition("_")[2])
+def _uploads(content: Content) -> Iterator[bytes]:
+    uploads = content.uploads
+    yield from write(
+        f'{{"name":"$name","cat":"host_h2d","ph":"X","pid":{ORCHESTRATOR},"tid":{_UPLOAD_TID},"ts":$begin,"dur":$length,'
+        '"cname":"thread_state_iowait","args":{"bytes":$bytes}}',
+        name=_inside(uploads.name),
+        begin=uploads.begin,
+        length=uploads.end - uploads.begin,
+        bytes=uploads.integers("bytes"),
+    )
+
+
+def _words(texts: Any) -> Words:
+    return Words(list(map(str, texts.tolist())), np.arange(len(texts)))
+
+
+def _titles(content: Content, words: list[str]) -> tuple[list[str], Int64]:
+    """Return what the bars of tasks without executions are called: with the newer naming skipped ones by function."""
+    bare, tasks = content.bare, content.trace.details["ascend_graph_tasks"]
+    texts, index = list(words), bare.name.index.copy()
     if content.is_chip:
-        # Schedulers first, then orchestrators.
-        index = number + (len(content.trace.details["ascend_threads"]) if name == "alloc" else 0)
-        return 19_000 + index, f"AICPU_{index}"
-    return (18_000 + number, f"ALLOC_T{number}") if name == "alloc" else (19_000 + number, f"DUMMY_T{number}")
+        for row in np.flatnonzero(bare.is_named("skipped task") & bare.table.valid("task_id")).tolist():
+            (found, *_) = np.flatnonzero(tasks.values("task_id") == bare.table.values("task_id")[row])
+            if tasks.valid("functions")[found]:
+                index[row] = len(texts)
+                texts.append(json.dumps(str(tasks.values("functions")[found]))[1:-1])
+    return texts, index
 
 
-def _headerless(content: Content) -> Iterator[str]:
-    bare, names = content.bare, content.trace.tracks.values("name")
-    rows = zip(
-        *(bare.name, bare.track.tolist(), bare.begin, bare.end),
-        *(bare.table.values("task").tolist(), bare.list("task_id"), bare.table.valid("task_id").tolist()),
-        strict=True,
+def _headerless(content: Content) -> Iterator[bytes]:
+    bare = content.bare
+    if not len(bare):
+        return
+    words = [_BARE.get(name, name) for name in bare.name.texts]
+    is_known = bare.table.valid("task_id")
+    event = (
+        '{"args":{"phase":"$word"$argument},"cat":"event","cname":"$color","name":"$title($task)","ph":"X",'
+        f'"pid":{WORKER_VIEW},"tid":$tid,"ts":$begin,"dur":$length}}'
     )
-    for name, track, begin, end, task, task_id, is_known in rows:
-        tid, _ = _bare_lane(content, name, str(names[track]))
-        word = _BARE.get(name, name)
-        color = "olive" if word == "alloc" else "grey"
-        argument = f',"task_id":{task_id}' if is_known else ""
-        yield (
-            f'{{"args":{{"phase":"{word}"{argument}}},"cat":"event","cname":"{color}",'
-            f'"name":"{word}({task if is_known else "?"})","ph":"X","pid":{WORKER_VIEW},"tid":{tid},'
-            f'"ts":{begin!r},"dur":{max(end - begin, 0.02)!r}}}'
-        )
+    yield from write(
+        [
+            event.replace("$argument", "").replace("$task", "?"),
+            event.replace("$argument", ',"task_id":$task_id'),
+        ],
+        is_known,
+        word=Words(words, bare.name.index),
+        title=Words(*_titles(content, words)),
+        color=Words(["olive" if word == "alloc" else "grey" for word in words], bare.name.index),
+        task=_words(bare.table.values("task")),
+        task_id=bare.table.values("task_id"),
+        tid=bare_tids(content),
+        begin=bare.begin,
+        length=np.maximum(bare.end - bare.begin, _LEAST_BAR_US),
+    )
 
 
-def _counters(content: Content) -> Iterator[str]:
+def _counters(content: Content) -> Iterator[bytes]:
     """One counter a value: three in one event, as the peer writes them, break the import of Perfetto."""
     tracks, counters = content.trace.tracks.values("name"), content.trace.counters
-    names = {track: json.dumps(str(tracks[track])) for track in distinct(counters.values("track_id")).tolist()}
-    rows = zip(
-        counters.values("track_id").tolist(),
-        counters.values("ts").tolist(),
-        counters.values("value").tolist(),
-        strict=True,
+    track = counters.values("track_id").astype(np.int64)
+    yield from write(
+        f'{{"args":{{$name:$value}},"name":$name,"ph":"C","pid":{SCHEDULER},"tid":3999,"ts":$ts}}',
+        name=Words([json.dumps(str(name)) for name in tracks.tolist()], track),
+        value=counters.values("value"),
+        ts=counters.values("ts") / 1000,
     )
-    for track, ts, value in rows:
-        yield (
-            f'{{"args":{{{names[track]}:{value!r}}},"name":{names[track]},"ph":"C","pid":{SCHEDULER},"tid":3999,'
-            f'"ts":{ts / 1000!r}}}'
-        )

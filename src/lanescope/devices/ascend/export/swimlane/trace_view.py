@@ -1,15 +1,14 @@
-"""A trace as the peer's converter looks at it: executions, phases, submits in microseconds, as plain lists."""
+"""A trace as the peer's converter looks at it: executions, phases, submits in microseconds, as columns."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.export.swimlane.event_rows import Words
 from lanescope.trace import Table, Trace
-from lanescope.trace.column import Array
+from lanescope.trace.column import Array, Mask
 
 Int64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -17,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 ORCHESTRATOR, SCHEDULER, SCHEDULER_VIEW, WORKER_VIEW = 1, 2, 3, 4
 #: Format versions of the newer naming.
 CHIP = ("v3c", "v4")
+#: Lanes of a core in the view of the schedulers.
+_LANES = 10
 
 
 class Rows:
@@ -24,7 +25,7 @@ class Rows:
 
     Attributes:
         table: the table.
-        begin, end: microseconds, as lists; ``begin_at`` and ``end_at`` as arrays.
+        begin, end: float64 microseconds.
         ticks: int64, where they begin on their counter.
         name: names of the slices.
         track: int64, their lanes.
@@ -36,55 +37,67 @@ class Rows:
         at = self.table.values("slice_id")
         ticks, ns = trace.slices.values("ts_ticks")[at], trace.slices.values("ts")[at]
         self.ticks: Int64 = ticks
-        self.begin_at = content.us(ticks, ns)
-        self.end_at = content.us(ticks + trace.slices.values("dur_ticks")[at], ns + trace.slices.values("dur")[at])
-        self.begin: list[float] = self.begin_at.tolist()
-        self.end: list[float] = self.end_at.tolist()
-        self.name: list[str] = trace.slices.values("name")[at].tolist()
+        self.begin = content.us(ticks, ns)
+        self.end = content.us(ticks + trace.slices.values("dur_ticks")[at], ns + trace.slices.values("dur")[at])
+        names = trace.slices.column("name")
+        self.name = Words(names.dictionary.texts if names.dictionary else [], names.values[at].astype(np.int64))
         self.track: Int64 = trace.slices.values("track_id")[at]
 
     def __len__(self) -> int:
         return len(self.table)
 
-    def list(self, name: str) -> list[int]:
-        """Return a column as Python values."""
-        values: list[int] = self.table.values(name).tolist()
-        return values
+    def integers(self, name: str) -> Int64:
+        """Return a column as int64 [n]."""
+        return self.table.values(name).astype(np.int64)
+
+    def is_named(self, *names: str) -> Mask:
+        """Return which slices have one of these names, bool [n]."""
+        codes = [code for code, text in enumerate(self.name.texts) if text in names]
+        return np.isin(self.name.index, codes)
 
 
 class Content:
     """A trace of one capture.
 
+    Columns are of the executions, [n], if nothing else is said; times are float64 microseconds, 0 where unknown.
+
     Attributes:
         trace: the trace.
         is_chip: it has the newer naming.
         on_host: the host orchestrates: all times are those of the host's clock.
-        tasks, phases, submits, bare: the rows.
-        start, end, receive, dispatch, finish: microseconds of the executions, lists; 0 where unknown.
-        setup: microseconds from receive to start.
+        orchestrators: numbers of the orchestrators that submitted, rising.
+        tasks, phases, submits, uploads, bare: the rows.
+        start, end, receive, dispatch, finish: times.
+        setup: length from receive to start.
         bar: where the bar of each begins: with the newer naming at the receive.
         judged: when each counts as begun for its producers.
-        is_joined: whether dispatch and finish are known.
-        core, ids, text, label: of the executions, lists.
-        known: the ids of the tasks that ran, rising.
-        task: index of each execution's task in it.
-        place: that index by id.
-        thread_of: scheduler thread of each core, where it can be told.
-        flight_tid: lane of each execution in the view of the schedulers.
+        is_joined: bool, whether dispatch and finish are known.
+        core, function: int64, -1 where unknown.
+        known: uint64 [tasks], the ids of the tasks that ran, rising.
+        task: int64, index of each execution's task in it.
+        text: how the ids are written.
+        thread_of: int64 [cores], scheduler thread of each core, -1 where it cannot be told.
+        flight_tid: int64, lane of each execution in the view of the schedulers.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         (self.run,) = trace.details["ascend_runs"].rows()
+        self.orchestrators = distinct(trace.details["ascend_submits"].values("orchestrator").astype(np.int64)).tolist()
         clock = trace.clocks
         mine = np.flatnonzero(clock.values("name") == "syscnt")
         known = mine[clock.valid("frequency_num")[mine]]
         rates = clock.values("frequency_num")[known] / np.maximum(clock.values("frequency_den")[known], 1)
         self._frequency = float(rates[0]) if len(rates) else 1e9
+        # The converter does not know the host's phases, which may begin earlier than what it does.
+        others = np.ones(len(trace.slices), np.bool_)
+        others[trace.details["ascend_host_phases"].values("slice_id")] = False
+        self._origin = int(trace.slices.values("ts")[others].min(initial=np.iinfo(np.int64).max)) if others.any() else 0
         self.is_chip = self.run["format_version"] in CHIP
         self.on_host = bool(self.run["orchestrator_on_host"])
         self.tasks, self.phases = Rows(self, "ascend_tasks"), Rows(self, "ascend_phases")
         self.submits, self.bare = Rows(self, "ascend_submits"), Rows(self, "ascend_coreless_tasks")
+        self.uploads = Rows(self, "ascend_uploads")
         self._executions()
         self.thread_of = self._threads()
         self.flight_tid = self._flights()
@@ -92,8 +105,15 @@ class Content:
     def us(self, ticks: Array, ns: Array) -> Floats:
         """Return microseconds since the smallest stamp, float64 [n], from stamps and times; 0 without a stamp."""
         if self.on_host:
-            return np.where(ticks > 0, ns / 1000, 0.0)
+            return np.where(ticks > 0, (ns - self._origin) / 1000, 0.0)
         return np.where(ticks > 0, (ticks - self.run["base_ticks"]) * 1e6 / self._frequency, 0.0)
+
+    def place(self, ids: npt.NDArray[np.uint64]) -> Int64:
+        """Return the index of tasks in ``known``, int64 [n], -1 for those that did not run."""
+        if not len(self.known):
+            return np.full(len(ids), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.known, ids), len(self.known) - 1)
+        return np.where(self.known[at] == ids, at, -1)
 
     def _executions(self) -> None:
         tasks, table = self.tasks, self.tasks.table
@@ -101,71 +121,98 @@ class Content:
             name: self.us(table.values(f"{name}_ticks"), table.values(f"{name}_ts"))
             for name in ("receive", "dispatch", "finish")
         }
-        receive = np.where(table.valid("receive_ticks"), stamps["receive"], tasks.begin_at)
         self.start, self.end = tasks.begin, tasks.end
-        self.receive: list[float] = receive.tolist()
-        self.dispatch: list[float] = stamps["dispatch"].tolist()
-        self.finish: list[float] = stamps["finish"].tolist()
+        self.receive = np.where(table.valid("receive_ticks"), stamps["receive"], tasks.begin)
+        self.dispatch, self.finish = stamps["dispatch"], stamps["finish"]
         # From the difference of the stamps: one of times would be a little off.
         delta = np.where(table.valid("receive_ticks"), tasks.ticks - table.values("receive_ticks"), 0)
-        self.setup: list[float] = (delta * 1e6 / self._frequency).tolist()
+        self.setup = delta * 1e6 / self._frequency
         self.bar = self.receive if self.is_chip else self.start
-        at_receive = np.array(table.values("effective_start_source").tolist(), object) == "receive"
-        self.judged: list[float] = np.where(at_receive, receive, tasks.begin_at).tolist()
-        self.is_joined: list[bool] = (table.valid("dispatch_ticks") & table.valid("finish_ticks")).tolist()
-        self.core, self.ids, self.text = tasks.list("core"), tasks.list("task_id"), list(map(str, table.values("task")))
-        self.functions = np.where(table.valid("function"), table.values("function"), -1).tolist()
-        # As the inside of a JSON text: names come from the capture.
-        inner = {name: json.dumps(name)[1:-1] for name in set(tasks.name)}
-        self.label = [f"{inner[name]}({task})" for name, task in zip(tasks.name, self.text, strict=True)]
-        known, task = np.unique(table.values("task_id"), return_inverse=True)
-        self.known: list[int] = known.tolist()
+        source = table.column("effective_start_source")
+        at_receive = [code for code, text in enumerate(source.dictionary.texts) if text == "receive"]  # type: ignore[union-attr]
+        self.judged = np.where(np.isin(source.values, at_receive), self.receive, tasks.begin)
+        self.is_joined: Mask = table.valid("dispatch_ticks") & table.valid("finish_ticks")
+        self.core = tasks.integers("core")
+        self.function = np.where(table.valid("function"), table.values("function"), -1).astype(np.int64)
+        known, first, task = np.unique(table.values("task_id"), return_index=True, return_inverse=True)
+        self.known: npt.NDArray[np.uint64] = known
         self.task: Int64 = task.reshape(-1)
-        self.place = {task_id: place for place, task_id in enumerate(self.known)}
+        self.text = Words(table.values("task")[first].tolist(), self.task)
 
-    def _threads(self) -> dict[int, int]:
-        """Find the scheduler thread of each core: the one whose dispatch phases hold most of its dispatch stamps."""
-        phases = self.phases
-        mine = np.flatnonzero(np.isin(np.array(phases.name, object), ("dispatch", "early_dispatch", "prestage")))
-        thread = phases.table.values("thread").astype(np.int64)
+    def _threads(self) -> Int64:
+        """Find the thread of each core: as recorded, else the one whose dispatch phases hold most of its dispatches."""
+        cores, phases = self.trace.details["ascend_cores"], self.phases
+        mine = np.flatnonzero(phases.is_named("dispatch", "early_dispatch", "prestage"))
+        thread = phases.integers("thread")
         rows = np.flatnonzero(self.is_joined)
-        core, stamp = np.array(self.core, np.int64)[rows], np.array(self.dispatch)[rows]
-        best: dict[int, tuple[int, int]] = {}
+        core, stamp = self.core[rows], self.dispatch[rows]
+        count = int(self.core.max(initial=-1)) + 1
+        most, found = np.zeros(count, np.int64), np.full(count, -1, np.int64)
         for number in distinct(thread[mine]).tolist():
             some = mine[thread[mine] == number]
-            some = some[np.argsort(phases.begin_at[some], kind="stable")]
-            at = np.searchsorted(phases.begin_at[some], stamp, side="right") - 1
-            inside = (at >= 0) & (stamp <= phases.end_at[some[np.maximum(at, 0)]])
-            for index, votes in enumerate(np.bincount(core[inside]).tolist()):
-                if votes > best.get(index, (0, 0))[0]:
-                    best[index] = votes, number
-        return {index: number for index, (_, number) in best.items()}
+            some = some[np.argsort(phases.begin[some], kind="stable")]
+            at = np.searchsorted(phases.begin[some], stamp, side="right") - 1
+            inside = (at >= 0) & (stamp <= phases.end[some[np.maximum(at, 0)]])
+            votes = np.bincount(core[inside], minlength=count)
+            found[votes > most] = number
+            most = np.maximum(most, votes)
+        recorded = np.flatnonzero(cores.valid("thread") & (cores.values("core") < count))
+        found[cores.values("core")[recorded]] = cores.values("thread")[recorded]
+        return found
 
-    def _flights(self) -> list[int]:
+    def _flights(self) -> Int64:
         """Return the lane of each execution in the view of the schedulers: the first of its core that is free."""
-        found = [worker_tid(core) for core in self.core]
         rows = np.flatnonzero(self.is_joined)
-        order = rows[np.lexsort((np.array(self.dispatch)[rows], np.array(self.core, np.int64)[rows]))]
+        order = rows[np.lexsort((self.dispatch[rows], self.core[rows]))]
+        columns = (values[order].tolist() for values in (self.core, self.dispatch, self.finish))
+        lanes: list[int] = []
         ends: list[float] = []
         last = -1
-        for row in order.tolist():
-            if self.core[row] != last:
-                ends, last = [], self.core[row]
-            lane = next((place for place, busy in enumerate(ends) if busy <= self.dispatch[row]), len(ends))
+        for core, begin, end in zip(*columns, strict=True):
+            if core != last:
+                ends, last = [], core
+            lane = 0
             # A core has numbers for ten lanes; it never holds more than two tasks at once.
-            lane = min(lane, 9)
-            ends[lane : lane + 1] = [self.finish[row]]
-            found[row] += lane
+            while lane < min(len(ends), _LANES - 1) and ends[lane] > begin:
+                lane += 1
+            ends[lane : lane + 1] = [end]
+            lanes.append(lane)
+        found = worker_tid(self.core)
+        found[order] += np.array(lanes, np.int64)
         return found
 
 
-def worker_tid(core: int) -> int:
-    """Return the lane of a core, in both views."""
+def worker_tid(core: Int64) -> Int64:
+    """Return the lanes of cores, in both views, int64 [n]."""
     return 10_000 + 10 * core
 
 
-def scheduler_tid(content: Content, thread: int, kind: str = "") -> int:
-    """Return the lane of a scheduler thread; the newer naming has one of its own for what resolves."""
+def scheduler_tid(content: Content, thread: Int64, is_resolving: Mask | None = None) -> Int64:
+    """Return the lanes of scheduler threads, int64 [n]; the newer naming has one of its own for what resolves."""
     if not content.is_chip:
         return 3000 + thread
-    return 30_000 + 10 * thread + (kind == "resolve")
+    tids: Int64 = 30_000 + 10 * thread
+    return tids if is_resolving is None else tids + is_resolving
+
+
+def bare_lanes(content: Content) -> dict[tuple[int, int], tuple[int, str]]:
+    """Return number and name of the lanes of tasks that run on no core, by code of their name and track."""
+    bare, names = content.bare, content.trace.tracks.values("name")
+    found = {}
+    for code, track in np.unique(np.stack([bare.name.index, bare.track], 1), axis=0).tolist():
+        number, is_alloc = int(str(names[track]).rpartition("_")[2]), bare.name.texts[code] == "alloc"
+        if content.is_chip:
+            # Schedulers first, then orchestrators.
+            index = number + (len(content.trace.details["ascend_threads"]) if is_alloc else 0)
+            found[code, track] = 19_000 + index, f"AICPU_{index}"
+        else:
+            first, word = (18_000, "ALLOC") if is_alloc else (19_000, "DUMMY")
+            found[code, track] = first + number, f"{word}_T{number}"
+    return found
+
+
+def bare_tids(content: Content) -> Int64:
+    """Return the lanes of tasks that run on no core, int64 [n]."""
+    bare, lanes = content.bare, bare_lanes(content)
+    pairs = zip(bare.name.index.tolist(), bare.track.tolist(), strict=True)
+    return np.array([lanes[pair][0] for pair in pairs], np.int64)

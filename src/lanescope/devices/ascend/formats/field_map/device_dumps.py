@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.devices.ascend.formats import device_dump
+from lanescope.devices.ascend.formats import dump_parts
 from lanescope.devices.ascend.formats.device_structs import AICORE_RECORD, AICPU_RECORD, POOL, QUEUE_ENTRY
 from lanescope.devices.ascend.formats.field_map.json_files import PossibleValues
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU
@@ -18,7 +18,8 @@ from lanescope.wire import Member, Struct
 
 def dump_map(file: str, content: bytes) -> FieldMap:
     """Return the sites of a dump: header, pools that are used, entries, and the valid records of each buffer."""
-    found = device_dump.split_sections(np.frombuffer(content, np.uint8))
+    whole = np.frombuffer(content, np.uint8)
+    found = dump_parts.split_sections(whole)
     made = FieldMap()
     if found is None:
         return made
@@ -34,11 +35,10 @@ def dump_map(file: str, content: bytes) -> FieldMap:
             begin.append(piece.begin)
             lane.append(0)
         elif piece.what == "buffer":
-            buffer = device_dump.buffer_of(piece.stream, found.format_version or "v3c")
+            buffer = dump_parts.buffer_of(piece.stream, found.format_version or "v3c")
             record = buffer["records"].type
             assert isinstance(record, Struct)
-            at = piece.begin + buffer["count"].offset
-            count = int.from_bytes(content[at : at + 4], "little")
+            count = dump_parts.valid_count(whole, found, piece)
             _, begin, lane = places.setdefault(record.name, (record, [], []))
             begin += [piece.begin + record.size * row for row in range(count)]
             lane += [number] * count
@@ -92,7 +92,7 @@ def _dump_times(
     return found
 
 
-def _used_pools(content: bytes, piece: device_dump.Piece) -> list[int]:
+def _used_pools(content: bytes, piece: dump_parts.Piece) -> list[int]:
     return [at for at in range(piece.begin, piece.end, POOL.size) if any(content[at : at + POOL.size])]
 
 

@@ -83,6 +83,8 @@ _PAYLOADS = {
     "detail": "a size that nothing else tells",
     "early_dispatch": "a hint to the scheduler that nothing else tells",
 }
+#: Kinds of phases whose counts other records show, or that count one.
+_SHOWN_KINDS = ("complete", "dispatch", "dummy", "dummy_task", "predicated_skip")
 _DEPTHS = ("local_at_start", "shared_at_start", "local_at_end", "shared_at_end")
 _MOST_DEPTH = (1 << 15) - 1
 #: One part in so many: two chips of one kind differ by less.
@@ -194,6 +196,9 @@ class PossibleValues:
             return each(lambda index, value: _PAYLOADS[name] if _is_count(value) else "")
         if name in _DEPTHS:
             return each(lambda index, value: "a depth that nothing else tells" if _is_depth(value) else "")
+        if name == "tasks_processed":
+            shown = {_at(self.data, cell.row).get("kind", _at(self.data, cell.row).get("phase")) for cell in cells}
+            return each(self._processed(cells)) if shown - set(_SHOWN_KINDS) else never
         if name == "kind" or (name == "phase" and layout is V1_PHASES):
             return each(self._kind(cells))
         if layout in (AICORE, AICPU, V4_AICPU):
@@ -217,6 +222,8 @@ class PossibleValues:
         def possible(change: str, index: int) -> str:
             if change == EXCHANGED:
                 return "several collectors write in any order"
+            if layout_name == UPLOADS.name and change == DROPPED:
+                return "copies are not counted"
             if layout_name == DEPS_EDGES.name:
                 return "edges are not counted, and several may join a pair" if change in (DROPPED, DUPLICATED) else ""
             return ""
@@ -329,6 +336,16 @@ class PossibleValues:
                 known is not None and was is not None and (known.role, known.has_depths) == (was.role, was.has_depths)
             )
             return "another kind of phase that may stand there" if fits else ""
+
+        return possible
+
+    def _processed(self, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
+        """Return what holds for counts of phases: work of kinds that no other record shows may be any number."""
+
+        def possible(index: int, value: Value) -> str:
+            row = _at(self.data, cells[index].row)
+            kind = row.get("kind", row.get("phase"))
+            return _PAYLOADS["pop_hit"] if kind not in _SHOWN_KINDS and _is_count(value) else ""
 
         return possible
 

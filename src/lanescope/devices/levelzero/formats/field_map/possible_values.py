@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS
 from lanescope.families.field_sites import DROPPED, DUPLICATED, Possible, PossibleChange, Value, each, never
 
 #: Counts and names that a program chooses, and what only names: nothing else in a trace depends on them.
@@ -15,31 +16,49 @@ _COUNTS = frozenset(
         *("ordinal", "commandQueueGroupOrdinal", "index", "simd", "maxSubgroupSize", "code", "count"),
         *(f"{name}{axis}" for name in ("groupCount", "groupSize") for axis in "XYZ"),
         *(f"{name}_{axis}" for name in ("groups", "group") for axis in "xyz"),
-        *("subdevice", "subdeviceId", "compute", "quiet"),
+        *("subdevice", "subdeviceId", "compute", "quiet", "flags"),
     )
 )
 _FACTS = frozenset(("pid", "thread", "offset", "offset_s", "error_ns", "lock_waits"))
-_SIZES = frozenset(
-    ("size", "bytes", "handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context", "dst", "src")
+_SIZES = frozenset(("size", "bytes"))
+_ADDRESSES = frozenset(
+    ("handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context", "dst", "src", "signal")
 )
+_BITS = frozenset(("timestamp_bits", "kernel_timestamp_bits"))
+#: The decoder checks that operations of in-order lists do not overlap and keep their order.
+_ORDERS = frozenset(("in_order",))
+#: The decoder checks that an operation ran after its list was made and it was appended, and before it was read.
+_OWNERS = frozenset(("hEvent", "op_id", "list_id"))
 _NAMES = frozenset(("name", "pKernelName", "pName_val", "uuid", "hostname", "boot", "dst", "src"))
 #: What may be another one of those that the trace has.
-_ONE_OF_MANY = frozenset(("kernel", "hKernel", "memory"))
+_ONE_OF_MANY = frozenset(("kernel", "hKernel", "phKernel_val", "memory", "device", "hDevice"))
+RATE_PARTS = ("ticks_per_second_num", "ticks_per_second_den")
 TICKS = ("global_start", "global_end", "context_start", "context_end")
 TICK_NAMES = {"globalStart": "global_start", "globalEnd": "global_end", "contextStart": "context_start"}
 TICK_NAMES |= {"contextEnd": "context_end", **{name: name for name in TICKS}}
-_MOST_COUNT, _MOST_SIZE = (1 << 32) - 1, (1 << 63) - 1
+_MOST_COUNT, _MOST_SIZE, _MOST_ADDRESS = layout.MOST_COUNT, layout.MOST_SIZE, (1 << 64) - 1
 NS = 1_000_000_000
+#: Ticks by which two clocks that are read one after the other may differ.
+_LATE = layout.CONTEXT_TICKS
 #: Timestamps of operations have 32 bits in the captures that are changed.
 _WRAP = 1 << 32
 #: One part in so many: a rate that is farther off is another one.
 _RATE_TOLERANCE = 1000
+#: Descriptions that say the same again; the recorder of a process writes each once.
+_TOLD_AGAIN = (f"{layout.OURS}:device", f"{layout.OURS}:kernel")
 _READINGS = (f"{layout.PROPERTIES}:device_timer", f"{layout.OURS}:clock_pair")
 #: Each device of the small captures has at least two readings left when one is gone.
 _ENOUGH_READINGS = 8
 _CHOSEN, _TOLD_ONCE = "a parameter that the program chose", "a name that nothing else tells"
 _FACT = "a fact about the recording that nothing else tells"
 _WINDOW = "between the append and the reading of the result"
+_WIDE_ENOUGH = "a width that holds all timestamps of the device"
+_ANY_ORDER = "operations of a list without an order that ran one after the other, or of one with it"
+_OTHER_OWNER = "another one that the trace knows, which had begun then and had not ended"
+_OTHER_RATE = "a rate that such clocks have: the readings of this one are too close together to contradict it"
+#: Rates of the clocks of devices, in Hz.
+_RATES = (1e6, 2.5e9)
+_OPAQUE = "an address or handle, of which the API says nothing"
 
 
 def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -> Possible:
@@ -54,6 +73,14 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
     def possible(index: int, value: Value) -> str:
         if isinstance(value, int) and name in _FACTS:
             return _FACT if 0 <= value <= _MOST_COUNT else ""
+        if isinstance(value, int) and name in _BITS:
+            return _WIDE_ENOUGH if 1 <= value <= layout.MOST_BITS else ""
+        if isinstance(value, int) and name in _ORDERS:
+            return _ANY_ORDER if 0 <= value <= 1 else ""
+        if isinstance(value, int) and name in _ADDRESSES:
+            return _OPAQUE if 0 <= value <= _MOST_ADDRESS else ""
+        if name in _OWNERS:
+            return _OTHER_OWNER if value in seen else ""
         if isinstance(value, int) and name in _COUNTS | _SIZES:
             return _CHOSEN if 0 <= value <= (_MOST_SIZE if name in _SIZES else _MOST_COUNT) else ""
         if isinstance(value, bytes) and name in _NAMES:
@@ -66,7 +93,8 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
             return "another result that a call may have" if known else ""
         return ""
 
-    is_told = name in _COUNTS | _FACTS | _SIZES | _NAMES | _ONE_OF_MANY or (name == "zeResult" and not is_append)
+    numbers = _COUNTS | _FACTS | _SIZES | _ADDRESSES | _BITS | _ORDERS
+    is_told = name in numbers | _NAMES | _ONE_OF_MANY | _OWNERS or (name == "zeResult" and not is_append)
     return each(possible) if is_told else never
 
 
@@ -100,21 +128,57 @@ class ClockReadings:
                 return found
         return 1, 0
 
+    def reading(self, device: int, first: int, last: int) -> tuple[int, int]:
+        """Return the ticks of a device's clock between two host times; (1, 0) where its rate is not known."""
+        mine = [(time, value) for of, time, value in self.pairs if of == device]
+        if not mine:
+            return 1, 0
+        (begin, low), (end, high) = mine[0], mine[-1]
+        rate = (high - low) / (end - begin) if end > begin else self.rates.get(device, 0)
+        return (round(low + (first - begin) * rate), round(low + (last - begin) * rate)) if rate > 0 else (1, 0)
+
 
 def record_name(provider: str, event: str) -> str:
     """Return the declared name of a record: those of API calls are alike."""
     call = event.rpartition("_")[2]
-    return f"{provider}:FUNCTION_{call}" if provider == layout.API else f"{provider}:{event}"
+    is_call = provider in layout.APIS or provider in HOST_APIS
+    return f"{provider}:FUNCTION_{call}" if is_call else f"{provider}:{event}"
 
 
-def possible_rate(rates: Sequence[int]) -> Possible:
-    """Return which rates of a device's clock are possible: those that differ by less than clocks of one kind do."""
+def possible_rate(rates: Sequence[tuple[int, int]], part: str) -> Possible:
+    """Return which rates of a device's clock are possible.
+
+    Args:
+        rates: numerator and denominator of each.
+        part: ``ticks_per_second_num`` or ``ticks_per_second_den``, the one that is changed.
+    """
 
     def possible(index: int, value: Value) -> str:
-        is_near = isinstance(value, int) and abs(value - rates[index]) * _RATE_TOLERANCE <= rates[index]
-        return "within what clocks of one kind differ" if is_near else ""
+        num, den = rates[index]
+        if not isinstance(value, int) or value <= 0 or not num or not den:
+            return ""
+        before, after = num / den, value / den if part == "ticks_per_second_num" else num / value
+        if abs(after - before) * _RATE_TOLERANCE <= before:
+            return "within what clocks of one kind differ"
+        return _OTHER_RATE if _RATES[0] <= after <= _RATES[1] else ""
 
     return each(possible)
+
+
+def possible_pair(row: Mapping[str, int], part: str, value: Value, rate: float) -> str:
+    """Return why a reading of both clocks may hold another value: the reading itself says how far it may be off.
+
+    Args:
+        row: the reading.
+        part: ``host_ns`` or ``device_ticks``.
+        value: the other value.
+        rate: ticks per nanosecond.
+    """
+    if not isinstance(value, int) or rate <= 0:
+        return ""
+    # A counter shows whole ticks, so its value is up to one behind.
+    off = abs(value - row[part]) if part == "host_ns" else max(abs(value - row[part]) - 1, 0) / rate
+    return "within the error that the reading states" if off <= row["error_ns"] else ""
 
 
 def possible_change(record: str, count: int) -> PossibleChange:
@@ -128,6 +192,8 @@ def possible_change(record: str, count: int) -> PossibleChange:
     def possible(change: str, index: int) -> str:
         if record.startswith(f"{layout.PROPERTIES}:") and change == DUPLICATED:
             return "properties that may be read again"
+        if record in _TOLD_AGAIN and change == DUPLICATED:
+            return "what a program tells again that runs itself again by exec"
         if record in _READINGS and change == DROPPED and count > _ENOUGH_READINGS:
             return "a reading of the clocks: they are not counted, and others are left"
         return ""
@@ -148,6 +214,6 @@ def possible_tick(
     if max(ran, active) >= _WRAP // 2:
         return ""
     if part.startswith("context"):
-        return "the context's clock: no more than the time by the global one" if active <= ran else ""
+        return "the context's clock: no more than the time by the global one" if active <= ran + _LATE else ""
     low, high = clocks.window(append, read, row[part])
     return _WINDOW if (value - low & _WRAP - 1) <= high - low else ""

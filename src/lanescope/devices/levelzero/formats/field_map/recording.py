@@ -12,15 +12,26 @@ import numpy as np
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
+    RATE_PARTS,
     TICKS,
     ClockReadings,
     possible_change,
     possible_of,
+    possible_pair,
     possible_rate,
     possible_tick,
     record_name,
 )
-from lanescope.families.field_sites import FieldMap, FieldSites, RecordSites, Value, each, never
+from lanescope.families.field_sites import (
+    EXCHANGED,
+    FieldMap,
+    FieldSites,
+    PossibleChange,
+    RecordSites,
+    Value,
+    each,
+    never,
+)
 from lanescope.wire import ctf
 
 #: Values of the description of a recording: key in the text, what it means.
@@ -106,7 +117,7 @@ def _add_stream(made: FieldMap, file: str, content: bytes, reader: ctf.Reader) -
         mine = [event for event, kind in zip(events, kinds, strict=True) if kind == name]
         places = [event.header for event in mine]
         ends = [event.end for event in mine]
-        change = possible_change(name, len(mine))
+        change = _possible_exchange(possible_change(name, len(mine)), mine)
         made.records.append(RecordSites(name, file, places, ends, [0] * len(mine), possible=change))
     sizes = [int(size) for size in found.packet("size")]
     made.records.append(
@@ -114,6 +125,15 @@ def _add_stream(made: FieldMap, file: str, content: bytes, reader: ctf.Reader) -
             "packet", file, packets, [at + size for at, size in zip(packets, sizes, strict=True)], [0] * len(packets)
         )
     )
+
+
+def _possible_exchange(change: PossibleChange, events: Sequence[_Event]) -> PossibleChange:
+    def possible(kind: str, index: int) -> str:
+        if kind == EXCHANGED and index + 1 < len(events) and events[index].time == events[index + 1].time:
+            return "records of the same time, whose order means nothing"
+        return change(kind, index)
+
+    return possible
 
 
 def _of_header(record: str, fields: Sequence[ctf.Field], file: str, begin: Sequence[int]) -> Iterator[FieldSites]:
@@ -213,8 +233,10 @@ def _of_event(
         lane = [0] * len(found)
         seen = frozenset(row[item.name] for row in rows if not isinstance(row[item.name], list))
         possible = possible_of(item.name, seen | frozenset(item.labels), is_append="Append" in known.name)
-        if item.name == "ticks_per_second_num":
-            possible = possible_rate([row[item.name] for row in rows])
+        if item.name in RATE_PARTS:
+            possible = possible_rate([(row[RATE_PARTS[0]], row[RATE_PARTS[1]]) for row in rows], item.name)
+        if item.name in ("host_ns", "device_ticks"):
+            possible = each(_event_pair(item.name, rows, clocks))
         if item.name in TICKS:
             possible = each(_event_tick(item.name, events, rows, clocks))
         if item.kind == ctf.TEXT:
@@ -223,6 +245,14 @@ def _of_event(
         elif found:
             begin = [8 * at for at, _ in found]
             yield FieldSites(record, item.name, "", file, begin, ((0, 8 * item.size),), lane=lane, possible=possible)
+
+
+def _event_pair(name: str, rows: Sequence[Mapping[str, Any]], clocks: ClockReadings) -> Callable[[int, Value], str]:
+    def possible(index: int, value: Value) -> str:
+        row = rows[index]
+        return possible_pair(row, name, value, clocks.rates.get(row["device"], 0)) if "error_ns" in row else ""
+
+    return possible
 
 
 def _event_tick(

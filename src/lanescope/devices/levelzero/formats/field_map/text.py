@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.field_map.possible_values import (
     NS,
+    RATE_PARTS,
     TICK_NAMES,
     ClockReadings,
     possible_change,
@@ -143,8 +144,10 @@ def _possible_in_text(
 ) -> Possible:
     """Return which values of a field are possible: ticks between the append and the result, parameters."""
     part = TICK_NAMES.get(name)
-    if name == "ticks_per_second_num":
-        return possible_rate([int(content[begin:end]) for begin, end, _ in places])
+    if name in RATE_PARTS:
+        return possible_rate([_rate(lines[number], content) for *_, number in places], name)
+    if name == "deviceTimestamp":
+        return _reading_in_text(places, lines, clocks, content)
     if part is None:
         return _by_call(name, places, lines, content)
 
@@ -154,6 +157,32 @@ def _possible_in_text(
         row = {TICK_NAMES[key.decode()]: int(raw) for key, raw in fields.items() if key.decode() in TICK_NAMES}
         append = clocks.appends.get(fields.get(b"op_id", fields.get(b"hEvent", b"")))
         return possible_tick(clocks, row, part, value, append, line.time)
+
+    return each(possible)
+
+
+def _fields(line: _Line, content: bytes) -> dict[bytes, bytes]:
+    return dict(_FIELD.findall(content, line.match.end(), line.end))
+
+
+def _rate(line: _Line, content: bytes) -> tuple[int, int]:
+    fields = _fields(line, content)
+    num, den = (_integer(fields.get(name.encode(), b"")) for name in RATE_PARTS)
+    return num, den
+
+
+def _reading_in_text(
+    places: Sequence[tuple[int, int, int]], lines: Sequence[_Line], clocks: ClockReadings, content: bytes
+) -> Possible:
+    """Return which readings of a device's clock are possible: it was read after the line before was written."""
+
+    def possible(index: int, value: Value) -> str:
+        number = places[index][2]
+        line = lines[number]
+        device = _integer(_fields(line, content).get(b"hDevice", b""))
+        low, high = clocks.reading(device, lines[max(number - 1, 0)].time, line.time)
+        is_read = isinstance(value, int) and low - 1 <= value <= high + 1
+        return "between the record before and that of the reading" if is_read else ""
 
     return each(possible)
 

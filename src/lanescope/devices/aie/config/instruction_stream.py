@@ -1,0 +1,241 @@
+"""Configurations from the instruction stream that the host sends to the array: ``insts.bin``, ``insts.txt``, XRT's ELF.
+
+A stream is a header of four little-endian words and operations; those that write registers may set up a trace. Source:
+Xilinx/mlir-aie and Xilinx/aie-rt. Streams that compilers wrote confirm version 0.1; no public one sets up a trace.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lanescope.devices.aie.config.model import Config, agreed
+from lanescope.devices.aie.config.register_writes import Write, from_writes, unread_at, write_at
+from lanescope.devices.aie.config.validators import ConfigError
+from lanescope.trace.declaration import replace
+
+ELF_MAGIC = b"\x7fELF"
+_HEADER_WORDS = 4
+_DEVICES = {3: "aie2", 4: "aie2p"}
+_CONTROL_TEXT = ".ctrltext"
+_HINT = "pass the insts.bin, insts.txt or ELF file of the build that was run"
+_HEX_LINES = re.compile(rb"\s*[0-9A-Fa-f]{8}\s")
+
+_WRITE, _BLOCK_WRITE, _MASK_WRITE = 0x00, 0x01, 0x03
+#: Operations of a stated or known size that change no register of a trace.
+_NAMES = {
+    _WRITE: "register writes",
+    _BLOCK_WRITE: "block writes",
+    _MASK_WRITE: "masked register writes",
+    0x04: "polls",
+    0x05: "no-operations",
+    0x06: "preemption points",
+    0x07: "polls",
+    0x80: "waits for a task",
+    0x81: "buffer addresses",
+    0x82: "register reads",
+    0x83: "timer records",
+    0x84: "merged waits",
+}
+_POLLS, _ONE_WORD, _CUSTOM = (0x04, 0x07), (0x05, 0x06), range(0x80, 0x85)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Where the operations of one version have their words: index in the operation.
+
+    Attributes:
+        address: of the register.
+        value: that is written; the mask of a masked write follows it.
+        write: words of a write.
+        block_size: the size in bytes of a block write; its data follow. Its address stands before that.
+    """
+
+    address: int
+    value: int
+    write: int
+    block_size: int
+
+
+#: By minor and major version.
+_FORMS = {(0, 1): _Form(address=2, value=4, write=6, block_size=3), (1, 0): _Form(1, 2, 3, 2)}
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What has been read of a stream.
+
+    Attributes:
+        writes: writes to registers of a trace.
+        other: operations besides, by what they are.
+        unread: registers that concern a trace and are not read.
+        values: what masked writes change, by address.
+    """
+
+    writes: list[Write] = field(default_factory=list)
+    other: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
+    values: dict[int, int] = field(default_factory=dict)
+
+    def note(self, address: int, value: int, mask: int = 0xFFFFFFFF) -> bool:
+        """Note what a register holds after a write; return whether it is one of a trace."""
+        value = self.values.get(address, 0) & ~mask | value & mask
+        self.values[address] = value
+        write = write_at(address, value)
+        if write is not None:
+            self.writes.append(write)
+        elif name := unread_at(address, value):
+            self.unread[name] += 1
+        else:
+            return False
+        return True
+
+
+def is_stream(head: bytes) -> bool:
+    """Return whether a file that begins like this is an instruction stream, or an ELF file that may hold one."""
+    return head.startswith(ELF_MAGIC) or b"\0" in head[:16] or _HEX_LINES.match(head) is not None
+
+
+def read(content: bytes) -> Config:
+    """Return what the instruction streams of a file set up.
+
+    Args:
+        content: of ``insts.bin``, of ``insts.txt`` (a word of 8 hexadecimal digits a line), or of an ELF file with
+            sections ``.ctrltext``.
+
+    Raises:
+        ConfigError: it is none of those, is cut, has an operation of unknown layout, or sets up no trace.
+    """
+    if not content.startswith(ELF_MAGIC):
+        return _configuration(_binary(content) if b"\0" in content[:16] else _text(content))
+    parts = {name: _configuration(_binary(section)) for name, section in _control_sections(content)}
+    if not parts:
+        raise ConfigError(f"ELF file without section {_CONTROL_TEXT}", "pass the ELF file that XRT loads, not a core's")
+    if len({part.device for part in parts.values()}) > 1:
+        raise ConfigError(f"sections {_CONTROL_TEXT} of different devices", _HINT)
+    made = agreed(parts)
+    other = sum((Counter(part.other_operations) for part in parts.values()), Counter())
+    return replace(made, other_operations=dict(other))
+
+
+def _binary(content: bytes) -> Sequence[int]:
+    return struct.unpack(f"<{len(content) // 4}I", content[: len(content) & ~3])
+
+
+def _text(content: bytes) -> Sequence[int]:
+    words = []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        word = line.strip()
+        if not word:
+            continue
+        if re.fullmatch(rb"[0-9A-Fa-f]{8}", word) is None:
+            raise ConfigError(f"line {number} of the instruction stream is not one word of 8 hexadecimal digits", _HINT)
+        words.append(int(word, 16))
+    return words
+
+
+def _configuration(words: Sequence[int]) -> Config:
+    if len(words) < _HEADER_WORDS:
+        raise ConfigError("instruction stream without a header", _HINT)
+    major, minor, generation = words[0] & 0xFF, words[0] >> 8 & 0xFF, words[0] >> 16 & 0xFF
+    form, device = _FORMS.get((major, minor)), _DEVICES.get(generation)
+    if form is None or device is None:
+        raise ConfigError(
+            f"no instruction stream that is supported: version {major}.{minor}, generation {generation}",
+            "use version 0.1 or 1.0 for generation 3 (AIE2) or 4 (AIE2P)",
+        )
+    count, size = words[2], words[3]
+    if size % 4 or not 4 * _HEADER_WORDS <= size <= 4 * len(words):
+        raise ConfigError(f"instruction stream of {4 * len(words)} bytes has a header for {size}", _HINT)
+    stream = _Stream()
+    done = 0
+    for at, length in _operations(words[: size // 4], form):
+        _note(stream, words[at : at + length], form)
+        done += 1
+    if done != count:
+        raise ConfigError(f"instruction stream of {done} operations has a header for {count}", _HINT)
+    made = from_writes(device, stream.writes)
+    if not made.places:
+        raise ConfigError(
+            f"the instruction stream sets up no trace: none of its {count} operations writes to a trace unit",
+            "pass the file of the build that was run, made with a trace",
+        )
+    return replace(made, unread=dict(stream.unread), other_operations=dict(stream.other))
+
+
+def _operations(words: Sequence[int], form: _Form) -> Iterator[tuple[int, int]]:
+    """Yield index and number of words of each operation.
+
+    Raises:
+        ConfigError: an operation of unknown layout, or one that goes on behind the end.
+    """
+    at, index = _HEADER_WORDS, 0
+    while at < len(words):
+        code = words[at] & 0xFF
+        where = f"operation {index + 1} of the instruction stream"
+        if code not in _NAMES:
+            raise ConfigError(f"{where} is of unknown layout: code {code:#04x} after {index} operations", _HINT)
+        length = _length(words, at, form)
+        if length is None or at + length > len(words):
+            raise ConfigError(f"{where} ({_NAMES[code]}) has an impossible size", _HINT)
+        yield at, length
+        at, index = at + length, index + 1
+
+
+def _length(words: Sequence[int], at: int, form: _Form) -> int | None:
+    """Return the words of an operation; None if it states a size that cannot be."""
+    code = words[at] & 0xFF
+    if code in _ONE_WORD:
+        return 1
+    if code == _WRITE:
+        return form.write
+    if code == _MASK_WRITE or code in _POLLS:
+        return form.write + 1
+    place, least = (at + 1, 2) if code in _CUSTOM else (at + form.block_size, form.block_size + 1)
+    stated = words[place] if place < len(words) else 0
+    return stated // 4 if stated % 4 == 0 and stated >= 4 * least else None
+
+
+def _note(stream: _Stream, operation: Sequence[int], form: _Form) -> None:
+    """Note what an operation writes, and what it is if that is nothing of a trace."""
+    code = operation[0] & 0xFF
+    is_known = False
+    if code == _WRITE:
+        is_known = stream.note(operation[form.address], operation[form.value])
+    elif code == _MASK_WRITE:
+        is_known = stream.note(operation[form.address], operation[form.value], operation[form.value + 1])
+    elif code == _BLOCK_WRITE:
+        first = operation[form.block_size - 1]
+        data = operation[form.block_size + 1 :]
+        is_known = sum(stream.note(first + 4 * index & 0xFFFFFFFF, value) for index, value in enumerate(data)) > 0
+    if not is_known:
+        stream.other[_NAMES[code]] += 1
+
+
+def _control_sections(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the sections of a little-endian ELF file of 32 bits that hold instruction streams, by name.
+
+    Raises:
+        ConfigError: its tables lie outside of the file.
+    """
+    if content[4:6] != b"\x01\x01":
+        raise ConfigError("ELF file is not little-endian with 32 bits", "pass the ELF file that XRT loads")
+    try:
+        (table,) = struct.unpack_from("<I", content, 0x20)
+        size, count, names_index = struct.unpack_from("<3H", content, 0x2E)
+        headers = [struct.unpack_from("<6I", content, table + size * index) for index in range(count)]
+        names = headers[names_index][4] if count else 0
+    except (struct.error, IndexError):
+        raise ConfigError("ELF file is cut: its section table is after its end", _HINT) from None
+    total = 0
+    for name_at, _, _, _, offset, length in headers:
+        begin = names + name_at
+        name = content[begin : begin + 64].partition(b"\0")[0].decode(errors="replace")
+        if name.startswith(_CONTROL_TEXT):
+            total += length
+            if offset + length > len(content) or total > len(content):
+                raise ConfigError(f"ELF file is cut: {name} ends after it", _HINT)
+            yield f"{name} at {offset:#x}", content[offset : offset + length]

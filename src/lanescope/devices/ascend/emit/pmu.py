@@ -1,0 +1,67 @@
+"""Hardware counters of executions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, some
+from lanescope.devices.ascend.formats.pmu import Pmu
+from lanescope.devices.ascend.interpret.execution_table import Executions
+from lanescope.trace import Column
+
+Int64 = npt.NDArray[np.int64]
+
+
+def add_pmu(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
+    """Add the counters, each joined with its execution where it is known which that is."""
+    told, builder, pmu = canvas.told, canvas.builder, canvas.told.parts.pmu
+    if pmu is None or not len(pmu):
+        return
+    run = _executions(pmu, told.runs)
+    told.problems.append(("ascend_pmu_unmatched", int(np.count_nonzero(run < 0)), None))
+    width = len(pmu.counters)
+    row = np.repeat(np.arange(len(pmu)), width)
+    codes = builder.dictionary("ascend_pmu", "counter").codes(pmu.counters)
+    slices = np.append(drawn.ids, 0)[run][row]
+    builder.append(
+        "ascend_pmu",
+        slice_id=Column.array(slices, valid=some((run >= 0)[row])),
+        core=pmu.core[row].astype(np.int32),
+        task_id=pmu.task_id[row],
+        event_type=pmu.event_type[row],
+        counter=np.tile(codes, len(pmu)),
+        value=pmu.values.reshape(-1),
+    )
+
+
+def _executions(pmu: Pmu, runs: Executions) -> Int64:
+    """Return the execution of each row, int64 [n], -1 where it is not known.
+
+    A task may run on a core several times. Rows are in the order of execution; if their number is another one, which
+    ones are missing is not known.
+    """
+    size = len(pmu)
+    core, task = np.concatenate([pmu.core, runs.core]), np.concatenate([pmu.task_id, runs.task_id])
+    is_run = np.arange(len(core)) >= size
+    # Equal keys stand together: first the rows in the order of the file, then the executions by their start.
+    stamp = np.concatenate([np.arange(size), runs.start])
+    order = np.lexsort((stamp, is_run, task, core))
+    changes = (np.diff(core[order]) != 0) | (task[order][1:] != task[order][:-1])
+    key = np.concatenate([np.zeros(min(1, len(order)), np.int64), np.cumsum(changes)])
+    keys = int(key[-1]) + 1 if len(key) else 0
+    ran = np.bincount(key[is_run[order]], minlength=keys)
+    counted = np.bincount(key[~is_run[order]], minlength=keys)
+    matches = (ran == counted)[key]
+    found = np.full(size, -1, np.int64)
+    found[order[matches & ~is_run[order]]] = order[matches & is_run[order]] - size
+    return found
+
+
+def account_pmu(canvas: TimelineBuilder, pmu: Pmu, size: int) -> None:
+    """Add the accounting of the bytes."""
+    builder, part = canvas.builder, canvas.input_of["pmu"]
+    builder.add_bytes(
+        decoded=pmu.good_bytes, padding=size - pmu.good_bytes - pmu.bad_bytes, lost=pmu.bad_bytes, input_id=part
+    )
+    builder.add_stat("ascend_invalid_row", pmu.bad_lines, input_id=part, first_offset=pmu.bad_first)

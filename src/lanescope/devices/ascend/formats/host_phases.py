@@ -1,0 +1,148 @@
+"""What the host did around a run: ``host_phase_records.jsonl``, one JSON object a line.
+
+Source: hw-native-sys/simpler at 6ebaf77, runs of its simulated platforms.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.formats.records import Bytes
+from lanescope.errors import InputError
+from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class, replace
+
+Int64 = npt.NDArray[np.int64]
+
+#: Phases whose detail is the id of a task.
+SUBMITTING = ("submit_task", "alloc_tensors", "graph_submit")
+
+
+@frozen_class
+class HostPhases:
+    """Records of a host.
+
+    Attributes:
+        phase: object [n], kinds.
+        begin, end: int64 [n], nanoseconds of the host's clock.
+        detail: uint64 [n]: a task id, bytes, or an index, depending on the kind.
+        process, thread, run: int64 [n].
+        dropped: records that the recorder dropped.
+        good_bytes, bad_bytes: of lines that were read, and of lines that are not valid.
+        bad_lines: how many of them.
+        bad_first: byte offset of the first; None without one.
+    """
+
+    phase: npt.NDArray[np.object_]
+    begin: Int64
+    end: Int64
+    detail: npt.NDArray[np.uint64]
+    process: Int64
+    thread: Int64
+    run: Int64
+    dropped: int
+    good_bytes: int
+    bad_bytes: int
+    bad_lines: int
+    bad_first: int | None
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def take(self, rows: Mask) -> HostPhases:
+        """Return some of the records, the rest as it is."""
+        return replace(
+            self,
+            phase=self.phase[rows],
+            begin=self.begin[rows],
+            end=self.end[rows],
+            detail=self.detail[rows],
+            process=self.process[rows],
+            thread=self.thread[rows],
+            run=self.run[rows],
+        )
+
+
+def read_host_phases(text: Bytes, path: str) -> HostPhases:
+    """Read the records; a line that is not valid as a whole is left out and counted.
+
+    Args:
+        text: the file, uint8.
+        path: for messages.
+
+    Raises:
+        InputError: no line is valid.
+    """
+    import msgspec
+
+    decoder = _decoder()
+    columns: tuple[list[Any], ...] = tuple([] for _ in range(7))
+    dropped, good, bad, lines, first, at = 0, 0, 0, 0, None, 0
+    for line in text.tobytes().split(b"\n"):
+        offset, at = at, at + len(line) + 1
+        if not line.strip():
+            continue
+        try:
+            run = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            first = offset if first is None else first
+            bad, lines = bad + len(line), lines + 1
+            continue
+        good, dropped = good + len(line), dropped + run.dropped
+        for row in run.records:
+            values = (row.phase, row.start_ns, row.end_ns, row.detail, run.pid, row.tid, run.inv)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+    if not good:
+        raise InputError(f"{path}: no host phase records found", hint="pass the host_phase_records.jsonl of the run")
+    phase, begin, end, detail, process, thread, inv = columns
+    return HostPhases(
+        phase=np.array(phase, object),
+        begin=np.array(begin, np.int64),
+        end=np.array(end, np.int64),
+        detail=np.array(detail, np.uint64),
+        process=np.array(process, np.int64),
+        thread=np.array(thread, np.int64),
+        run=np.array(inv, np.int64),
+        dropped=min(dropped, 1 << 62),
+        good_bytes=good,
+        bad_bytes=bad,
+        bad_lines=lines,
+        bad_first=first,
+    )
+
+
+@cache
+def _decoder() -> Any:
+    """Return the decoder of a line: the types say what is valid."""
+    from typing import Annotated, Literal
+
+    import msgspec
+
+    stamp = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
+    number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+    row = msgspec.defstruct(
+        "row",
+        [
+            ("phase", str),
+            ("start_ns", Annotated[int, msgspec.Meta(ge=1, le=(1 << 62) - 1)]),
+            ("end_ns", stamp),
+            ("detail", Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)], 0),
+            ("tid", number, 0),
+        ],
+    )
+    run = msgspec.defstruct(
+        "run",
+        [
+            ("clock", Literal["host_monotonic_ns"]),
+            ("records", list[row]),  # type: ignore[valid-type]
+            ("pid", number, 0),
+            ("inv", number, 0),
+            ("dropped", stamp, 0),
+        ],
+    )
+    return msgspec.json.Decoder(run)

@@ -1,0 +1,249 @@
+"""Kinds of tasks, decided once: what each task of a capture is, and whether a record of it should exist.
+
+Neither the task graph file nor the records say what a task is; both together do, by rules that depend on the runtime
+and on the recording level. Everything that distinguishes kinds takes them from here.
+
+Source: hw-native-sys/simpler at 6ebaf77, captures of its simulated platforms at all levels and of both runtimes.
+
+| task | task graph file | record at run time, on-device orchestration | record at run time, on the host |
+| --- | --- | --- | --- |
+| kernel | listed with a function | executions | executions |
+| dummy | listed without one | ``dummy_task`` from level 3 on | none |
+| alloc | not listed, producer of ``creator`` edges | none | none |
+| skipped | listed with a function | ``predicated_skip`` from level 3 on | none |
+| graph | listed without a function | does not exist | ``graph_prepare`` from level 3 on |
+| node | not listed, no edges | does not exist | executions; number derived from the graph's |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND
+from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS, on_host
+from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret.graph import Graph
+from lanescope.trace.column import Mask
+from lanescope.trace.declaration import frozen_class
+
+if TYPE_CHECKING:
+    from lanescope.devices.ascend.interpret.resolve import Interpreter
+
+UInt8 = npt.NDArray[np.uint8]
+
+#: Kinds, and their codes.
+KINDS = ("unknown", "kernel", "dummy", "alloc", "skipped", "graph", "node")
+UNKNOWN, KERNEL, DUMMY, ALLOC, SKIPPED, GRAPH, NODE = range(len(KINDS))
+#: What there is at run time of a task: a record; none, as this runtime writes none at this level; none, although one
+#: was due; none, and what is known does not decide between the last two.
+RECORD_STATES = ("recorded", "none", "lost", "undecidable")
+RECORDED, NO_RECORD, LOST, UNDECIDABLE = range(len(RECORD_STATES))
+
+#: Level from which scheduler phases, and with them markers, are recorded; and submissions.
+_PHASES, _SUBMITS = 3, 4
+#: Format versions of a time before predicates, and those without markers of dummies.
+_WITHOUT_PREDICATES = ("v1a", "v1b", "v1c", "v2")
+
+
+@frozen_class
+class Evidence:
+    """What a capture tells of its tasks.
+
+    Attributes:
+        graph: the task graph, or the ids alone.
+        has_rows: bool [tasks], executions are recorded.
+        is_dummy, is_skip, is_prepared: bool [tasks], a phase ``dummy_task``, ``predicated_skip``, ``graph_prepare``
+            names the task.
+        is_submitted: bool [tasks], an orchestrator record names it.
+        level: recording level.
+        has_deps: whether the capture has a task graph.
+        runtime: ``versions.HOST_BUILT``, ``versions.RINGS``; empty: not known.
+        marks_dummies: whether each dummy that ran is named by a phase in this format version.
+        knows_predicates: whether tasks can be skipped in this format version.
+        may_list_allocations: whether task graphs of this format version may list allocations, as tasks without a
+            function: only captures of version 3c prove that they do not.
+        is_complete: no record is known to be missing.
+    """
+
+    graph: Graph
+    has_rows: Mask
+    is_dummy: Mask
+    is_skip: Mask
+    is_prepared: Mask
+    is_submitted: Mask
+    level: int
+    has_deps: bool
+    runtime: str = ""
+    marks_dummies: bool = True
+    knows_predicates: bool = True
+    may_list_allocations: bool = False
+    is_complete: bool = True
+
+    @classmethod
+    def of(cls, told: Interpreter) -> Evidence:
+        """Return the evidence in an interpreted capture."""
+        count = len(told.graph)
+
+        def named(kind: str) -> Mask:
+            task = told.marker_task[told.is_kind(kind)]
+            return _mask(count, task[task >= 0])
+
+        submitted = [told.index(rows) for rows in (told.submits, told.host_submits) if len(rows)]
+        is_old = told.format_version in _WITHOUT_PREDICATES
+        all_named = bool((told.marker_task[told.is_kind("dummy_task")] >= 0).all())
+        return cls(
+            graph=told.graph,
+            has_rows=_mask(count, told.runs.task),
+            is_dummy=named("dummy_task"),
+            is_skip=named("predicated_skip"),
+            is_prepared=named(GRAPH_KIND),
+            is_submitted=_mask(count, *submitted),
+            level=told.records.level,
+            has_deps=told.deps is not None and bool(len(told.deps.tasks)),
+            runtime=told.runtime,
+            marks_dummies=not is_old and all_named,
+            knows_predicates=not is_old,
+            may_list_allocations=told.format_version != "v3c",
+            is_complete=not told.lost.lost and not told.lost.holes and told.records.cut is None,
+        )
+
+
+@frozen_class
+class TaskKinds:
+    """What each task of a graph is.
+
+    Attributes:
+        kind: uint8 [tasks], codes of ``KINDS``.
+        record: uint8 [tasks], codes of ``RECORD_STATES``.
+    """
+
+    kind: UInt8
+    record: UInt8
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of tasks of each kind that occurs."""
+        return {KINDS[code]: int(count) for code, count in enumerate(np.bincount(self.kind)) if count}
+
+
+def runtime(told: Interpreter) -> str:
+    """Return which runtime wrote a capture: ``versions.HOST_BUILT``, ``versions.RINGS``, or nothing if it is not known.
+
+    Only version 4 says it, and with orchestrator records version 3c. Else the phases tell, and the edges: only the
+    runtime with rings writes ``flags`` in 3c. Before 3c, the other runtime is not known to have written captures.
+    """
+    said = told.records.metadata.get("runtime")
+    if said in (HOST_BUILT, RINGS):
+        return str(said)
+    if on_host(told.records) or told.is_kind(GRAPH_KIND).any():
+        return HOST_BUILT
+    if len(told.submits) or told.is_kind("dummy_task", "predicated_skip").any() or told.format_version != "v3c":
+        return RINGS if told.format_version != "v4" else ""
+    if told.deps is None or not len(told.deps.edges):
+        return ""
+    edges = told.deps.edges
+    if edges.has("flags").any():
+        return RINGS
+    return HOST_BUILT if edges.has("source").all() else ""  # a file that leaves out more says nothing
+
+
+def decide(evidence: Evidence) -> TaskKinds:
+    """Decide what each task is, and whether a record of it should exist.
+
+    Args:
+        evidence: see ``Evidence``; all masks are of the tasks of its graph.
+    """
+    graph = evidence.graph
+    kind = np.full(len(graph), UNKNOWN, np.uint8)
+    record = np.full(len(graph), UNDECIDABLE, np.uint8)
+
+    def settle(where: Mask, code: int, state: int) -> None:
+        mine = where & is_open
+        kind[mine], record[mine] = code, state
+        is_open[mine] = False
+
+    is_open = np.ones(len(graph), np.bool_)
+    settle(_nodes(evidence), NODE, RECORDED)
+    settle(evidence.has_rows, KERNEL, RECORDED)
+    settle(evidence.is_dummy, DUMMY, RECORDED)
+    settle(evidence.is_skip, SKIPPED, RECORDED)
+    settle(evidence.is_prepared, GRAPH, RECORDED)
+    settle(_outer(evidence), GRAPH, LOST if evidence.level >= _PHASES else NO_RECORD)
+    settle(graph.has_no_kernel, *_without_kernel(evidence))
+    settle(graph.is_listed, *_without_execution(evidence))
+    if evidence.has_deps:
+        # The orchestrator itself carries out an allocation, before it submits its consumers.
+        settle(graph.is_creator | evidence.is_submitted, ALLOC, NO_RECORD)
+    elif (
+        evidence.runtime == RINGS
+        and evidence.level >= _SUBMITS
+        and evidence.is_complete
+        and evidence.marks_dummies  # else it may be the dummy that an incomplete marker means
+    ):
+        settle(evidence.is_submitted, ALLOC, NO_RECORD)
+    return TaskKinds(kind, record)
+
+
+def of(told: Interpreter) -> TaskKinds:
+    """Return the kinds of the tasks of an interpreted capture, in the order of its graph."""
+    return decide(Evidence.of(told))
+
+
+def _without_kernel(evidence: Evidence) -> tuple[int, int]:
+    """Return kind and record of tasks that are listed without a function, and that no record names."""
+    has_phases = evidence.level >= _PHASES
+    if evidence.runtime == RINGS:
+        if not has_phases:
+            return DUMMY, NO_RECORD
+        is_due = evidence.marks_dummies and not evidence.may_list_allocations
+        return DUMMY, LOST if is_due else UNDECIDABLE
+    if not has_phases:
+        return UNKNOWN, UNDECIDABLE  # a dummy, or a graph without a recorded node
+    return DUMMY, NO_RECORD if evidence.runtime == HOST_BUILT else UNDECIDABLE
+
+
+def _without_execution(evidence: Evidence) -> tuple[int, int]:
+    """Return kind and record of tasks that are listed with a function, and that no record names."""
+    marks_skips = evidence.runtime == RINGS and evidence.level >= _PHASES
+    if marks_skips or not evidence.knows_predicates:
+        return KERNEL, LOST
+    return UNKNOWN, UNDECIDABLE  # skipped, or lost
+
+
+def _nodes(evidence: Evidence) -> Mask:
+    """Return which tasks are nodes of graphs, bool [tasks]."""
+    graph = evidence.graph
+    if evidence.runtime == RINGS:
+        return np.zeros(len(graph), np.bool_)
+    if evidence.runtime == HOST_BUILT:
+        found: Mask = evidence.has_rows & ~graph.is_listed & graphs.are_node_ids(graph.ids)
+        return found
+    # Where the runtime is not known, the graph that a node belongs to has to be there.
+    parent = _parents(evidence)
+    return parent >= 0
+
+
+def _outer(evidence: Evidence) -> Mask:
+    """Return which tasks without a function have nodes, bool [tasks]."""
+    if evidence.runtime == RINGS:
+        return np.zeros(len(evidence.graph), np.bool_)
+    parent = _parents(evidence)
+    return _mask(len(evidence.graph), parent[parent >= 0])
+
+
+def _parents(evidence: Evidence) -> npt.NDArray[np.int64]:
+    """Return the graph of each recorded node that is not listed, int64 [tasks], -1 for other tasks."""
+    graph = evidence.graph
+    if graph.runs is not None:
+        return np.full(len(graph), -1, np.int64)
+    parent = graphs.parents(graph, np.flatnonzero(graph.has_no_kernel))
+    return np.where(evidence.has_rows & ~graph.is_listed, parent, -1)
+
+
+def _mask(count: int, *places: npt.NDArray[np.int64]) -> Mask:
+    found = np.zeros(count, np.bool_)
+    for place in places:
+        found[place] = True
+    return found

@@ -1,0 +1,169 @@
+"""The simulator, held to what the runtime itself wrote: fields, kinds, orders and relations of the shared captures."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import defaultdict
+
+import pytest
+
+from lanescope.analysis import check
+
+from .capture_profile import Case, features, orders
+from .capture_rules import relations
+from .helpers import decode_simulated, simulated
+
+_CHIP = {"format_version": "v3c", "tasks": 200, "aic": 8, "aiv": 16, "truth": "totals"}
+#: What is simulated of each runtime: together they have to show all that the runtime was seen to do.
+SCENARIOS = {
+    "tensormap": (
+        {},
+        {"fan_in": 80, "mix": 0.2, "spmd": 0.2, "dummy": 0.1, "alloc": 0.1, "predicated": 0.1, "speculative": 0.5},
+        {"threads": 1, "spmd": 0.3, "dummy": 0.2, "speculative": 1.0},
+    ),
+    "host_build_graph": (
+        {"host": True},
+        {"host": True, "graphs": 0.1, "mix": 0.2, "spmd": 0.2, "alloc": 0.1, "predicated": 0.2, "dummy": 0.1},
+        {"host": True, "graphs": 0.2, "threads": 1},
+    ),
+}
+CLOCKS = {"a2a3": 50_000_000, "a5": 1_000_000_000}
+#: What differs on the faster chip for a reason of its own.
+_OF_PLATFORM = {
+    "4 lists of phases": "5 lists of phases",
+    "metadata.clock_freq_hz = 50000000": "metadata.clock_freq_hz = 1000000000",
+}
+SEEDS = 3
+
+
+@pytest.fixture(scope="module")
+def produced(corpus):
+    """Return the cases that the runtime wrote."""
+    paths = sorted((corpus / "producers" / "ascend").glob("*/*/chip_swimlane_records.json"))
+    assert len(paths) >= 40
+    return [Case({one.name: one.read_bytes() for one in path.parent.iterdir() if one.is_file()}) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def rules(produced):
+    """Return the relations that say something about a runtime's captures and hold in all of them, by runtime."""
+    found = defaultdict(lambda: defaultdict(set))
+    for case in produced:
+        for name, holds in relations(case).items():
+            found[case.group[0]][name].add(holds)
+    kept = {
+        runtime: {name for name, seen in names.items() if True in seen and False not in seen}
+        for runtime, names in found.items()
+    }
+    assert set(kept) == set(SCENARIOS)
+    assert min(len(names) for names in kept.values()) > 40
+    return kept
+
+
+def made(runtime, platform, level):
+    """Return the simulated cases of a runtime, a platform and a level."""
+    options = {**_CHIP, "level": level, "clock": CLOCKS[platform]}
+    return [
+        Case(simulated(seed, **options, **scenario).files) for scenario in SCENARIOS[runtime] for seed in range(SEEDS)
+    ]
+
+
+def lacks(produced, simulated_cases, runtime, platform, level):
+    """Return the features that the runtime shows at a level and the simulator never does.
+
+    Captures of a2a3 stand for a5 as well: format and schedulers are the same, but for the number of threads.
+    """
+    seen = {one for case in produced if case.group[::2] == (runtime, level) for one in features(case)}
+    assert seen
+    if platform == "a5":
+        seen = {_OF_PLATFORM.get(one, one) for one in seen}
+    return seen - {one for case in simulated_cases for one in features(case)}
+
+
+@pytest.mark.parametrize("platform", CLOCKS)
+@pytest.mark.parametrize(
+    ("runtime", "level"),
+    [*(("tensormap", level) for level in range(1, 5)), *(("host_build_graph", n) for n in (1, 3, 4))],
+)
+def test_the_simulator_shows_all_that_the_runtime_does(produced, rules, runtime, platform, level):
+    cases = made(runtime, platform, level)
+    assert {case.group for case in cases} == {(runtime, platform, level)}
+    assert lacks(produced, cases, runtime, platform, level) == set()
+    for case in cases:
+        assert [name for name, holds in relations(case).items() if holds is False and name in rules[runtime]] == []
+    known = {pair for case in produced if case.group[0] == runtime for pair in orders(case)}
+    met = {pair for case in cases for pair in orders(case)}
+    # An order that the runtime never showed is free unless it showed the opposite one alone.
+    assert {(one, other) for one, other in met - known if (other, one) in known} == set()
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+@pytest.mark.parametrize("runtime", SCENARIOS)
+def test_what_is_simulated_has_no_finding(runtime, level):
+    for scenario in SCENARIOS[runtime]:
+        simulation = simulated(1, **_CHIP, level=level, **scenario)
+        trace = decode_simulated(simulation)
+        assert [found for found in check.run(trace) if found.severity in ("warning", "error")] == []
+        assert len(trace.details["ascend_tasks"]) == simulation.truth["totals"]["executions"]
+
+
+def test_a_runtime_that_did_more_would_be_missed(produced):
+    cases = made("tensormap", "a2a3", 4)
+    case = copy.deepcopy(next(case for case in produced if case.group == ("tensormap", "a2a3", 4) and case.phases))
+    phase = case.phases[0]
+    phase["kind"], phase["more"] = "worksteal", 1
+    case.metadata["provider"] = "other"
+    missing = lacks([case], cases, "tensormap", "a2a3", 4)
+    assert any(one.startswith("worksteal {") and "more" in one for one in missing)
+    assert "metadata.provider: str" in missing
+
+
+def _first(content, key):
+    """Return the first phase of a kind."""
+    return next(phase for thread in content["aicpu_scheduler_phases"] for phase in thread if phase["kind"] == key)
+
+
+def _raise(key):
+    def change(content):
+        _first(content, key)["tasks_processed"] += 1
+
+    return change
+
+
+def _swap(content):
+    thread = content["aicpu_scheduler_phases"][0]
+    at = next(n for n, phase in enumerate(thread) if phase["kind"] == "drain_prepare")
+    thread[at], thread[at + 2] = thread[at + 2], thread[at]
+
+
+def _late(content):
+    content["aicpu_tasks"][0][2] = content["aicore_tasks"][0][3] + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (_raise("dispatch"), "dispatch and early dispatch count the rows"),
+        (_raise("complete"), "complete counts the rows"),
+        (_raise("drain_publish"), "a drain prepares what it publishes"),
+        (_raise("dummy"), "dummies count markers"),
+        (_swap, "inner phases lie in the outer one behind them"),
+        (_late, "dispatch <= receive"),
+        (lambda content: content["metadata"]["core_to_thread"].reverse(), "clusters go round"),
+        (lambda content: content["aicore_tasks"].pop(), "rows join one to one"),
+        (lambda content: content["aicpu_orchestrator_phases"][0].pop(3), "aicpu submits are numbered from 0"),
+        (
+            lambda content: content["aicpu_scheduler_phases"][0].pop(),
+            "the last phase of a thread is a dispatch without width or tasks",
+        ),
+    ],
+)
+def test_a_simulator_that_broke_a_rule_would_be_caught(rules, change, broken):
+    files = simulated(0, **_CHIP, level=4, **SCENARIOS["tensormap"][1]).files
+    content = json.loads(files["chip_swimlane_records.json"])
+    assert relations(Case(files))[broken] is True
+    change(content)
+    found = relations(Case({**files, "chip_swimlane_records.json": json.dumps(content)}))
+    assert found[broken] is False
+    assert broken in rules["tensormap"]

@@ -1,0 +1,240 @@
+"""What contradicts itself, or cannot be: each is counted where it stands, and nothing of it in a sound trace."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lanescope
+from devices.levelzero.helpers import Script, opened, simulated, stats
+from lanescope.analysis import check
+from lanescope.devices.levelzero.family import FAMILY
+from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
+from lanescope.devices.levelzero.formats.text_scanner import TextReader
+from lanescope.errors import UsageError
+
+RECORDING = Path(__file__).parents[2] / "mutations/data/recording_resubmit"
+LAWFUL = {"levelzero_missing_date", "levelzero_rounded_clock_rate", "levelzero_unnamed_kernel"}
+
+
+def numbered(*, operations: int = 3, **about: object) -> Script:
+    """A program with an immediate list, whose operations have numbers."""
+    script = Script().device().pair(0)
+    known = {"handle": 5, "device": 0xD0, "ordinal": 0, "index": 0, "immediate": 1, "in_order": 1}
+    script.record("lanescope_ze:list", list_id=1, **{**known, **about})
+    for number in range(1, operations + 1):
+        script.op(number, "MemoryFill", how="INLINE", bytes=64)
+    for number in range(1, operations + 1):
+        script.harvest(number)
+    return script.pair(1000)
+
+
+def regular() -> Script:
+    """A program with a regular list that runs twice."""
+    script = Script().device().pair(0)
+    script.record("lanescope_ze:list", list_id=1, handle=5, device=0xD0, ordinal=0, immediate=0, in_order=1)
+    script.op(1, "MemoryFill")
+    for run in (1, 2):
+        script.list_run(1, run).harvest(1, run)
+    return script.pair(1000)
+
+
+def thapi() -> Script:
+    """A program with a kernel in the way that THAPI traces it."""
+    script = Script().device().pair(0).immediate(1)
+    script.call("zeKernelCreate", desc_val={"pKernelName": '"mma"'}, out_phKernel_val=0x10)
+    script.record("lttng_ust_ze_properties:kernel", hKernel=0x10, pKernelProperties_val={"maxSubgroupSize": 16})
+    script.append("LaunchKernel", 0xE1, hKernel=0x10).result(0xE1)
+    return script.call("zeKernelDestroy", hKernel=0x10).pair(1000)
+
+
+def changed(script: Script, pattern: str, by: str, count: int = 1) -> bytes:
+    """Return the text with the first ``count`` matches replaced; there has to be one."""
+    made, number = re.subn(pattern, by, script.text.decode(), count=count)
+    assert number
+    return made.encode()
+
+
+def found(content: bytes, folder: Path) -> dict[str, int]:
+    return {name: count for name, count in stats(opened(content, folder)).items() if name not in LAWFUL}
+
+
+@pytest.mark.parametrize("script", [numbered, regular, thapi])
+def test_sound_programs_contradict_nothing(script, tmp_path) -> None:
+    assert found(script().text, tmp_path) == {}
+
+
+CHANGES = {
+    "result of a second run of an immediate list": (numbered, "run: 1", "run: 2", "levelzero_execution_unmatched"),
+    "run 0": (numbered, "run: 1", "run: 0", "levelzero_execution_unmatched"),
+    "run that was not recorded": (regular, "op_id: 1, run: 2", "op_id: 1, run: 7", "levelzero_execution_unmatched"),
+    "immediate list that is called regular": (
+        numbered,
+        "immediate: 1",
+        "immediate: 0",
+        "levelzero_execution_unmatched",
+    ),
+    "context longer than the whole": (numbered, "context_end: 110", "context_end: 190", "levelzero_context_time"),
+    "context that ends before it starts": (numbered, "context_end: 110", "context_end: 90", "levelzero_context_time"),
+    "more bits than declared": (
+        numbered,
+        "context_start: 100",
+        f"context_start: {1 << 40}",
+        "levelzero_wide_timestamp",
+    ),
+    "result that does not exist": (numbered, "ZE_RESULT_SUCCESS", "ZE_RESULT_SUCCES", "levelzero_unknown_result"),
+    "unknown way of timing": (numbered, '"?INLINE"?', "INLNE", "levelzero_impossible_value"),
+    "count above 32 bits": (numbered, "index: 0", f"index: {1 << 32}", "levelzero_impossible_value"),
+    "more memory than there is": (numbered, "bytes: 64", f"bytes: {(1 << 64) - 1}", "levelzero_impossible_value"),
+    "numbers that fall": (numbered, "op_id: 2, list", "op_id: 9, list", "levelzero_number_order"),
+    "function of another call": (
+        numbered,
+        'api: "zeCommandListAppendMemoryFill',
+        'api: "zeCommandListAppendBarrier',
+        "levelzero_append_mismatch",
+    ),
+    "operation of a failed call": (
+        numbered,
+        r"(Fill_exit: { zeResult: )ZE_RESULT_SUCCESS",
+        r"\1ZE_RESULT_NOT_READY",
+        "levelzero_append_mismatch",
+    ),
+    "in-order list that is not": (numbered, r"op_id: 1, run", "op_id: 99, run", "levelzero_result_unmatched"),
+    "execution before its call": (regular, r"t_entry: (\d+)\d{4}", r"t_entry: \g<1>0000", "levelzero_execution_time"),
+    "reading of an unknown clock": (numbered, r"hDevice: 208, host", "hDevice: 209, host", "levelzero_unknown_handle"),
+    "no width of timestamps": (
+        numbered,
+        "kernelTimestampValidBits: 32",
+        "kernelTimestampValidBits: 0",
+        "levelzero_inconsistent_device",
+    ),
+    "no rate": (numbered, "timerResolution: 80", "timerResolution: 0", "levelzero_inconsistent_device"),
+    "properties of no kernel": (thapi, r"(kernel: { hKernel: )16", r"\g<1>17", "levelzero_unknown_handle"),
+    "new kind of record": (
+        numbered,
+        "_properties:device_timer",
+        "_properties:device_timher",
+        "levelzero_unknown_record",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_contradiction_is_counted(name, tmp_path) -> None:
+    script, pattern, by, stat = CHANGES[name]
+    content = changed(script(), pattern, by)
+    assert stat in found(content, tmp_path)
+    assert stat in {finding.stat for finding in check.run(opened(content, tmp_path))}
+
+
+def test_operations_of_an_in_order_list_that_change_places(tmp_path) -> None:
+    text = numbered().text.decode()
+    content = text.replace("op_id: 1, run", "op_id: 0, run").replace("op_id: 2, run", "op_id: 1, run")
+    assert "levelzero_out_of_order" in found(content.replace("op_id: 0, run", "op_id: 2, run").encode(), tmp_path)
+
+
+def test_a_kernel_that_is_created_twice(tmp_path) -> None:
+    script = thapi()
+    again = [line for line in script.lines if "zeKernelCreate" in line]
+    script.lines[6:6] = again
+    assert found(script.text, tmp_path)["levelzero_handle_duplicate"] == 1
+
+
+def test_a_kernel_without_the_properties_of_others(tmp_path) -> None:
+    script = thapi().call("zeKernelCreate", desc_val={"pKernelName": '"other"'}, out_phKernel_val=0x20)
+    assert found(script.text, tmp_path)["levelzero_incomplete_kernel"] == 1
+
+
+@pytest.mark.parametrize("value", ["2", "4294967295"])
+def test_truth_values_are_0_or_1(value, tmp_path) -> None:
+    assert found(changed(numbered(), "in_order: 1", f"in_order: {value}"), tmp_path)["levelzero_invalid_field"] == 1
+
+
+def test_flags_have_32_bits(tmp_path) -> None:
+    assert found(changed(thapi(), "flags: 0", f"flags: {1 << 32}"), tmp_path)["levelzero_invalid_field"] == 1
+
+
+# --- dates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("date", ["2262-01-01", "2262-04-12", "9999-12-31", "1969-12-31", "0001-01-01"])
+def test_dates_that_no_timeline_holds_are_refused(date, tmp_path) -> None:
+    with pytest.raises(UsageError, match="expected a date from 1970-01-01 to 2261-12-31"):
+        numbered().open(tmp_path, start_date=date)
+
+
+@pytest.mark.parametrize("date", ["1970-01-01", "2023-05-01", "2026-03-01", "2261-12-31"])
+def test_the_date_moves_all_times_alike(date, tmp_path) -> None:
+    plain, dated = regular().open(tmp_path), regular().open(tmp_path, start_date=date)
+    for name in ("ts", "dur", "track_id"):
+        assert plain.slices[name].tolist() == dated.slices[name].tolist()
+    assert {finding.code for finding in check.run(plain)} == {finding.code for finding in check.run(dated)}
+
+
+def test_lines_after_the_last_day_are_lost_and_counted(tmp_path) -> None:
+    """Midnights lead beyond the last day: those lines are lost, and no time is wrong."""
+    script = Script(now=23 * 3600 * 1_000_000_000).call("zeInit")
+    script.now = 3600 * 1_000_000_000
+    script.call("zeInit")
+    trace = script.open(tmp_path, start_date="2261-12-31")
+    assert stats(trace)["levelzero_invalid_time"] == 2
+    assert len(trace.slices) == 1
+    assert trace.slices["dur"].tolist() == [1000]
+    assert int(trace.accounting["lost"].sum()) == sum(len(line) + 1 for line in script.lines[2:])
+    assert "LS002" in {finding.code for finding in check.run(trace)}
+
+
+@pytest.mark.parametrize("value", [0, 1, 1_704_067_200_000_000_000, (1 << 63) - 1])
+@pytest.mark.parametrize("day_s", [0, 1_704_067_200, 9_214_646_300])
+def test_both_readers_move_times_of_fields_alike(value, day_s) -> None:
+    content = changed(regular(), r"t_entry: \d+, t_exit: \d+", f"t_entry: {value}, t_exit: {value}", count=2)
+    tables = []
+    for kind in (TextReader, ReferenceTextReader):
+        reader = kind(day_s=day_s)
+        reader.feed(content)
+        runs = reader.finish()["runs"]
+        tables.append(list(runs.rows()))
+    assert tables[0] == tables[1]
+    assert len(tables[0]) == 2
+
+
+# --- recordings ---------------------------------------------------------------------------------------------------
+
+
+def recording(folder: Path, change) -> lanescope.Trace:
+    place = folder / "run"
+    shutil.copytree(RECORDING, place)
+    stream = place / "stream_0"
+    stream.write_bytes(change(stream.read_bytes()))
+    return lanescope.open(place)
+
+
+def test_a_sound_recording_misses_nothing(tmp_path) -> None:
+    assert stats(recording(tmp_path, bytes)) == {}
+
+
+def test_a_packet_that_is_missing(tmp_path) -> None:
+    """The number of the packet says that one was there before it."""
+    files = {f"run/{path.name}": path.read_bytes() for path in sorted(RECORDING.iterdir())}
+    (number,) = (site for site in FAMILY.formats[1].fields(files).fields if site.name == "packet_seq_num")
+
+    def second(content: bytes) -> bytes:
+        assert number.read(content, 0) == 0
+        return number.write(content, 0, 3)
+
+    assert stats(recording(tmp_path, second))["levelzero_missing_packet"] == 3
+
+
+def test_a_process_without_its_stream(tmp_path) -> None:
+    assert stats(recording(tmp_path, lambda content: b""))["levelzero_abnormal_exit"] == 1
+
+
+@pytest.mark.parametrize("style", ["numbered", "thapi"])
+def test_simulated_programs_contradict_nothing(style, tmp_path) -> None:
+    options = simulated(style=style, ops=500, processes=2, threads=2, devices=2)
+    files = FAMILY.simulate(options, 5).files
+    name, content = next(iter(files.items()))
+    assert set(stats(opened(content, tmp_path, name))) == {"levelzero_missing_date"}
