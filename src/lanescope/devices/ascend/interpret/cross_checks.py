@@ -117,7 +117,8 @@ def graph_nodes(told: Interpreter) -> Mask:
     ids = graph.ids
     if not len(ids) or int(ids[-1]) >> 32 == 0:
         return np.zeros(len(ids), np.bool_)  # ids rise: all are of ring 0
-    node: Mask = ids >> _SPACE == 1
+    # Before v4, ids had no space.
+    node: Mask = (ids >> _SPACE == 1) & (told.format_version == "v4")
     on_ring = np.flatnonzero(ids >> _HALF == 1)
     if len(on_ring):
         outer = (ids[on_ring] & np.uint64(0xFFFFFFFF)) >> _NODE_BITS

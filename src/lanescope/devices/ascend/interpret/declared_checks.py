@@ -6,11 +6,13 @@ differ, are damage, or a writer that this reader does not know.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from lanescope.devices.ascend.formats.host_phases import SUBMITTING
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -39,6 +41,8 @@ _STEPS = ("sync", "alloc", "params", "lookup", "insert", "fanin", "submit")
 SUBMIT_KINDS = tuple(f"orch_{step}" for step in _STEPS)
 #: Depths of queues are 16 bits wide on the device, and no queue holds less than nothing.
 _DEPTHS, _MAX_DEPTH = tuple(f"{where}_at_{when}" for where in ("local", "shared") for when in ("start", "end")), 32767
+#: All runtimes have a table of 1024 functions.
+_MAX_FUNCTION = 1023
 #: Times are written with three decimals of a microsecond, each rounded on its own.
 _ROUNDED_NS = 2
 
@@ -51,7 +55,13 @@ def found(told: Interpreter) -> Iterator[Found]:
     if told.deps is not None and len(told.deps.tasks):
         listed = told.deps.tasks
         yield "ascend_unknown_value", int(np.count_nonzero(listed.has("block_num") & (listed["block_num"] < 1))), None
+        no_kernel = listed["kernel_ids"].max(axis=1) < 0
+        yield "ascend_unknown_value", int(np.count_nonzero(no_kernel & (listed["block_num"] > 1))), None
+        no_function = listed["kernel_ids"].max(axis=1) > _MAX_FUNCTION
+        yield "ascend_unknown_value", int(np.count_nonzero(no_function)), None
         yield "ascend_function_contradicts", _on_both_types(listed), None
+        if told.parts.deps is not None:
+            yield "ascend_task_order", _falling_tasks(listed), None
     if told.deps is not None and len(told.deps.edges):
         bits = told.deps.edges["flags"]
         yield "ascend_unknown_value", int(np.count_nonzero(bits & ~np.uint32(WAIT | RETAIN))), None
@@ -72,6 +82,7 @@ def found(told: Interpreter) -> Iterator[Found]:
     if min(int(dispatch.min(initial=1)), int(finish.min(initial=1))) == 0:
         yield of_rows("ascend_missing_timestamp", (dispatch == 0) | (finish == 0), aicpu)
     yield "ascend_clock_contradicts", _wrong_readings(told), None
+    yield "ascend_host_contradicts", _told_by_one(told), None
     tasks = records.as_read.get(V1_TASKS.name)
     if tasks is not None and len(tasks):
         yield from _joined(tasks)
@@ -82,6 +93,44 @@ def _on_both_types(tasks: Section) -> int:
     kernels = tasks["kernel_ids"]
     cube, vector = distinct(kernels[:, 0]), distinct(kernels[:, 1:].reshape(-1))
     return int(np.count_nonzero(np.isin(cube[cube >= 0], vector)))
+
+
+def _falling_tasks(tasks: Section) -> int:
+    """Return how many tasks are listed behind one of a higher id of their ring: they are listed as submitted."""
+    ids = tasks["task_id"]
+    if bool((ids[1:] > ids[:-1]).all()):
+        return 0
+    order = np.argsort(ids >> np.uint64(32), kind="stable")
+    ring, number = (ids >> np.uint64(32))[order], ids[order]
+    return int(np.count_nonzero((ring[1:] == ring[:-1]) & (number[1:] < number[:-1])))
+
+
+def _told_by_one(told: Interpreter) -> int:
+    """Return how many submissions and copies of the host stand in one of its two files only, or not alike in both.
+
+    The file of its phases may hold several runs; then it may have more.
+    """
+    records, phases = told.records, told.parts.host_phases
+    capture = records.metadata.get("host_capture")
+    if phases is None or phases.dropped or phases.bad_lines or records.cut is not None:
+        return 0
+    if isinstance(capture, dict) and capture.get("status") not in (None, "complete"):
+        return 0
+    lists = [records[layout] for layout in (HOST_SUBMITS, UPLOADS)]
+    if not any(map(len, lists)) or any(rows.tally.bad_count for rows in lists):
+        return 0
+    submits, uploads = lists
+    times = ("start_host_ns", "end_host_ns")
+    kinds = [*["submit"] * len(submits), *(uploads.texts[code] for code in uploads["phase"].tolist())]
+    details = [*submits["task_id"].tolist(), *uploads["detail"].tolist()]
+    columns = [[value for rows in lists for value in rows[name].tolist()] for name in times]
+    recorded = Counter(zip(kinds, *columns, details, strict=True))
+    kinds = ["submit" if kind in SUBMITTING else kind for kind in phases.phase.tolist()]
+    others = zip(kinds, phases.begin.tolist(), phases.end.tolist(), phases.detail.tolist(), strict=True)
+    shown = Counter(row for row in others if row[0] == "submit" or row[0] in UPLOAD_KINDS)
+    missing = (recorded - shown).total()
+    is_one_run = len(set(zip(phases.process.tolist(), phases.run.tolist(), strict=True))) == 1
+    return max(missing, (shown - recorded).total()) if is_one_run else missing
 
 
 def _is_wrong_level(told: Interpreter) -> bool:
