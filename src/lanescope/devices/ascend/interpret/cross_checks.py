@@ -20,11 +20,11 @@ from lanescope.devices.ascend.formats.layout import (
     PHASE_KINDS,
     PHASES,
     SUBMITS,
-    Layout,
 )
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
@@ -33,10 +33,6 @@ Int64 = npt.NDArray[np.int64]
 #: Stat, count, byte offset of the first in the records file.
 Found = tuple[str, int, int | None]
 
-#: Stats that say that records have no place in the trace: counts of what is left prove nothing.
-_EXCLUDED = frozenset(
-    ("ascend_timestamp_out_of_range", "ascend_missing_start", "ascend_row_duplicate", "ascend_key_duplicate")
-)
 #: Kinds of phases that publish each subtask once. Those of schedulers on cores are known from their names alone.
 _COUNTED_KINDS = (
     *("complete", "dispatch", "release", "resolve", "early_dispatch", "prestage", "dummy_task", "dummy", "wire"),
@@ -128,45 +124,6 @@ def graph_nodes(told: Interpreter) -> Mask:
         known = ids[np.minimum(at, len(ids) - 1)] == outer
         node[on_ring] |= known & is_outer[np.minimum(at, len(ids) - 1)]
     return node
-
-
-def is_whole(told: Interpreter, *layouts: Layout) -> bool:
-    """Return whether nothing says that records of some lists are missing or left out."""
-    records, lost = told.records, told.lost
-    if not records.partial.isdisjoint(layout.name for layout in layouts):
-        return False
-    if any(rows.tally.bad_count for rows in records.as_read.values()):
-        return False
-    if any(stream.dropped or stream.unaccounted or stream.is_truncated for stream in records.streams):
-        return False
-    if any(count and name in _EXCLUDED for name, count, _ in told.problems):
-        return False
-    host = records.metadata.get("host_capture")
-    if HOST_SUBMITS in layouts and isinstance(host, dict) and host.get("status") not in (None, "complete"):
-        return False
-    return not (lost.lost or lost.holes or len(told.unmatched))
-
-
-def allocations(told: Interpreter) -> Mask:
-    """Return which tasks are allocations that the task graph does not list, bool [tasks].
-
-    It names them only as producers of ``creator`` edges. They run on no core and leave no record but their submission,
-    so that one without submission is none where submissions were recorded.
-    """
-    found = np.zeros(len(told.graph), np.bool_)
-    if told.deps is None or told.graph.runs is not None or "creator" not in told.deps.edges.texts:
-        return found
-    edges = told.deps.edges
-    creates = edges.has("source") & (edges["source"] == edges.texts.index("creator"))
-    found[told.graph.index(edges["pred"][creates])] = True
-    found &= ~told.graph.is_listed & ~executed(told)
-    lists = [rows for rows in (told.submits, told.host_submits) if len(rows)]
-    if lists and is_whole(told, SUBMITS, HOST_SUBMITS):
-        submitted = np.zeros(len(found), np.bool_)
-        for rows in lists:
-            submitted[told.index(rows)] = True
-        found &= submitted
-    return found
 
 
 def wrong_blocks(told: Interpreter) -> Mask:

@@ -201,10 +201,11 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
 
 
 def _creators(deps: Deps, pred: Int64, tasks: int) -> Mask:
-    """Return which tasks created a tensor, bool [tasks]; edges of files that do not say why they exist may mean it."""
+    """Return which tasks created a tensor, bool [tasks]: an edge says so."""
     found = np.zeros(tasks, np.bool_)
-    codes = [code for code, text in enumerate(deps.edges.texts) if text == CREATOR]
-    found[pred[~deps.edges.has("source") | np.isin(deps.edges["source"], codes)]] = True
+    if CREATOR in deps.edges.texts:
+        is_creation = deps.edges["source"] == deps.edges.texts.index(CREATOR)
+        found[pred[is_creation & deps.edges.has("source")]] = True
     return found
 
 
