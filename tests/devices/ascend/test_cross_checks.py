@@ -303,6 +303,14 @@ def test_edges_into_allocations_of_a_capture_are_not_drawn(corpus):
     assert not check.run(trace, select=["LS201"])
 
 
+def test_a_ring_is_no_graph():
+    """Task 0 has no kernel, and the number of the task on ring 1 is one that node 0 of a graph 0 would have."""
+    deps = graph({0: (-1, -1, -1), 1: (0, -1, -1)}, [(0, 1, ["wait"])])
+    assert "ascend_task_unlisted" not in stats(decode(records([[0, 1, 1, 110, 200, 10]], [[0, 1, 90, 210]]), deps=deps))
+    content = records([[0, 1, 1, 110, 200, 10], [0, 1 << 32, 2, 310, 400, 10]], [[0, 1, 90, 210], [0, 2, 290, 410]])
+    assert stats(decode(content, deps=deps))["ascend_task_unlisted"] == 1
+
+
 @pytest.mark.parametrize(("row", "column", "shift"), [(9, 4, 1 << 34), (9, 3, -(1 << 34))], ids=["end", "start"])
 def test_one_wrong_stamp_makes_no_core_idle(row, column, shift):
     content, deps = parts(format_version="v3c")

@@ -211,7 +211,13 @@ def _creators(deps: Deps, pred: Int64, tasks: int) -> Mask:
 
 def are_node_ids(ids: UInt64) -> Mask:
     """Return which ids a host that builds graphs gives to nodes: those of ring 1, in version 4 of space 1, bool [n]."""
-    found: Mask = (ids >> _HALF == _NODE_RING) | (ids >> _SPACE == _NODE_RING)
+    found: Mask = (ids >> _HALF == _NODE_RING) | are_in_node_space(ids)
+    return found
+
+
+def are_in_node_space(ids: UInt64) -> Mask:
+    """Return which ids are of the space that version 4 gives to nodes alone, bool [n]."""
+    found: Mask = ids >> _SPACE == _NODE_RING
     return found
 
 

@@ -225,9 +225,8 @@ def _nodes(evidence: Evidence) -> Mask:
     if evidence.runtime == HOST_BUILT:
         found: Mask = evidence.has_rows & ~graph.is_listed & graphs.are_node_ids(graph.ids)
         return found
-    # Where the runtime is not known, the graph that a node belongs to has to be there.
-    parent = _parents(evidence)
-    return parent >= 0
+    # Where the runtime is not known, the graph that a node belongs to has to be there, or the id is of no ring.
+    return (_parents(evidence) >= 0) | (evidence.has_rows & ~graph.is_listed & graphs.are_in_node_space(graph.ids))
 
 
 def _outer(evidence: Evidence) -> Mask:
