@@ -366,19 +366,22 @@ class Intervals:
         return found
 
 
-def may_be_staged(graph: Graph, marked: Mask) -> Mask:
-    """Return which tasks the graph allows to be staged before their producers end, bool [tasks].
+def may_be_staged(graph: Graph, forbids: Mask, ended: Int64, submitted: Int64) -> Mask:
+    """Return which tasks the runtime may have staged before their producers ended, bool [tasks].
 
-    Every producer has to be flagged for it, or be an allocation, which the runtime flags itself: the file lists no
-    allocations, and a task without a kernel is taken for one unless a marker says that it is a barrier. Where the file
-    knows no such flag, any task may be.
+    Each producer that the runtime waits for has to allow it. It does not wait for those that were finished and released
+    when the task was submitted. Where the graph has no such permission, any task may be staged.
 
     Args:
         graph: the task graph.
-        marked: bool [tasks], a dummy marker names the task.
+        forbids: bool [tasks], the task does not allow it.
+        ended: int64 [tasks], cycles, when the task had ended; 0 where unknown.
+        submitted: int64 [tasks], cycles, when its submission began; 0 where unknown.
     """
     allowed = np.ones(len(graph), np.bool_)
     if graph.says_early:
-        is_open = graph.is_early | ~graph.is_listed | (graph.has_no_kernel & ~marked)
-        allowed[graph.succ[~is_open[graph.pred]]] = False
+        edges = np.flatnonzero(forbids[graph.pred])
+        pred, succ = graph.pred[edges], graph.succ[edges]
+        may_be_released = (ended[pred] > 0) & (ended[pred] <= submitted[succ])
+        allowed[succ[~may_be_released]] = False
     return allowed
