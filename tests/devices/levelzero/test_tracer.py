@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +15,15 @@ import pytest
 import lanescope
 from lanescope.analysis import check
 from lanescope.devices.levelzero.formats import ctf_reader
+from lanescope.devices.levelzero.recorder import untimed
 from lanescope.source import Capture
 from lanescope.trace import Flag
 from native.recorder_build import build
 
 # The first test of a session compiles the driver and the programs.
 pytestmark = pytest.mark.timeout(1200)
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -207,6 +212,43 @@ def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(f
     for row in appends.rows():
         if row["list"] in regular:
             assert (row["how"], row["reason"]) == ("UNTIMED", "out_of_order_no_reset")
+
+
+@pytest.mark.parametrize("options", [(), ("--no-summary",)], ids=["summary", "no summary"])
+def test_what_is_not_timed_is_said_at_the_end_and_by_the_check(fake_ze, timed, options):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, options=options, host_reset="sticky")
+    assert (
+        "lanescope: warning: 12 operations without timestamps: in out-of-order command lists, as event resets of this "
+        "driver do not work (out_of_order_no_reset); use "
+    ) in done.stderr
+    trace = lanescope.open(folder)
+    assert stats_of(trace)["levelzero_untimed_resets"] == 12
+    assert not {"levelzero_untimed", "levelzero_degraded"} & stats_of(trace).keys()
+    (finding,) = [one for one in check.run(trace) if one.stat == "levelzero_untimed_resets"]
+    assert (finding.code, finding.severity, finding.count) == ("LS403", "warning", 12)
+
+
+def test_what_was_not_wanted_is_not_complained_of(fake_ze, timed):
+    done, _, _ = timed(fake_ze.app, "resubmit", 3, options=["--no-device-timestamps"], host_reset="sticky")
+    assert "without timestamps" not in done.stderr
+    done, _, _ = timed(fake_ze.app, "resubmit", 3, host_reset="works")
+    assert "without timestamps" not in done.stderr
+
+
+def test_operations_of_a_killed_program_without_timestamps_are_said(fake_ze, timed):
+    """It could not count them itself: the recording tells."""
+    words = ["timeout", "-s", "KILL", "1", fake_ze.app, "resubmit", 100_000_000]
+    done, folder, _ = timed(*words, host_reset="sticky", status=-9)
+    assert f"6 operations without timestamps; run 'lanescope check {folder}' for the reason" in done.stderr
+    assert untimed.read(folder) == {}
+
+
+def test_reasons_have_words_for_all_that_the_recorder_knows():
+    source = (ROOT / "native/recorder/levelzero/api/enums.hpp").read_text()
+    known = set(re.findall(r'"([a-z_]+)"', source[source.index("reason_names") : source.index("enum class Scope")]))
+    assert untimed.REASONS.keys() <= known
+    text = untimed.describe("no_memory", 1)
+    assert text.startswith("1 operation without timestamps: as the driver had no event or memory for them (no_memory)")
 
 
 @pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])
