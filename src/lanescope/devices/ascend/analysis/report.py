@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.analysis import overhead_report
+from lanescope.devices.ascend.analysis import head_tail, overhead_report, rounds, switches
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Array, Mask
@@ -395,17 +395,17 @@ SUMMARIES: Mapping[str, Callable[[Trace], Table]] = {
     "setup": setups,
     "overhead": overhead_report.verdict,
     "core-idle": overhead_report.core_idle,
-    "switch": overhead_report.switches,
-    "head": overhead_report.heads,
-    "tail": overhead_report.tails,
-    "round": overhead_report.rounds,
+    "switch": switches.switches,
+    "head": head_tail.heads,
+    "tail": head_tail.tails,
+    "round": rounds.rounds,
 }
 _REMARKS: Mapping[str, Callable[[Table], Iterable[str]]] = {
     "overhead": overhead_report.verdict_remarks,
     "core-idle": overhead_report.core_idle_remarks,
-    "switch": overhead_report.switch_remarks,
-    "tail": overhead_report.tail_remarks,
-    "round": overhead_report.rounds_remarks,
+    "switch": switches.switch_remarks,
+    "tail": head_tail.tail_remarks,
+    "round": rounds.rounds_remarks,
 }
 
 
