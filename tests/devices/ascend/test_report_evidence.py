@@ -223,6 +223,23 @@ def test_without_phases_no_tail_has_iterations():
     ]
 
 
+# --- early dispatch ---------------------------------------------------------------------------------------------------
+
+
+def test_what_schedulers_staged_early_and_how_long_it_took(corpus):
+    staged = 0
+    for path in sorted((corpus / "producers" / "ascend").glob("*/*/chip_swimlane_records.json")):
+        content = json.loads(path.read_text())
+        lists = content.get("aicpu_scheduler_phases", [])
+        tick = 10**9 // content["metadata"]["clock_freq_hz"]
+        for row in rows(decode_file(path), "scheduler"):
+            mine = [p for p in lists[int(row["group"].rpartition("_")[2])] if p["kind"] == "early_dispatch"]
+            assert row["staged_early"] == sum(p["tasks_processed"] for p in mine)
+            assert row["staging"] == tick * sum(p["end_cycles"] - p["start_cycles"] for p in mine)
+            staged += row["staged_early"]
+    assert staged >= 20
+
+
 # --- switches ---------------------------------------------------------------------------------------------------------
 
 

@@ -143,7 +143,7 @@ def by_file(trace: Trace) -> Iterator[Executions]:
             window=window,
             lanes=lanes[here],
             lane_kind=kinds[here],
-            frequency=_frequency(trace, int(lanes[here[0]])),
+            frequency=frequency_of(trace, int(lanes[here[0]])),
             has_graph=file in graphs,
             has_epochs=bool(tasks.valid("run_epoch")[rows].any()),
             **{name: values[rows] for name, values in stamps.items()},
@@ -157,9 +157,13 @@ def _code(text: str) -> int:
     return TYPES.index(text) if text in TYPES else -1
 
 
-def _frequency(trace: Trace, track: int) -> Fraction:
+def frequency_of(trace: Trace, track: int | None = None) -> Fraction:
+    """Return the ticks per second of the clock of a lane, or of the device of a trace of one file; 1 GHz if unknown."""
     clocks = {row["id"]: row for row in trace.clocks.rows()}
-    clock = clocks.get(int(trace.tracks.values("clock_id")[track]))
+    if track is None:
+        clock = next((row for row in clocks.values() if row["name"] == "syscnt"), None)
+    else:
+        clock = clocks.get(int(trace.tracks.values("clock_id")[track]))
     if clock is None or not clock["frequency_num"]:
         return Fraction(1_000_000_000)
     return Fraction(clock["frequency_num"], clock["frequency_den"])
