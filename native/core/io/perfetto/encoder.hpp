@@ -51,8 +51,8 @@ struct Events {
     std::span<const int64_t> end;         // layout::kForever while it is unknown; empty for instants
     std::span<const int32_t> name;        // codes into the names
     std::span<const int32_t> category;    // codes into the categories; empty: none
-    std::span<const int64_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
-    std::span<const uint64_t> flow_id;
+    std::span<const uint32_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
+    std::span<const uint32_t> flow_id;
     std::span<const uint8_t> flow_end;  // FlowEnd
     std::vector<Argument> arguments;
 };
@@ -85,9 +85,9 @@ public:
     static constexpr uint32_t kSequence = 2;
     static constexpr uint32_t kClock = 64;
     // Encoders that write one file between them leave the clock at `origin` for one another. Such a `part` shares texts
-    // between as many lanes as it can.
+    // between as many lanes as it can. `flow_base` is added to the ids of flows.
     Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes,
-            int64_t origin = 0, bool is_part = false);
+            int64_t origin = 0, bool is_part = false, uint64_t flow_base = 0);
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
@@ -168,6 +168,7 @@ private:
 
     int64_t origin_ = 0;
     bool is_part_ = false;
+    uint64_t flow_base_ = 0;
     uint32_t turn_ = 0;  // since the sequence started afresh the last time; from 1
     uint32_t lanes_a_turn_ = 1;
 

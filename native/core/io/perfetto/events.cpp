@@ -81,13 +81,14 @@ void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
 void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
     if (events.flow_first.empty()) return;
     const auto i = static_cast<size_t>(index);
-    const int64_t from = events.flow_first[i];
-    const int64_t to = events.flow_first[i + 1];
-    if (!valid_range(from, to, events.flow_id.size())) return fail(Status::bad_index);
-    for (auto f = static_cast<size_t>(from); f < static_cast<size_t>(to); ++f) {
+    const size_t from = events.flow_first[i];
+    const size_t to = events.flow_first[i + 1];
+    if (from > to || to > events.flow_id.size()) return fail(Status::bad_index);
+    for (size_t f = from; f < to; ++f) {
         const auto role = static_cast<FlowEnd>(events.flow_end[f]);
         if ((role == FlowEnd::enters_end) != at_end) continue;
-        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow, events.flow_id[f]);
+        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow,
+                          events.flow_id[f] + flow_base_);
     }
 }
 
