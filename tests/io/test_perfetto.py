@@ -597,7 +597,14 @@ def test_the_native_encoder_refuses_what_was_not_placed():
 
     def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0)) -> bytes:
         slices = core.PerfettoEvents(
-            np.array(order), np.array(begin), np.array(end), np.array(name, np.int32), no_codes, no_ids, no_ids, no_bytes
+            np.array(order),
+            np.array(begin),
+            np.array(end),
+            np.array(name, np.int32),
+            no_codes,
+            no_ids,
+            no_ids,
+            no_bytes,
         )
         instants = core.PerfettoEvents(none, none, none, no_codes, no_codes, no_ids, no_ids, no_bytes)
         samples = core.PerfettoSamples(none, none, np.empty(0))

@@ -144,8 +144,7 @@ class Interpreter:
         self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
         self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
-        kept = [values[values <= limit] for values in device]
-        kept_host = [values[values <= host_limit] for values in host]
+        kept, kept_host = _within(device, limit), _within(host, host_limit)
         # Of a clock that is not on the axis, nothing can be placed.
         has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
         self.host_phases: HostPhases | None = None
@@ -399,6 +398,11 @@ def _host_stamps(rows: Section) -> Iterable[Int64]:
         taken = rows[name][rows[name] > 0]
         if len(taken):
             yield taken
+
+
+def _within(stamps: list[Int64], limit: int) -> list[Int64]:
+    """Return stamps without those beyond a limit."""
+    return [values if values.max(initial=0) <= limit else values[values <= limit] for values in stamps]
 
 
 def _range(arrays: list[Int64]) -> tuple[int, int] | None:
