@@ -74,10 +74,11 @@ class Graph:
     def _places(self) -> SortedIndex:
         return SortedIndex.among(self.ids)
 
-    @property
+    @cached_property
     def has_no_kernel(self) -> Mask:
         """Tasks listed without any function, bool [tasks]: barriers and allocations."""
-        found: Mask = self.is_listed & (self.kernels < 0).all(axis=1)
+        first, second, third = (self.kernels[:, slot] < 0 for slot in range(3))
+        found: Mask = self.is_listed & first & second & third
         return found
 
 

@@ -94,6 +94,7 @@ class Interpreter:
         self.frequency: int = 1_000_000_000 if known is None else known
         self.problems: list[tuple[str, int, int | None]] = []
         self._submitted: dict[str, Int64] = {}
+        self._of_kind: dict[tuple[str, ...], Mask] = {}
         self._place()
         self.runtime = task_kinds.runtime(self)
         self.errata = versions.errata(records, self.runtime)
@@ -291,16 +292,21 @@ class Interpreter:
         of_core = thread_of_core(self.records.metadata)
         if not (of_core >= 0).any():
             return np.empty(0, np.int64)
-        return np.setdiff1d(np.arange(self.phases.groups), np.concatenate([of_core, self.phases.group]))
+        is_used = np.bincount(self.phases.group, minlength=self.phases.groups) > 0
+        is_used[of_core[(of_core >= 0) & (of_core < len(is_used))]] = True
+        return np.flatnonzero(~is_used)
 
     def is_kind(self, *kinds: str) -> Mask:
-        """Return which phases are of one of these kinds, bool [phases]."""
+        """Return which phases are of one of these kinds, bool [phases], to read only."""
         phases = self.phases
-        wanted = np.array([text in kinds for text in phases.texts], np.bool_)
-        if not wanted.any():
-            return np.zeros(len(phases), np.bool_)
-        found: Mask = phases.has("kind") & wanted[phases["kind"]]
-        return found
+        if kinds not in self._of_kind:
+            wanted = np.array([text in kinds for text in phases.texts], np.bool_)
+            found = np.zeros(len(phases), np.bool_)
+            if wanted.any():
+                found = phases.has("kind") & wanted[phases["kind"]]
+            found.flags.writeable = False
+            self._of_kind[kinds] = found
+        return self._of_kind[kinds]
 
     def _staging(self) -> Staging:
         """Return what is known about early dispatch."""
