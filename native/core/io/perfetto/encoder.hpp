@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/io/perfetto/wire.hpp"
 #include "core/trace/row_packing/pack.hpp"
 
 namespace lanescope::perfetto {
@@ -98,8 +99,6 @@ public:
     Status status() const { return status_; }
 
 private:
-    using Bytes = std::vector<uint8_t>;
-
     // A text as it was interned last, by the lanes of turn `owner`.
     struct Interned {
         uint32_t owner = 0;
@@ -181,7 +180,7 @@ private:
     std::vector<std::vector<Interned>> interned_values_;  // texts, by argument
     uint32_t next_iid_[4] = {};
 
-    Bytes out_;
+    std::vector<uint8_t> out_;
     uint8_t* at_ = nullptr;
     Bytes event_;
     Bytes argument_;

@@ -116,8 +116,8 @@ void Encoder::add_argument(const Argument& argument, std::vector<Interned>& text
     add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
     add_varint(event_, tag(kArgument, Wire::bytes));
     add_varint(event_, element_.size() + argument_.size());
-    event_.insert(event_.end(), element_.begin(), element_.end());
-    event_.insert(event_.end(), argument_.begin(), argument_.end());
+    event_.append(element_);
+    event_.append(argument_);
 }
 
 bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out) {
