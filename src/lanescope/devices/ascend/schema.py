@@ -168,6 +168,33 @@ PMU = TableSpec(
     ),
     key="slice_id",
 )
+_BOUNDARY = "{} at the {} of the scope; NULL if that record is missing"
+SCOPES = TableSpec(
+    "ascend_scopes",
+    "one resource of one scope of the orchestration, at its start and end, which have no timestamps",
+    (
+        ref("input_id", "inputs", "input"),
+        ColumnSpec("scope", "int64", "sequence number of the scope"),
+        ColumnSpec("site", "text", "file and line of the scope"),
+        ColumnSpec("depth", "int32", "nesting depth, 0 for the outermost scope"),
+        ColumnSpec("ring", "int32", "ring of the scope"),
+        ColumnSpec("resource", "text", "task_window, heap (in bytes), dep_pool; tensormap, which all rings share"),
+        ColumnSpec("start_tail", "int64", _BOUNDARY.format("end of what was released", "start"), nullable=True),
+        ColumnSpec("start_head", "int64", _BOUNDARY.format("end of what was allocated", "start"), nullable=True),
+        ColumnSpec("end_tail", "int64", _BOUNDARY.format("end of what was released", "end"), nullable=True),
+        ColumnSpec("end_head", "int64", _BOUNDARY.format("end of what was allocated", "end"), nullable=True),
+        ColumnSpec("allocated", "int64", "allocated during the scope; NULL if unknown", nullable=True),
+        ColumnSpec(
+            "peak_at_most",
+            "int64",
+            "upper bound of the use during the scope: releases before its end are not subtracted; NULL if unknown",
+            nullable=True,
+        ),
+        ColumnSpec("used_at_end", "int64", "in use at the end of the scope; NULL if unknown", nullable=True),
+        ColumnSpec("capacity", "int64", "capacity of the resource; NULL if not recorded", nullable=True),
+    ),
+    key="input_id",
+)
 FLIGHTS = TableSpec(
     "ascend_in_flight",
     "one dispatch as observed by its scheduler, from the dispatch to the observed end",
@@ -464,7 +491,7 @@ GRAPH_TASKS = TableSpec(
     key="input_id",
 )
 TABLES = (
-    *(TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, HOST_PHASES, PMU, BARE_TASKS, GRAPHS, EDGES, GRAPH_TASKS),
+    *(TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, HOST_PHASES, PMU, SCOPES, BARE_TASKS, GRAPHS, EDGES, GRAPH_TASKS),
     *(CORES, CLOCK_STEPS, THREADS, RUNS, STREAMS),
 )
 
@@ -769,6 +796,40 @@ STATS = (
         "notice",
         "hardware counters whose execution is unknown: counters and executions of a task on a core differ in number",
         finding="LS401",
+    ),
+    StatSpec(
+        "ascend_unknown_key",
+        "notice",
+        "unknown keys of records in sidecar files: ignored",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "ascend_scopes_untimed",
+        "info",
+        "scopes of the orchestration: they have no timestamps and are not on the timeline",
+        silent="the recorder writes no timestamps, so none is missing; the table ascend_scopes has all scopes",
+    ),
+    StatSpec(
+        "ascend_scopes_fatal",
+        "notice",
+        "runs that failed while scopes were recorded: later scopes may be wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_scope_unmatched",
+        "data_loss",
+        "scopes with one boundary: the record of the other one is missing",
+    ),
+    StatSpec(
+        "ascend_scope_contradicts",
+        "error",
+        "boundaries of scopes with falling positions, a wrong ring, or more in use than the capacity",
+    ),
+    StatSpec(
+        "ascend_scopes_dropped",
+        "data_loss",
+        "boundaries of scopes that were dropped or did not reach the file",
+        dropped_units=("scope_stats record",),
     ),
     StatSpec(
         "ascend_host_phases_dropped",

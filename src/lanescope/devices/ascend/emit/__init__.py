@@ -18,6 +18,7 @@ from lanescope.devices.ascend.emit import (
     pipeline,
     pmu,
     schedulers,
+    scopes,
 )
 from lanescope.devices.ascend.emit.context import Style, TimelineBuilder
 from lanescope.devices.ascend.interpret.resolve import Interpreter
@@ -42,6 +43,7 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     runs = executions.draw_executions(canvas)
     executions.draw_setups(canvas, runs)
     pmu.add_pmu(canvas, runs)
+    scopes.add_scopes(canvas)
     flights = executions.draw_flights(canvas)
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)

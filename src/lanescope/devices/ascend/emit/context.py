@@ -127,6 +127,7 @@ class TimelineBuilder:
             "names": "name_map",
             "host_phases": "host_phase_records",
             "pmu": "pmu",
+            "scope_stats": "scope_stats",
         }
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {

@@ -12,6 +12,7 @@ from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.emit.host_phases import account_host_phases
 from lanescope.devices.ascend.emit.pmu import account_pmu
+from lanescope.devices.ascend.emit.scopes import account_scopes
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -127,6 +128,8 @@ def account(canvas: TimelineBuilder) -> None:
         account_host_phases(canvas, phases, told.parts.sources["host_phases"].size)
     if told.parts.pmu is not None:
         account_pmu(canvas, told.parts.pmu, told.parts.sources["pmu"].size)
+    if told.parts.scope_stats is not None:
+        account_scopes(canvas, told.parts.scope_stats, told.parts.sources["scope_stats"].size)
     for part in told.parts.broken & set(told.parts.sources):
         builder.add_bytes(decoded=0, input_id=canvas.input_of[part])
     told_of = add_stream_stats(canvas)

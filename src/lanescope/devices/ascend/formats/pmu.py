@@ -102,6 +102,15 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
     )
 
 
+def encode_pmu(pmu: Pmu) -> bytes:
+    """Return the file of counters, as ``read_pmu`` reads it; what the reader does not keep is 0."""
+    lines = [",".join(("thread_id", "core_id", "task_id", "func_id", "core_type", *pmu.counters, "event_type"))]
+    rows = zip(pmu.core.tolist(), pmu.task_id.tolist(), pmu.values.tolist(), pmu.event_type.tolist(), strict=True)
+    for core, task, values, event in rows:
+        lines.append(f"0,{core},0x{task:016x},0,0,{','.join(map(str, values))},{event}")
+    return "\n".join([*lines, ""]).encode()
+
+
 def _pattern(columns: list[str]) -> re.Pattern[bytes]:
     """Return what lines of recorders match; its one group is the task ID."""
     cells = {"core_id": rb"[0-9]{1,9}", "task_id": rb"(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})"}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend.formats.files import read_deps, read_names
 from lanescope.devices.ascend.formats.host_phases import HostPhases, read_host_phases
 from lanescope.devices.ascend.formats.pmu import Pmu, read_pmu
 from lanescope.devices.ascend.formats.records import Bytes, Deps
+from lanescope.devices.ascend.formats.scope_stats import ScopeStats, read_scope_stats
 from lanescope.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Sidecars:
         broken: the ones that cannot be read; what cannot even be opened is not among ``sources``.
         host_phases: what the host recorded of itself; None without such a file.
         pmu: hardware counters of executions; None without such a file.
+        scope_stats: resources of the scopes of the orchestration; None without such a file.
         is_ambiguous: several name maps were found, so none is used.
     """
 
@@ -49,6 +51,7 @@ class Sidecars:
         self.is_ambiguous = is_ambiguous
         self.host_phases: HostPhases | None = None
         self.pmu: Pmu | None = None
+        self.scope_stats: ScopeStats | None = None
 
     @classmethod
     def find(cls, capture: Capture, options: Mapping[str, Any]) -> Sidecars:
@@ -58,17 +61,21 @@ class Sidecars:
             InputError: a neighbour that the user named cannot be read.
         """
         made = cls()
-        made._use(capture, "deps", options.get("deps"), "deps.json", made._read_deps)
-        made._use(capture, "names", options.get("names"), "name_map*.json", made._read_names)
+        made._use(capture, "deps", options.get("deps"), ("deps.json",), made._read_deps)
+        made._use(capture, "names", options.get("names"), ("name_map*.json",), made._read_names)
         given = options.get("host_phases")
-        made._use(capture, "host_phases", given, "host_phase_records.jsonl", made._read_host_phases)
-        made._use(capture, "pmu", options.get("pmu"), "pmu.csv", made._read_pmu)
+        made._use(capture, "host_phases", given, ("host_phase_records.jsonl",), made._read_host_phases)
+        made._use(capture, "pmu", options.get("pmu"), ("pmu.csv",), made._read_pmu)
+        given = options.get("scope_stats")
+        made._use(
+            capture, "scope_stats", given, ("scope_stats/scope_stats.jsonl", "scope_stats.jsonl"), made._read_scopes
+        )
         return made
 
     def _use(
-        self, capture: Capture, part: str, given: str | None, pattern: str, reader: Callable[[Source], None]
+        self, capture: Capture, part: str, given: str | None, patterns: Sequence[str], reader: Callable[[Source], None]
     ) -> None:
-        source = capture.sidecar(part, given, (pattern,))
+        source = capture.sidecar(part, given, patterns)
         self.is_ambiguous |= part in capture.ambiguous
         if part in capture.unreadable:
             self.broken.add(part)
@@ -90,6 +97,9 @@ class Sidecars:
 
     def _read_pmu(self, source: Source) -> None:
         self.pmu = read_pmu(load(source)[:-1], source.path)
+
+    def _read_scopes(self, source: Source) -> None:
+        self.scope_stats = read_scope_stats(load(source)[:-1], source.path)
 
     def _read_names(self, source: Source) -> None:
         self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)

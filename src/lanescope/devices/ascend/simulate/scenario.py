@@ -49,6 +49,8 @@ class Scenario:
     anchors: bool = True
     deps: bool = True
     names: bool = True
+    pmu: bool = False
+    scopes: bool = False
     drop_aicore: int = 0
     drop_aicpu: int = 0
     drop_both: int = 0
