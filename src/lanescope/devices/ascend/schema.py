@@ -155,6 +155,37 @@ HOST_PHASES = TableSpec(
     ),
     key="slice_id",
 )
+HOST_SPANS = TableSpec(
+    "ascend_host_spans",
+    "one span of the log of the host; on the timeline if it belongs to the run of the capture and its clock is known",
+    (
+        ref("slice_id", "slices", "slice of the span; NULL if not on the timeline", nullable=True),
+        ColumnSpec("name", "text", "name of the span with its parents, separated by dots"),
+        ColumnSpec("process", "int64", "process ID"),
+        argument("thread", "int64", "thread ID"),
+        argument("run", "int64", "sequence number of the run in the process; 0 for spans of no run"),
+        ColumnSpec("depth", "int32", "number of enclosing spans of the thread"),
+        ColumnSpec("clock", "text", "host: its monotonic clock; device: time since a point of the run"),
+        ColumnSpec("start_ns", "int64", "start as recorded, on that clock", unit="ns"),
+        ColumnSpec("duration_ns", "int64", "duration as recorded", unit="ns"),
+        argument("function", "text", "hash of the called function, hexadecimal"),
+        argument("attributes", "utf8", "further attributes as key=value; NULL without", nullable=True),
+    ),
+    key="slice_id",
+)
+LOG_MESSAGES = TableSpec(
+    "ascend_log_messages",
+    "one line of the log of the host that is not a span",
+    (
+        ref("instant_id", "instants", "instant of the message; NULL if not on the timeline", nullable=True),
+        ColumnSpec("at_ns", "int64", "time as recorded, on the monotonic clock of the host", unit="ns"),
+        argument("level", "text", "severity"),
+        argument("thread", "text", "address of the thread, hexadecimal"),
+        ColumnSpec("source", "text", "function that wrote it"),
+        argument("text", "utf8", "message"),
+    ),
+    key="instant_id",
+)
 PMU = TableSpec(
     "ascend_pmu",
     "one hardware counter of one execution",
@@ -491,7 +522,22 @@ GRAPH_TASKS = TableSpec(
     key="input_id",
 )
 TABLES = (
-    *(TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, HOST_PHASES, PMU, SCOPES, BARE_TASKS, GRAPHS, EDGES, GRAPH_TASKS),
+    *(
+        TASKS,
+        FLIGHTS,
+        PHASES,
+        SUBMITS,
+        UPLOADS,
+        HOST_PHASES,
+        HOST_SPANS,
+        LOG_MESSAGES,
+        PMU,
+        SCOPES,
+        BARE_TASKS,
+        GRAPHS,
+        EDGES,
+        GRAPH_TASKS,
+    ),
     *(CORES, CLOCK_STEPS, THREADS, RUNS, STREAMS),
 )
 
@@ -830,6 +876,30 @@ STATS = (
         "data_loss",
         "boundaries of scopes that were dropped or did not reach the file",
         dropped_units=("scope_stats record",),
+    ),
+    StatSpec(
+        "ascend_host_spans_unplaced",
+        "notice",
+        "spans of the host: no common clock with the capture is proven, so they are not on the timeline",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "ascend_host_spans_of_others",
+        "info",
+        "spans of the host from other runs than the capture: not on the timeline",
+        silent="they belong to other captures, and the table ascend_host_spans has all of them",
+    ),
+    StatSpec(
+        "ascend_host_spans_of_device",
+        "info",
+        "spans of the device in a log of the host: their times have no known origin, so they are not on the timeline",
+        silent="the log does not record the origin; the table ascend_host_spans has their durations",
+    ),
+    StatSpec(
+        "ascend_log_dropped",
+        "data_loss",
+        "records that the writers of a log of the host dropped",
+        dropped_units=("host_log record",),
     ),
     StatSpec(
         "ascend_host_phases_dropped",

@@ -1,4 +1,7 @@
-"""An interpreted capture as a trace: lanes, slices, counters, flows, details, stats, accounting."""
+"""An interpreted capture as a trace: lanes, slices, counters, flows, details, stats, accounting.
+
+More than 14 modules: one for each kind of rows that a capture and its sidecar files become.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from lanescope.devices.ascend.emit import (
     flows,
     gaps,
     graph_tasks,
+    host_log,
     host_phases,
     pipeline,
     pmu,
@@ -48,7 +52,8 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)
     schedulers.draw_uploads(canvas)
-    host_phases.draw_host_phases(canvas)
+    spans = host_phases.draw_host_phases(canvas)
+    host_log.add_log(canvas, spans)
     bare = schedulers.draw_bare_tasks(canvas, work, submits)
     graph_tasks.draw_graphs(canvas)
     counters.draw_queues(canvas)

@@ -104,8 +104,8 @@ def pair(scopes: ScopeStats) -> tuple[Int64, Int64, int]:
 def contradicted(scopes: ScopeStats) -> Mask:
     """Return the boundaries that no run has, bool [n].
 
-    Tails and heads of a ring never fall, a tail is never behind its head, and no more is in use than the capacity. The ring
-    follows from the depth, or there is one ring.
+    Tails and heads of a ring never fall, a tail is never behind its head, and no more is in use than the capacity. The
+    ring follows from the depth, or there is one ring.
     """
     tail, head, rings = scopes.tail, scopes.head, len(scopes.capacity)
     checked = np.arange(len(RINGED)) != RINGED.index("heap") if scopes.version < VERSION else slice(None)

@@ -17,7 +17,7 @@ from lanescope.devices.ascend.simulate.graph import graph
 from lanescope.devices.ascend.simulate.host import host, host_file
 from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import Scenario
-from lanescope.devices.ascend.simulate.sidecars import pmu_file, scope_file
+from lanescope.devices.ascend.simulate.sidecars import log_file, pmu_file, scope_file
 from lanescope.devices.ascend.simulate.truth import truth
 from lanescope.devices.ascend.simulate.workload import NAMES, build
 from lanescope.families.family import Simulation
@@ -90,6 +90,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     if s.scopes:
         content = scope_file(s.tasks, np.random.Generator(np.random.PCG64([seed, 3])))
         files["scope_stats/scope_stats.jsonl"] = content
+    if s.log:
+        files["host.1000.log"] = log_file(run, pool, host_truth, np.random.Generator(np.random.PCG64([seed, 4])))
     return Simulation(files, made)
 
 

@@ -51,6 +51,7 @@ class Scenario:
     names: bool = True
     pmu: bool = False
     scopes: bool = False
+    log: bool = False
     drop_aicore: int = 0
     drop_aicpu: int = 0
     drop_both: int = 0

@@ -1,13 +1,17 @@
-"""Files next to a capture: hardware counters of executions, and resources of the scopes of the orchestration."""
+"""Files next to a capture: hardware counters, resources of the scopes of the orchestration, the log of the host."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.formats.pmu import Pmu, encode_pmu
 from lanescope.devices.ascend.formats.scope_stats import RINGED, VERSION, ScopeStats, encode_scope_stats
+from lanescope.devices.ascend.formats.strace import HostLog, encode_log
 from lanescope.devices.ascend.simulate.chip import Run
+from lanescope.devices.ascend.simulate.phases import window
 
 Int64 = npt.NDArray[np.int64]
 
@@ -79,6 +83,61 @@ def scope_file(tasks: int, random: np.random.Generator) -> bytes:
             dropped=0,
             total=len(rows),
             unknown_keys=0,
+            good_bytes=0,
+            bad_bytes=0,
+            bad_lines=0,
+            bad_first=None,
+        )
+    )
+
+
+def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, random: np.random.Generator) -> bytes:
+    """Return the log of a host: spans of the run of the capture, and of one of the same process after it.
+
+    Args:
+        run: what the device did.
+        pool: what the host recorded of itself; empty if the device orchestrates.
+        host: where the counter of the device begins on the clock of the host; None if that is in no file.
+        random: for what nothing else determines.
+    """
+    zero = int(random.integers(1 << 40, 1 << 44)) if host is None else host["device_zero_host_ns"]
+    wall = window(run) * 1_000_000_000 // run.scenario.clock
+    first, last = (pool[0]["start_ns"], pool[-1]["end_ns"]) if pool else (zero - 300_000, zero - 200_000)
+    spans: list[tuple[int, int, str, int, int, str]] = []
+
+    def add(number: int, depth: int, name: str, begin: int, end: int, attributes: str = "") -> None:
+        spans.append((number, depth, name, begin, end - begin, attributes))
+
+    # Twice as long as the device's part, which the counter may take longer for than its nominal frequency says.
+    for number, shift in ((1, 0), (2, 2 * wall + 3_000_000)):
+        begin, bound, done = first - 20_000 + shift, last + 1000 + shift, zero + 2 * wall + 500_000 + shift
+        add(number, 1, "chip.run.bind", begin + 5000, bound)
+        add(number, 1, "chip.run.runner_run", bound + 2000, done)
+        add(number, 2, "chip.run.runner_run.device_wall", 0, wall, "clk=dev")
+        add(number, 1, "chip.run.validate", done + 1000, done + 20_000)
+        add(number, 0, "chip.run", begin, done + 30_000, "run_id=0 slot_id=0")
+    numbers, depths, names, begins, lengths, attributes = zip(*spans, strict=True)
+    count = len(spans)
+    message = f"[CLOCK_ANCHOR] v=1 pid=1000 mono_ns={first - 5_000_000} wall_ns={1_700_000_000_000_000_000 + first}"
+    texts = ["submitted the task graph", message]
+    return encode_log(
+        HostLog(
+            process=np.full(count, 1000),
+            thread=np.full(count, 1000),
+            run=np.array(numbers, np.int64),
+            function=np.full(count, "1f", object),
+            depth=np.array(depths, np.int64),
+            name=np.array(names, object),
+            begin=np.array(begins, np.int64),
+            length=np.array(lengths, np.int64),
+            of_device=np.array([text == "clk=dev" for text in attributes], np.bool_),
+            attributes=np.array(attributes, object),
+            message_at=np.array([last, first - 5_000_000], np.int64),
+            message_thread=np.full(2, "0x7f00", object),
+            message_level=np.array(["INFO", "TIMING"], object),
+            message_source=np.array(["bind", "clock_anchor"], object),
+            message_text=np.array(texts, object),
+            dropped=0,
             good_bytes=0,
             bad_bytes=0,
             bad_lines=0,
