@@ -101,6 +101,41 @@ def test_processes_are_told_apart_by_what_the_host_recorded():
     assert [entry[1] for entry in spans(trace)] == [1000, 11_000, 0, None]
 
 
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (RUN[:2], {"ascend_host_spans_unplaced": 2, "ascend_host_span_unmatched": 2}),
+        ((*RUN, span("chip.run.bind.args", 92_000, 10, depth=2)), {}),
+        ((*RUN, span("chip.run.bind.args", 92_000, 8001, depth=2)), {"ascend_host_spans_contradict": 1}),
+        ((*RUN, span("chip.run.bind.args", 92_000, 10, depth=3)), {"ascend_host_spans_contradict": 1}),
+        ((*RUN, span("chip.run.bond.args", 92_000, 10, depth=2)), {"ascend_host_span_unmatched": 1}),
+        ((*RUN, RUN[0]), {"ascend_host_spans_contradict": 1}),
+        ((*RUN[1:], RUN[0].replace("hid=0", "hid=1")), {"ascend_host_spans_contradict": 1}),
+    ],
+)
+def test_spans_lie_in_those_around_them(changed, expected):
+    assert stats(capture(*changed)) == expected
+
+
+def test_both_files_of_the_host_agree():
+    simulation = simulated(1, format_version="v3c", host=True, tasks=30)
+    (name, content), *beside = simulation.files.items()
+    files = dict(beside)
+    text = files.pop("host_phase_records.jsonl")
+    run = json.loads(text)
+    (submit, *_) = (entry for entry in run["records"] if entry["phase"] == "submit_task")
+    (copy,) = (entry for entry in run["records"] if entry["phase"] == "graph_upload")
+    for entry, key in ((submit, "start_ns"), (submit, "detail"), (copy, "end_ns"), (copy, "detail")):
+        entry[key] += 1
+        found = stats(decode(content, name=name, beside=files | {"host_phase_records.jsonl": json.dumps(run).encode()}))
+        assert found["ascend_host_phases_contradict"] == 1, key
+        entry[key] -= 1
+    del run["records"][0]
+    found = stats(decode(content, name=name, beside=files | {"host_phase_records.jsonl": json.dumps(run).encode()}))
+    assert found["ascend_count_contradicts"] == 1
+    assert "ascend_host_phases_contradict" not in found
+
+
 def test_times_of_the_device_have_no_place():
     trace = capture(*RUN, span("chip.run.runner_run.device_wall", 0, 100, depth=2, more="clk=dev"))
     assert spans(trace)[-1] == ("chip.run.runner_run.device_wall", None, None, 0)

@@ -902,6 +902,31 @@ STATS = (
         dropped_units=("host_log record",),
     ),
     StatSpec(
+        "ascend_pmu_missing",
+        "data_loss",
+        "executions without hardware counters, while others have some: their records are missing",
+    ),
+    StatSpec(
+        "ascend_pmu_contradicts",
+        "error",
+        "hardware counters with another type of core or function than their execution: they may be of another run",
+    ),
+    StatSpec(
+        "ascend_host_phases_contradict",
+        "error",
+        "submissions and copies that the two files of the host record differently: times or tasks are wrong",
+    ),
+    StatSpec(
+        "ascend_host_span_unmatched",
+        "data_loss",
+        "spans of the host whose enclosing span is missing: the log is incomplete",
+    ),
+    StatSpec(
+        "ascend_host_spans_contradict",
+        "error",
+        "spans of the host with a time, depth or function that contradicts the span around them",
+    ),
+    StatSpec(
         "ascend_host_phases_dropped",
         "data_loss",
         "phases that the recorder on the host dropped",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.emit.schedulers import host_quality
 from lanescope.devices.ascend.formats.strace import HostLog
+from lanescope.devices.ascend.interpret import sidecar_checks
 from lanescope.trace import Column
 
 Int64 = npt.NDArray[np.int64]
@@ -22,6 +23,7 @@ def add_log(canvas: TimelineBuilder, slice_of: Mapping[int, int]) -> None:
         canvas: takes them.
         slice_of: the slices of spans, by their rows.
     """
+    canvas.told.problems.extend((name, number, None) for name, number in sidecar_checks.found(canvas.told))
     placed = canvas.told.parts.placed_log
     if placed is None:
         return

@@ -39,6 +39,8 @@ def pmu_file(run: Run, random: np.random.Generator) -> bytes:
         Pmu(
             core=run.core[order],
             event_type=np.full(len(order), _PIPES),
+            function=run.function[order],
+            core_type=run.engine[order],
             task_id=run.token[order],
             counters=_COUNTERS,
             values=(shares * total[:, None]).astype(np.int64),
