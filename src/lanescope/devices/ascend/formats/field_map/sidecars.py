@@ -54,7 +54,6 @@ _FREE = {
     ("host_phases", "detail"),
     ("host_phases", "tid"),
     ("span", "tid"),
-    ("span", "hid"),
     ("scope", "tensormap"),
 }
 _FREE_COLUMNS = ("thread_id", "event_type")
