@@ -717,6 +717,29 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec(
+        "ascend_missing_flush",
+        "notice",
+        "threads without the last record of a scheduler, or with records after it: phases are missing",
+        finding="LS105 notice",
+    ),
+    StatSpec(
+        "ascend_loop_contradicts",
+        "notice",
+        "phases repeated within an iteration, or more iterations than cycles: iterations are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_dispatch_order",
+        "notice",
+        "executions dispatched before a producer finished: task IDs or dependencies are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_receive_order",
+        "error",
+        "executions received before their core ended the previous one: timestamps are wrong",
+    ),
+    StatSpec(
         "ascend_level_contradicts",
         "error",
         "captures whose level does not fit their lists: the level is wrong, or lists are missing",
