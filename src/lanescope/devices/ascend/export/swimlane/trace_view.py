@@ -193,22 +193,40 @@ class Content:
         """Return the lane of each execution in the view of the schedulers: the first of its core that is free."""
         rows = np.flatnonzero(self.is_joined)
         order = rows[np.lexsort((self.dispatch[rows], self.core[rows]))]
-        columns = (values[order].tolist() for values in (self.core, self.dispatch, self.finish))
+        core, begin, end = self.core[order], self.dispatch[order], self.finish[order]
+        reach = _running_end(core, end)
+        is_free = np.append(True, (core[1:] != core[:-1]) | (reach[:-1] <= begin[1:]))[: len(order)]
+        # Where each dispatch overlaps at most the one before, they take turns on two lanes.
+        number = np.cumsum(is_free) - 1
+        place = np.arange(len(order)) - np.flatnonzero(is_free)[number]
+        is_odd = np.zeros(len(order), np.bool_)
+        is_odd[2:] = (place[2:] > 1) & (begin[2:] < end[:-2])
+        crowded = np.flatnonzero((np.bincount(number[is_odd], minlength=len(order)) > 0)[number])
+        found = worker_tid(self.core)
+        found[order] += place % 2
+        found[order[crowded]] = worker_tid(self.core[order[crowded]])
         lanes: list[int] = []
         ends: list[float] = []
-        last = -1
-        for core, begin, end in zip(*columns, strict=True):
-            if core != last:
-                ends, last = [], core
+        columns = (values[crowded].tolist() for values in (is_free, begin, end))
+        for frees, first, last in zip(*columns, strict=True):
+            if frees:
+                ends = []
             lane = 0
             # A core has numbers for ten lanes; it never holds more than two tasks at once.
-            while lane < min(len(ends), _LANES - 1) and ends[lane] > begin:
+            while lane < min(len(ends), _LANES - 1) and ends[lane] > first:
                 lane += 1
-            ends[lane : lane + 1] = [end]
+            ends[lane : lane + 1] = [last]
             lanes.append(lane)
-        found = worker_tid(self.core)
-        found[order] += np.array(lanes, np.int64)
+        found[order[crowded]] += np.array(lanes, np.int64)
         return found
+
+
+def _running_end(core: Int64, end: Floats) -> Floats:
+    """Return the latest end so far of each core, float64 [n]; cores rise."""
+    found = end.copy()
+    for part in np.split(np.arange(len(core)), np.flatnonzero(np.diff(core)) + 1):
+        found[part] = np.maximum.accumulate(end[part])
+    return found
 
 
 def worker_tid(core: Int64) -> Int64:
