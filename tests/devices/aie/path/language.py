@@ -321,6 +321,7 @@ class Case:
         payload: uint32, what the trace unit wrote.
         lc_at: where loop frames come.
         anchor: how many bundles of the run came before ``path``.
+        lead: addresses of bundles that were executed in the recording before the address of its Start.
     """
 
     source: Source
@@ -330,6 +331,7 @@ class Case:
     payload: np.ndarray
     lc_at: str
     anchor: int
+    lead: tuple = ()
 
     def file(self):
         """A dump with these packets."""
@@ -368,6 +370,6 @@ def make(seed, *, computed=0.3, lc_at="end", lags=(0, 5), ahead=LOOKAHEAD, call_
     for _, _, what, value in kept:
         unit.retire(what, value)
     unit.stop()
-    case = Case(source, path[anchor:], 0, kept, unit.payload, lc_at, anchor)
+    case = Case(source, path[anchor:], 0, kept, unit.payload, lc_at, anchor, tuple(path[first:anchor]))
     case.decided = case.decided_by(len(kept))
     return case

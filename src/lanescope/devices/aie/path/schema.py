@@ -10,7 +10,8 @@ _MIN_COUNT = ColumnSpec("min_count", "int64", "minimum execution count over all 
 _MAX_COUNT = ColumnSpec(
     "max_count",
     "int64",
-    "maximum execution count within frames that have a path; NULL if a loop of unknown trip count is included",
+    "maximum execution count within frames that have a path, including up to six bundles before the address of a "
+    "Start, which is fetched ahead; NULL if a loop of unknown trip count is included",
     nullable=True,
 )
 
