@@ -389,11 +389,11 @@ class Paths:
 
 
 def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
-    """Return all tables of a trace that was opened with a listing, none of another.
+    """Return all tables of a trace that was opened with a program, none of another.
 
-    Listing and paths are looked at when a table is first read.
+    The program and its paths are looked at when a table is first read.
     """
-    if not options.options_of(trace).get("listing"):
+    if not options.has_program(options.options_of(trace)):
         return ()
 
     @cache
