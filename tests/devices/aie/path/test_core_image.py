@@ -23,12 +23,13 @@ from lanescope.devices.aie.path.program import (
     slots,
     witnesses,
 )
+from lanescope.devices.aie.path.program import elf as elf_lines
 from lanescope.devices.aie.path.program.program import BRANCHES, DELAY_SLOTS
 from lanescope.devices.aie.path.program.witnesses import ProgramFiles
 from lanescope.devices.aie.path.walk.core_state import UNKNOWN
 from lanescope.devices.aie.path.walk.walker import Walker
 from lanescope.devices.aie.simulate import assembler, program_runs
-from lanescope.errors import InputError, LanescopeError, UsageError
+from lanescope.errors import InputError, LanescopeError, MissingDependencyError, UsageError
 
 FAMILIES = ("aie2", "aie2p")
 ELFS = ("iree_pi", "iree_5a51cd32_64x64_64xbf16", "iree_e96db215_64x64_64xi8", "iree_matmul_core_0_2")
@@ -517,6 +518,32 @@ def test_the_command_reads_a_program_from_its_elf_file(tmp_path, capsys, monkeyp
         said = capsys.readouterr().err
         assert says in said
         assert "Traceback" not in said
+
+
+def test_source_lines_of_the_elf_file_are_counted(tmp_path, capsys, monkeypatch):
+    """Whatever debug information there is: a line's code begins at an address."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    run = program_runs.run(program.read(Path("core.lst")), seed=1, bundles=400)
+    Path("run.bin").write_bytes(run.data)
+    lines = {0: ("main.cc", 3), 6: ("main.cc", 4), 0x30: ("work.cc", 10), 0x42: ("work.cc", 12)}
+    monkeypatch.setattr(elf_lines, "read", lambda _: ([], lines))
+    assert cli.main(["aie-path", "run.bin", "--elf", "core.elf", "--lcov", "run.info"]) == 0
+    capsys.readouterr()
+    found = Path("run.info").read_text().splitlines()
+    assert [line for line in found if line.startswith("SF")] == ["SF:main.cc", "SF:work.cc"]
+    truth = Counter(run.path)
+    hits = {int(line[3:].split(",")[0]): int(line.split(",")[1]) for line in found if line.startswith("DA:")}
+    assert hits.keys() == {3, 4, 10, 12}
+    # The last decision leaves open whether what follows was executed.
+    assert truth[0x42] - 1 <= hits[12] <= truth[0x42]
+
+    def missing(_):
+        raise MissingDependencyError("--elf requires pyelftools")
+
+    monkeypatch.setattr(elf_lines, "read", missing)
+    found = witnesses.read(ProgramFiles(elf=Path("core.elf")))
+    assert [note.text for note in found.notes] == ["source lines are not read: pyelftools is not installed"]
 
 
 # -- programs that compilers built

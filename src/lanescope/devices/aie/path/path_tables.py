@@ -305,7 +305,7 @@ class Paths:
             note = {
                 "inferred": f"its register holds {target:#x}, the one constant that the program writes to it",
                 "searched": f"its target is not known; {where} fits",
-                "open_return": f"returns to {where}, where the listing shows a call",
+                "open_return": f"returns to {where}, where the program has a call",
                 "stall": f"the recording began at {target:#x}, while this request waited for its lock",
                 "start": f"the first frame is of this bundle, from which fetch had got to {target:#x}",
                 "in_flight": f"its frame came before the recording; it may have gone to {where}",

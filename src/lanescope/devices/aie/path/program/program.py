@@ -1,7 +1,7 @@
 """The program of a core, as far as its branches go: bundles with their branch classes, loops, functions, lines.
 
-It is read from what compilers leave behind: the text of ``llvm-objdump -d`` (llvm-aie), the ``.lst`` of Chess, or JSON
-with the same assembly in it. Symbols and source lines may come from the ELF file.
+Here it is read from listings: the text of ``llvm-objdump -d`` (llvm-aie), the ``.lst`` of Chess, or JSON with the same
+assembly in it. ``code_walk`` reads it from bytes.
 """
 
 from __future__ import annotations
@@ -276,24 +276,17 @@ class Program:
             if len(slots) < DELAY_SLOTS or any(
                 a.end != b.address for a, b in zip((bundle, *slots), slots, strict=False)
             ):
-                found.append(Note(where, "the listing ends among its delay slots"))
+                found.append(Note(where, "the program ends among its delay slots"))
             if les & {bundle.address, *(slot.address for slot in slots[:-1])}:
                 found.append(Note(where, "its delay slots lie across the end of a zero-overhead loop"))
             if bundle.target is not None and bundle.target not in self.at:
-                found.append(Note(where, f"its target {bundle.target:#x} is not in the listing"))
+                found.append(Note(where, f"its target {bundle.target:#x} is not in the program"))
         for le, starts in self.loops.items():
             if le not in self.at or any(ls not in self.at for ls in starts):
-                found.append(Note(le, "a zero-overhead loop whose ends are not in the listing"))
+                found.append(Note(le, "a zero-overhead loop whose ends are not in the program"))
         if self.bundles and self.bundles[-1].address >> 14:
             found.append(Note(self.bundles[-1].address, "addresses beyond 14 bits, which frames do not tell"))
         return tuple(sorted(found, key=lambda note: note.address))
-
-    def with_elf(self, path: Path) -> Program:
-        """Return the program with symbols and source lines of its ELF file."""
-        from lanescope.devices.aie.path.program import elf
-
-        functions, lines = elf.read(path)
-        return replace(self, functions=disjoint(functions, self.bundles) or self.functions, lines=lines)
 
 
 def read(path: Path) -> Program:

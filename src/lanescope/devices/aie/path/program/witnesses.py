@@ -90,14 +90,17 @@ def _content(path: Path) -> bytes:
 
 
 def with_lines(found: Program, path: Path) -> Program:
-    """Return a program with the source lines of its ELF file; without pyelftools it says that it has none."""
+    """Return a program with the source lines of its ELF file; if they cannot be read it says why."""
     from lanescope.devices.aie.path.program import elf
 
     try:
         return replace(found, lines=elf.read(path)[1])
     except MissingDependencyError:
-        note = Note(found.bundles[0].address, "source lines are not read: pyelftools is not installed")
-        return replace(found, remarks=(*found.remarks, note))
+        why = "pyelftools is not installed"
+    except InputError:
+        why = "the debug information of the ELF file is invalid"
+    note = Note(found.bundles[0].address, f"source lines are not read: {why}")
+    return replace(found, remarks=(*found.remarks, note))
 
 
 def _loaded(path: Path, tile: Tile | None, core: CoreImage | None) -> CoreImage:
