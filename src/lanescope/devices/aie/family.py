@@ -48,6 +48,12 @@ FAMILY = Family(
         Option("mlir", str, "MLIR text of the design with the same information (default: NAME.mlir)", metavar="FILE"),
         Option("column_shift", whole, "column of a packet minus column of the design (default: best fit)", metavar="N"),
         Option(
+            "tile",
+            str,
+            "unit of a stream without packet headers (default: the only one of the configuration)",
+            metavar="COL,ROW,TYPE",
+        ),
+        Option(
             "listing", str, "listing of the core program for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"
         ),
         Option("elf", str, "ELF file of the core: its program for paths, symbols, source lines", metavar="FILE"),
