@@ -22,7 +22,7 @@ from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
 from lanescope.devices.aie.formats import payload
 from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
-from lanescope.devices.aie.interpret import notes
+from lanescope.devices.aie.interpret import notes, stream_place
 from lanescope.devices.aie.interpret.column_shift import column_shift
 from lanescope.devices.aie.interpret.derived_state import DerivedState
 from lanescope.devices.aie.interpret.shard_state import Decoding, Shard, Work
@@ -77,7 +77,7 @@ class AieDecoder:
         self._frequency = _hertz(self._config.frequency if given is None else given)
         shift, fitting = column_shift(capture.main, self._config, options.get("column_shift"))
         self._text = core.AieText() if is_text(capture.main.head().data) else None
-        self._header = payload.header_of(capture, options, self._config)
+        self._header = stream_place.header_of(capture, options, self._config)
         self._unframed = np.empty(0, np.uint32), np.empty(0, np.int64)
         self._headers_added = 0
         self._read = 0

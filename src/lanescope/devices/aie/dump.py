@@ -34,10 +34,10 @@ def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
 
 def _header(capture: Capture, options: Mapping[str, Any]) -> int | None:
     from lanescope.devices.aie import config
-    from lanescope.devices.aie.formats import payload
+    from lanescope.devices.aie.interpret import stream_place
 
     known, _ = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
-    return payload.header_of(capture, options, known)
+    return stream_place.header_of(capture, options, known)
 
 
 def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:

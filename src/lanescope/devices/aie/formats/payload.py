@@ -7,22 +7,13 @@ told apart. To be read, the stream gets a header again, in front of every seven 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.aie.formats.canonical import NEVER, departures
-from lanescope.devices.aie.formats.detect import PAYLOAD, detect
-from lanescope.devices.aie.formats.events import MODULES
-from lanescope.devices.aie.formats.layout import FILLERS, PACKET_WORDS, decode_stream, is_start, mode_of
-from lanescope.errors import UsageError
-
-if TYPE_CHECKING:
-    from lanescope.devices.aie.config import Config
-    from lanescope.source import Capture
+from lanescope.devices.aie.formats.layout import FILLERS, PACKET_WORDS, decode_stream, is_start
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
@@ -31,9 +22,6 @@ I64 = npt.NDArray[np.int64]
 GROUP = PACKET_WORDS - 1
 #: Groups that decide whether a stream is one of this kind.
 _LOOKED_AT = 512
-_TILE = re.compile(r"\s*(\d{1,3})\s*,\s*(\d{1,2})\s*,\s*(\w+)\s*")
-_LAST_COLUMN, _LAST_ROW = 127, 31
-_EVENT_TIME = 0
 
 
 def is_one_stream(words: Sequence[int]) -> bool:
@@ -62,55 +50,6 @@ def is_one_stream(words: Sequence[int]) -> bool:
         elif name == "stop":
             is_open, is_stopped = False, True
     return all(grade != NEVER for _, grade in departures(frames))
-
-
-def header_of(capture: Capture, options: Mapping[str, Any], known: Config) -> int | None:
-    """Return the header that a stream without headers gets; None: the capture has packets.
-
-    Args:
-        capture: the capture.
-        options: decode options; ``tile`` is the place of the unit.
-        known: the configuration; its only unit of the stream's mode is taken if no tile is given.
-
-    Raises:
-        UsageError: no place is known, or it is none.
-    """
-    head = capture.main.head()
-    tile = options.get("tile")
-    if detect(head).format != PAYLOAD:
-        if tile:
-            raise UsageError("--tile is only for streams without packet headers", hint="remove --tile")
-        return None
-    if tile:
-        return _header(*_place(str(tile)))
-    from lanescope.devices.aie.formats.detect import words_of
-
-    mode = mode_of(words_of(head.data[:64])[0])
-    fitting = [
-        unit
-        for unit in known.units.values()
-        if (unit.mode or _EVENT_TIME) == mode and (mode == _EVENT_TIME or unit.module == "core")
-    ]
-    if len(fitting) != 1:
-        count = f"{len(fitting)} units of the configuration fit" if known.units else "its tile is unknown"
-        what = f"{capture.main.path}: packets without headers: {count}"
-        raise UsageError(what, hint="use --tile COL,ROW,TYPE, e.g. 1,2,core")
-    return _header(fitting[0].col, fitting[0].row, fitting[0].module)
-
-
-def _place(text: str) -> tuple[int, int, str]:
-    found = _TILE.fullmatch(text)
-    if found is None or found[3] not in MODULES or int(found[1]) > _LAST_COLUMN or int(found[2]) > _LAST_ROW:
-        raise UsageError(
-            f"invalid tile {text!r}: expected COL,ROW,TYPE", hint=f"use a TYPE of {', '.join(MODULES)}, e.g. 1,2,core"
-        )
-    return int(found[1]), int(found[2]), found[3]
-
-
-def _header(column: int, row: int, module: str) -> int:
-    from lanescope.devices.aie.formats import encode
-
-    return encode.header(MODULES.index(module), column, row, 0)
 
 
 def with_headers(words: U32, offsets: I64, header: int) -> tuple[U32, I64, int]:
