@@ -191,10 +191,10 @@ def test_the_text_of_a_graph(tmp_path, capsys):
     assert main(["ascend-deps", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[:3] for line in lines[1:]] == [
-        ["0", "t9", "alloc"],
-        ["1", "t1", "kernel"],
-        ["2", "t2", "kernel"],
-        ["3", "t3", "kernel"],
+        ["t9", "0", "alloc"],
+        ["t1", "1", "kernel"],
+        ["t2", "2", "kernel"],
+        ["t3", "3", "kernel"],
     ]
     assert lines[-1].endswith("\tt2")
     assert main(["ascend-deps", str(path), "--json"]) == 0

@@ -98,6 +98,8 @@ void after_fork_in_parent();
 void after_fork_in_child();
 // The last words of the process; the driver is not touched any more.
 void end();
+// Operations that are not timed, by the names of their reasons: `REASON COUNT`, a line each. After `end`.
+std::string untimed_operations();
 u64 lock_waits();
 
 }  // namespace lanescope::levelzero::tracer

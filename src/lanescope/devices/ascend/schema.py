@@ -22,7 +22,7 @@ def _stamp(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
 
 
 _TASK_ID = argument("task_id", "uint64", "64-bit task ID")
-_TASK = ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5")
+_TASK = argument("task", "utf8", "short task ID, e.g. t5, r2t5")
 
 TASKS = TableSpec(
     "ascend_tasks",
@@ -47,6 +47,8 @@ TASKS = TableSpec(
             "number of blocks of the task, from the task graph; NULL without a task graph",
             nullable=True,
         ),
+        argument("fan_in", "int32", "tasks that the task waits for; NULL if not in the task graph", nullable=True),
+        argument("fan_out", "int32", "tasks that wait for the task; NULL if not in the task graph", nullable=True),
         *_stamp("dispatch", "time before the dispatch registers of the batch were written"),
         *_stamp("receive", "time of reception by the core, before (v3c) or after (v3) the wait for producers"),
         *_stamp("finish", "time at which the scheduler observed the end"),
@@ -183,7 +185,7 @@ BARE_TASKS = TableSpec(
     (
         ref("slice_id", "slices", "slice of the task"),
         argument("task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True),
-        ColumnSpec("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
+        argument("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
     ),
     key="slice_id",
 )
@@ -193,7 +195,7 @@ GRAPHS = TableSpec(
     (
         ref("slice_id", "slices", "slice around the nodes"),
         argument("task_id", "uint64", "task ID"),
-        ColumnSpec("task", "utf8", "short task ID"),
+        _TASK,
         argument("nodes", "int64", "executions of its nodes"),
     ),
     key="slice_id",
@@ -437,7 +439,7 @@ GRAPH_TASKS = TableSpec(
     (
         ref("input_id", "inputs", "input"),
         ColumnSpec("task_id", "uint64", "64-bit task ID"),
-        _TASK,
+        ColumnSpec("task", _TASK.type, _TASK.doc),
         ColumnSpec("run_epoch", "int64", "run within the file; NULL where there is one run", nullable=True),
         ColumnSpec(
             "kind", "text", "kernel, dummy, alloc, skipped, graph, node; unknown: the capture contains no proof"
@@ -640,6 +642,29 @@ STATS = (
         "notice",
         "counters that differ from the number of counted records: records are missing or extra, or counters are wrong",
         finding="LS404 notice",
+    ),
+    StatSpec(
+        "ascend_missing_flush",
+        "notice",
+        "threads without the last record of a scheduler, or with records after it: phases are missing",
+        finding="LS105 notice",
+    ),
+    StatSpec(
+        "ascend_loop_contradicts",
+        "notice",
+        "phases repeated within an iteration, or more iterations than cycles: iterations are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_dispatch_order",
+        "notice",
+        "executions dispatched before a producer finished: task IDs or dependencies are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_receive_order",
+        "error",
+        "executions received before their core ended the previous one: timestamps are wrong",
     ),
     StatSpec(
         "ascend_level_contradicts",

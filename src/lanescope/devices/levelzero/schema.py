@@ -195,6 +195,13 @@ STATS: tuple[StatSpec, ...] = (
         share_of="events",
     ),
     StatSpec(
+        "levelzero_untimed_resets",
+        "notice",
+        "operations of out-of-order lists without timestamps, as event resets of the driver do not work",
+        finding="LS403",
+        share_of="events",
+    ),
+    StatSpec(
         "levelzero_never_executed",
         "info",
         "operations appended to a command list that was not executed",

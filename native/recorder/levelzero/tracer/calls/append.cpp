@@ -156,6 +156,7 @@ void begin_append(Append& append) {
             }
         }
         if (append.op == nullptr) {
+            ++all.untimed[static_cast<size_t>(append.reason)];
             if (list != nullptr) count_untimed(*list, append.reason);
             set_untimed(all, append.user);
         }

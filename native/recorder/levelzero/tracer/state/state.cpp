@@ -44,6 +44,7 @@ void after_fork_in_child() {
     all.events.forget();
     all.active = nullptr;
     all.free_events = nullptr;
+    for (u64& count : all.untimed) count = 0;
     all.live.store(0);
     all.first_device.store(nullptr);
     list_generation.fetch_add(1);

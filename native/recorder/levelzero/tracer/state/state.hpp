@@ -222,6 +222,7 @@ struct State {
     u64 last_event = 0;
     std::atomic<bool> has_ended = false;
     bool has_reported[reason_count] = {};
+    u64 untimed[reason_count] = {};    // operations of this process that are not timed
     std::atomic<Device*> first_device = nullptr;
 };
 

@@ -22,7 +22,7 @@ from lanescope.devices.ascend.formats.layout import (
     RECORDS,
 )
 from lanescope.devices.ascend.formats.records import Section
-from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks
+from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks, scheduler_checks
 from lanescope.trace import Column, Dictionary, Table
 
 
@@ -71,7 +71,11 @@ def note(canvas: TimelineBuilder) -> None:
         of_run = lane[told.runs.core[where]]
         tally.add_rows(name, np.arange(len(of_run)), track=of_run)
     _note_contradictions(canvas, tally)
-    for name, count, first in (*cross_checks.found(told), *declared_checks.found(told)):
+    for name, count, first in (
+        *cross_checks.found(told),
+        *declared_checks.found(told),
+        *scheduler_checks.found(told),
+    ):
         tally.add(name, count, offset=first)
     tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
     tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
@@ -97,6 +101,8 @@ def _note_contradictions(canvas: TimelineBuilder, tally: StatTally) -> None:
     for name, where in (
         ("ascend_kind_contradicts", consistency.on_wrong_kind(told)),
         ("ascend_submit_order", consistency.before_submit(told, canvas.steps.suspect)),
+        ("ascend_dispatch_order", scheduler_checks.dispatched_early(told)),
+        ("ascend_receive_order", scheduler_checks.received_early(told, canvas.steps.suspect)),
     ):
         wrong = np.flatnonzero(where)
         if len(wrong):

@@ -37,6 +37,7 @@ from lanescope.devices.ascend.interpret.execution_table import (
     executions,
     losses,
     receives,
+    staged,
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
@@ -239,15 +240,15 @@ class Interpreter:
                 self.problems.append(("ascend_edges_omitted", self.graph.runs.left_out, None))
         self.core_types = _core_types(metadata)
         self.marker_task, self.marker_is_concluded = self._markers(with_id)
-        self.runs: Executions = executions(
-            aicore, aicpu, partner, self.graph, self.core_types, self._staging(), self.epoch_of(0)
-        )
+        self.runs: Executions = executions(aicore, aicpu, partner, self.graph, self.core_types, self.epoch_of(0))
         self.lost: LossSummary = losses(self.runs, aicpu, orphans)
         self.streams: tuple[KeyedRows, KeyedRows] = (aicore, aicpu)
         self.graph_of = self._graph_of()
         if self.graph_of is not None:
             ended = Ends.of(Parts.of(self.runs, self.graph_of), len(self.graph)).end
             self.runs = replace(self.runs, ready=graphs.ready(self.graph, ended)[self.runs.task])
+        if Erratum.RECEIVE_AT_PICKUP in self.errata:
+            self.runs = staged(self.runs, self.graph, self._staging())
 
     def _graph_of(self) -> Int64 | None:
         """Return the graph that each execution is a node of, int64 [executions], -1 without; None: there are none."""
@@ -302,21 +303,25 @@ class Interpreter:
         found: Mask = phases.has("kind") & wanted[phases["kind"]]
         return found
 
-    def _staging(self) -> Staging | None:
-        """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
-        if Erratum.RECEIVE_AT_PICKUP not in self.errata:
-            return None
-        phases = self.phases
-        marked = np.zeros(len(self.graph), np.bool_)
-        dummies = self.is_kind("dummy_task") & (self.marker_task >= 0)
-        marked[self.marker_task[dummies]] = True
+    def _staging(self) -> Staging:
+        """Return what is known about early dispatch."""
+        phases, graph, kinds = self.phases, self.graph, self.kinds
+        # The runtime flags allocations itself, no barrier; what is not listed, or may be an allocation, may be flagged.
+        is_barrier = graph.has_no_kernel & (kinds.kind == task_kinds.DUMMY) & (kinds.record != task_kinds.UNDECIDABLE)
+        forbids = graph.is_listed & ~graph.is_early & (is_barrier | ~graph.has_no_kernel)
+        ended, _ = graphs.extreme(self.runs.task, self.runs.end, len(graph), largest=True)
+        passed = np.flatnonzero(self.is_kind("dummy_task", "predicated_skip") & (self.marker_task >= 0))
+        np.maximum.at(ended, self.marker_task[passed], phases["end_cycles"][passed])
+        submitted = np.zeros(len(graph), np.int64)
+        submitted[self.index(self.submits)[::-1]] = self.submits["start_cycles"][::-1]
         thread = phases.group.astype(np.int64)
 
         def intervals(*kinds: str) -> Intervals:
             rows = np.flatnonzero(self.is_kind(*kinds))
             return Intervals(thread[rows], phases["start_cycles"][rows], phases["end_cycles"][rows])
 
-        return Staging(marked, thread_of_core(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
+        threads = thread_of_core(self.records.metadata)
+        return Staging(forbids, ended, submitted, threads, intervals(*EARLY_KINDS), intervals("dispatch"))
 
     @property
     def on_host(self) -> bool:

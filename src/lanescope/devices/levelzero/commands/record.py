@@ -57,6 +57,7 @@ def run(context: CommandContext, values: Values) -> int:
             status = launcher.run(command, made)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
+        _warn_untimed(context, folder, is_wanted=not values["no_device_timestamps"])
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
@@ -76,6 +77,15 @@ def _report(context: CommandContext, values: Values, folder: Path, processes: in
         is_something = _summary(context, folder, processes)
         if not (is_something or values["filter"] or values["start_paused"] or values["no_host_calls"]):
             _diagnose_empty(context, given)
+
+
+def _warn_untimed(context: CommandContext, folder: Path, *, is_wanted: bool) -> None:
+    """Name what has no timestamps, however little else is printed; not what was not to be timed."""
+    from lanescope.devices.levelzero.recorder import untimed
+
+    for reason, count in untimed.read(folder).most_common():
+        if is_wanted or reason != "not_timed":
+            context.warn(untimed.describe(reason, count))
 
 
 def _default(program: str) -> str:
@@ -124,7 +134,18 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
         if row["severity"] in ("data_loss", "error"):
             meaning = next((spec.doc for spec in STATS if spec.name == row["name"]), "")
             context.warn(f"{row['count']:,} {meaning} ({row['name']})")
+    _warn_of_killed(context, trace, folder)
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
+
+
+def _warn_of_killed(context: CommandContext, trace: Trace, folder: str) -> None:
+    """Name what has no timestamps where a process could not leave its own counts."""
+    stats = {row["name"]: row["count"] for row in trace.stats.rows()}
+    count = sum(count for name, count in stats.items() if name.startswith("levelzero_untimed"))
+    if count and "levelzero_abnormal_exit" in stats:
+        context.warn(
+            f"{_counted(count, 'operation')} without timestamps; run 'lanescope check {folder}' for the reason"
+        )
 
 
 def _counted(count: int, one: str, ending: str = "s") -> str:

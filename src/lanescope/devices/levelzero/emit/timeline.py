@@ -307,7 +307,11 @@ class Timeline:
             builder.append(
                 "instants", track_id=track_of(events.process("degradations").tolist()), ts=ts, name=names.tolist()
             )
-            builder.add_stat("levelzero_degraded", int(degradations.values("count").sum()), first_ts=int(ts[0]))
+            # Those of one reason are counted one by one, as operations.
+            told = ~is_text(degradations, "reason", layout.NO_RESET)
+            if told.any():
+                count = int(degradations.values("count")[told].sum())
+                builder.add_stat("levelzero_degraded", count, first_ts=int(ts[told][0]))
         if len(losses):
             recorded = len(events["results"])
             builder.add_dropped(

@@ -371,6 +371,9 @@ MOST_TICKS = (1 << MOST_BITS) - 1
 #: Why an execution of an operation has no result: its end was not observed.
 NOT_DRAINED = "not_drained"
 
+#: Why an operation is not timed: its out-of-order list may run again, and events stay signalled.
+NO_RESET = "out_of_order_no_reset"
+
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
 LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1
 FLAG_NAMES: Mapping[str, int] = {
