@@ -69,18 +69,40 @@ def is_flashinfer2(words: WordStore) -> bool:
     return Rewritten(words).agree == found.used
 
 
+def _declared(content: WordSource, name: str, options: Mapping[str, Any]) -> Buffer:
+    """Return the buffer of a file whose layout is declared."""
+    from lanescope.devices.cuda.formats.declared import catalog
+    from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
+
+    for option in ("stride", "max_records"):
+        if options[option] is not None:
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} and layout {name} are mutually exclusive", hint=f"remove --{flag}")
+    declaration = catalog.load(name)
+    params = dict(options["layout_params"] or {})
+    rate = options["clock_mhz"]
+    if rate is not None and any(param.name == "clock_mhz" for param in declaration.user_params):
+        params.setdefault("clock_mhz", round(rate))
+    return DeclaredBuffer(declaration, arrays_of(content, declaration), params)
+
+
 def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
     """Return the buffer of a file, its headers understood.
 
     Args:
         content: the whole file.
-        options: of the family; ``layout``, ``stride`` and ``max_records`` matter here.
+        options: of the family; ``layout`` and its parameters, ``stride``, ``max_records`` and ``clock_mhz`` matter.
 
     Raises:
         InputError: the file does not hold a buffer of the layout.
         UsageError: an option does not go with the layout.
     """
     name = options["layout"] or layout_of(content)
+    if name not in layout.SHORT_NAMES.values():
+        return _declared(content, name, options)
+    if options["layout_params"]:
+        raise UsageError(f"layout {name} has no parameters", hint="remove --layout-params")
     if name in (layout.LS2, layout.PROTON):
         for option in ("stride", "max_records"):
             if options[option] is not None:
