@@ -26,6 +26,7 @@ LAYOUTS = {
     "cutez": ("cutez", {"segment": "segment", "warps": "warps"}),
     "cutedsl_trace": ("cutedsl-trace", {"row": "row", "lanes": "lanes"}),
     "mori": ("mori", {"max_events": "cap"}),
+    "npkit": ("npkit", {"gpu_mhz": "gpu_mhz", "cpu_mhz": "cpu_mhz"}),
     "tk_profiler": ("thunderkittens", {"rows": "rows", "width": "width"}),
 }
 #: Goldens whose layouts count what had no room.

@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from lanescope.devices.cuda.formats.declared import validation
-from lanescope.devices.cuda.formats.declared.declaration import MAX_FILE_BYTES, Declaration, parse
+from lanescope.devices.cuda.formats.declared.declaration import MAX_FILE_BYTES, Declaration
+from lanescope.devices.cuda.formats.declared.parsing import parse
 from lanescope.errors import InputError, UsageError, os_reason
 
 SUFFIX = ".toml"
@@ -46,7 +47,7 @@ def load(name: str) -> Declaration:
 
     Raises:
         InputError: the file cannot be read, or is not a valid declaration.
-        UsageError: there is no such layout.
+        UsageError: the layout is unknown.
     """
     if is_file(name):
         return read(_text(Path(name)), name)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec, StateSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.devices.cuda.formats.declared.geometry import Geometry, full, out_type, to_signed
 
@@ -40,6 +40,7 @@ class Columns:
         self._declaration, self._arrays, self.geometry = declaration, arrays, geometry
         self._fields = {spec.name: spec for spec in (*declaration.record.fields, *declaration.record.views)}
         self._gathered: dict[str, npt.NDArray[Any]] = {}
+        self._states = {name: state for state in declaration.state for name in state.values}
         self._place()
 
     def _place(self) -> None:
@@ -187,6 +188,8 @@ class Columns:
         for name in expression.names:
             if name in self._fields:
                 found[name] = to_signed(self.raw(name))
+            elif name in self._states:
+                found[name] = self._last_state(name)
             elif name == "k":
                 found[name] = self.position
             else:
@@ -200,6 +203,32 @@ class Columns:
         if isinstance(found, np.ndarray) and found.shape == (len(self),):
             return found.astype(np.int64, copy=False)
         return np.full(len(self), found, np.int64)
+
+    def is_state(self) -> npt.NDArray[np.bool_]:
+        """Return which records set values for those after them, bool [n]."""
+        found = np.zeros(len(self), np.bool_)
+        for state in self._declaration.state:
+            found |= self.value(state.test) != 0
+        return found
+
+    def lacks_state(self) -> npt.NDArray[np.bool_]:
+        """Return which records come before a value that the layout's records need is set, bool [n]."""
+        found = np.zeros(len(self), np.bool_)
+        for state in self._declaration.state:
+            found |= self._setter(state) < 0
+        return found
+
+    def _setter(self, state: StateSpec) -> I64:
+        """Return the record of its lane that set the values last, int64 [n]; -1 for none."""
+        at = np.arange(len(self), dtype=np.int64)
+        last = np.maximum.accumulate(np.where(self.value(state.test) != 0, at, -1))
+        return np.where(last >= self.spread(self.start[:-1]), last, -1)
+
+    def _last_state(self, name: str) -> I64:
+        state = self._states[name]
+        setter = self._setter(state)
+        values = self.value(state.values[name])
+        return np.where(setter >= 0, values[np.maximum(setter, 0)], 0) if len(values) else values
 
     def is_empty(self) -> npt.NDArray[np.bool_]:
         """Return which positions hold no record, bool [n]."""

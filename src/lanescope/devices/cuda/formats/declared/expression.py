@@ -111,22 +111,26 @@ class Expression:
             self._check(child)
 
     def value(self, scope: Scope) -> Any:
-        """Return the value: an integer, or int64 [n] where a name stands for a column.
+        """Return the value: an integer, or int64 [n] where a name is that of a column; numbers wrap at 64 bits.
 
         Args:
             scope: integers or int64 columns of one length by name; comparisons give 0 and 1.
 
         Raises:
-            InputError: a name is unknown, or a divisor is 0, a shift not between 0 and 63, or a number too large.
+            InputError: a name is unknown, or a divisor is 0, or a shift is not between 0 and 63.
         """
-        found = self._value(self._tree, scope)
-        if isinstance(found, np.ndarray):
-            return found
-        if not -_LIMIT <= found < _LIMIT:
-            raise InputError(f"{self.place}: {self.text!r} exceeds 64 bits", hint="check the parameters of the layout")
-        return int(found)
+        return self._value(self._tree, scope, _wrapped)
 
-    def _value(self, node: ast.AST, scope: Scope) -> Any:
+    def exact(self, scope: Mapping[str, int]) -> int:
+        """Return the value of integers; errors as ``value``, and an ``InputError`` where a number exceeds 64 bits."""
+        return int(self._value(self._tree, scope, self._fitting))
+
+    def _fitting(self, value: Any) -> Any:
+        if not -_LIMIT <= value < _LIMIT:
+            raise InputError(f"{self.place}: {self.text!r} exceeds 64 bits", hint="check the parameters of the layout")
+        return value
+
+    def _value(self, node: ast.AST, scope: Scope, fit: Callable[[Any], Any]) -> Any:
         match node:
             case ast.Constant(value=constant):
                 return constant
@@ -135,38 +139,40 @@ class Expression:
                     raise self._error(f"unknown name {name!r}", node.col_offset)
                 return scope[name]
             case ast.BinOp(left, op, right):
-                a, b = self._value(left, scope), self._value(right, scope)
+                a, b = self._value(left, scope, fit), self._value(right, scope, fit)
                 self._check_operand(op, b)
-                return _BINARY[type(op)](a, b)
+                return fit(_BINARY[type(op)](a, b))
             case ast.UnaryOp(ast.USub(), operand):
-                return -self._value(operand, scope)
+                return fit(-self._value(operand, scope, fit))
             case ast.UnaryOp(_, operand):
-                return _as_int(self._value(operand, scope) == 0)
+                return _as_int(self._value(operand, scope, fit) == 0)
             case ast.BoolOp(op, values):
                 join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-                found = self._value(values[0], scope)
+                found = self._value(values[0], scope, fit)
                 for value in values[1:]:
-                    found = join(found, self._value(value, scope))
+                    found = join(found, self._value(value, scope, fit))
                 return _as_int(found if isinstance(found, np.ndarray) else bool(found))
             case ast.Compare(left, ops, comparators):
-                return _as_int(_COMPARE[type(ops[0])](self._value(left, scope), self._value(comparators[0], scope)))
+                return _as_int(
+                    _COMPARE[type(ops[0])](self._value(left, scope, fit), self._value(comparators[0], scope, fit))
+                )
             case ast.IfExp(test, body, orelse):
-                condition = self._value(test, scope)
+                condition = self._value(test, scope, fit)
                 if not isinstance(condition, np.ndarray):
-                    return self._value(body if condition else orelse, scope)
-                yes, no = self._value(body, scope), self._value(orelse, scope)
+                    return self._value(body if condition else orelse, scope, fit)
+                yes, no = self._value(body, scope, fit), self._value(orelse, scope, fit)
                 return np.where(condition != 0, yes, no).astype(np.int64)
             case ast.Call(ast.Name(id=name), args):
-                found = self._value(args[0], scope)
+                found = self._value(args[0], scope, fit)
                 for arg in args[1:]:
-                    other = self._value(arg, scope)
+                    other = self._value(arg, scope, fit)
                     if isinstance(found, np.ndarray) or isinstance(other, np.ndarray):
                         found = _FUNCTIONS[name](found, other)
                     else:
                         found = min(found, other) if name == "min" else max(found, other)
                 return found
             case ast.Subscript(ast.Name(id=name), index):
-                return _look_up(self._tables[name], self._value(index, scope))
+                return _look_up(self._tables[name], self._value(index, scope, fit))
         raise self._error("unsupported expression", 0)
 
     def _check_operand(self, op: ast.operator, value: Any) -> None:
@@ -214,6 +220,13 @@ def _degree(node: ast.AST, name: str) -> int:
         case ast.BinOp(left, ast.LShift(), right) if not _degree(right, name):
             return _degree(left, name)
     return 2
+
+
+def _wrapped(value: Any) -> Any:
+    """Return an integer as the columns hold it: its lowest 64 bits, two's complement."""
+    if isinstance(value, np.ndarray) or -_LIMIT <= value < _LIMIT:
+        return value
+    return (value + _LIMIT) % (2 * _LIMIT) - _LIMIT
 
 
 def _as_int(value: Any) -> Any:

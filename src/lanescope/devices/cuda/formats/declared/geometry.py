@@ -82,9 +82,9 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
     for name in declaration.arrays[1:]:
         scalars[f"size_{name}"] = len(arrays.data[name])
     header = declaration.header
-    at = header.at.value(scalars) if header.at is not None else 0
+    at = header.at.exact(scalars) if header.at is not None else 0
     for spec in header.fields:
-        first = spec.byte.value(scalars) if spec.byte is not None else at
+        first = spec.byte.exact(scalars) if spec.byte is not None else at
         values = gather(arrays, spec, full(first, 1))
         if values is None:
             raise InputError(
@@ -101,7 +101,7 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
         )
     for param in declaration.params:
         if param.value is not None:
-            scalars[param.name] = param.value.value(scalars)
+            scalars[param.name] = param.value.exact(scalars)
         elif param.name in given or param.default is not None:
             scalars[param.name] = int(given.get(param.name, param.default or 0))
         else:
@@ -133,7 +133,7 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
         UsageError: see ``parameters``.
     """
     scalars = parameters(declaration, arrays, given)
-    sizes = tuple(int(count.value(scalars)) for _, count in declaration.dims)
+    sizes = tuple(count.exact(scalars) for _, count in declaration.dims)
     names = [name for name, _ in declaration.dims]
     lanes = 1
     for name, size in zip(names, sizes, strict=True):
@@ -153,14 +153,14 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     base, second = (full(record.at.value({**scope, "k": k}), lanes) for k in (0, 1))
     stride = int(second[0] - base[0])
     if (second - base != stride).any():
-        raise InputError(f"layout {declaration.name}: the distance of records differs between lanes", hint="check record.at")
+        raise InputError(f"layout {declaration.name}: lanes differ in the distance of records", hint="check record.at")
     room = _room(declaration, arrays, scope, base, stride)
     capacity = room
     if declaration.capacity is not None:
         capacity = np.maximum(full(declaration.capacity.value(scope), lanes), 0)
         room = np.minimum(room, capacity)
     elif stride <= 0:
-        raise InputError(f"layout {declaration.name}: records need a capacity unless they ascend", hint="add capacity to the layout")
+        raise InputError(f"layout {declaration.name}: records do not ascend", hint="add capacity to the layout")
     offered = None if declaration.offered is None else full(declaration.offered.value(scope), lanes)
     is_used, is_sound = np.ones(lanes, np.bool_), np.ones(lanes, np.bool_)
     if declaration.used is not None:

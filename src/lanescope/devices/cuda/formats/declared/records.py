@@ -48,6 +48,7 @@ class Records:
         ids: int64, the event number of each code; None: codes are numbers.
         payload: int64 [n]; None: the layout has none.
         slot: int64 [n], where each record is, in units.
+        byte: int64 [n], the same in bytes of the main array.
         block: int64 [lanes].
         group: int64 [lanes].
         sm: int64 [lanes], ``UNKNOWN`` where a lane has none or several; None: the layout does not record it.
@@ -72,6 +73,7 @@ class Records:
     ids: I64 | None
     payload: I64 | None
     slot: I64
+    byte: I64
     block: I64
     group: I64
     sm: I64 | None
@@ -100,14 +102,14 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     end = columns.value(roles["end"]).copy() if declaration.is_spans else None
     order, source, start, block, group = _lanes(declaration, columns, kind, begin)
     orphans = ignored = 0
-    slot = columns.byte // declaration.unit_bytes
+    byte = columns.byte
     payload = columns.value(roles["payload"]) if "payload" in roles else None
     ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
         ignored = int(np.count_nonzero(kind == _IGNORED))
         orphans = int(np.count_nonzero(kind == UNREADABLE))
-        kind, begin, slot, ids = kind[order], begin[order], slot[order], ids[order]
+        kind, begin, byte, ids = kind[order], begin[order], byte[order], ids[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
@@ -125,7 +127,8 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         event=event,
         ids=codes,
         payload=payload,
-        slot=slot,
+        slot=byte // declaration.unit_bytes,
+        byte=byte,
         block=block,
         group=group,
         sm=sm_of,
@@ -172,6 +175,10 @@ def _kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
         kind[is_open & (kind == layout.BEGIN)] = OPEN
     if declaration.record.agree is not None:
         kind[columns.value(declaration.record.agree) == 0] = UNREADABLE
+    if declaration.state:
+        is_state = columns.is_state()
+        kind[columns.lacks_state() & ~is_state] = UNREADABLE
+        kind[is_state] = _IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
     return kind
@@ -183,8 +190,8 @@ def _lanes(
     """Find the lanes.
 
     Returns:
-        The records in the order of the lanes, int64 [n], None if they are stored so; the buffer's lane that each lane is
-        of, int64 [lanes], -1 if they are several; where lanes begin; their blocks; their groups.
+        The records in the order of the lanes, int64 [n], None if they are stored so; the lane of the buffer of each
+        lane, int64 [lanes], -1 if they are several; where lanes begin; their blocks; their groups.
     """
     geometry, roles = columns.geometry, declaration.roles
     names = {spec.name for spec in (*declaration.record.fields, *declaration.record.views)} | {"k"}

@@ -37,6 +37,13 @@ def check(declaration: Declaration) -> None:
             _check_names(expression, lane)
     record = _check_record(declaration, places, lane)
     data = record | lane_fields
+    for state in declaration.state:
+        for expression in (state.test, *state.values.values()):
+            _check_names(expression, lane | record | {"k"})
+    named = {name for state in declaration.state for name in state.values}
+    if taken := sorted(named & (lane | record | {"k"})):
+        raise _error("state", f"the name {taken[0]!r} has another meaning already")
+    record |= named
     for expression in _record_expressions(declaration):
         _check_names(expression, lane | record | {"k"})
         found = sorted(expression.operand_names & data)
