@@ -214,7 +214,9 @@ STATS = (
     ),
     StatSpec("cuda_hole", "data_loss", "empty slots before a used slot of the same lane: their records are missing"),
     StatSpec(
-        "cuda_corrupt_record", "data_loss", "words with the number of another lane than that of their slot: skipped"
+        "cuda_corrupt_record",
+        "data_loss",
+        "records of an unknown kind, or that name another lane than that of their slot: skipped",
     ),
     StatSpec(
         "cuda_lane_full",

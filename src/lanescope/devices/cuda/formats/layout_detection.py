@@ -15,7 +15,7 @@ from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.strided import StridedBuffer
 from lanescope.devices.cuda.formats.tirx import header, scan
-from lanescope.devices.cuda.formats.word_source import WordSource, WordStore
+from lanescope.devices.cuda.formats.word_source import Words, WordSource, WordStore
 from lanescope.errors import InputError, UsageError
 
 #: Words that are looked at to tell the most common layout.
@@ -39,9 +39,34 @@ def layout_of(content: WordSource) -> str:
     if is_proton(first.words(4)):
         return layout.PROTON
     try:
-        return layout.FLASHINFER_V2 if is_flashinfer2(content.store()) else layout.TIRX_V1
+        if is_flashinfer2(content.store()):
+            return layout.FLASHINFER_V2
+        return layout.TIRX_V1 if _names_lanes(words) else declared_layout(first, content.length) or layout.TIRX_V1
     except InputError:
-        return layout.TIRX_V1
+        return declared_layout(first, content.length) or layout.TIRX_V1
+
+
+def _names_lanes(words: Words) -> bool:
+    """Return whether most words name the lane of their slot, as TIRx's do if the stride is the number of lanes.
+
+    Raises:
+        InputError: the header is missing, or no kernel writes it.
+    """
+    found = scan(words, (lanes := header(words).lanes), lanes) if len(words) > 1 else None
+    return found is not None and 2 * found.misplaced < found.used
+
+
+def declared_layout(content: WordSource, size: int) -> str | None:
+    """Return the declared layout that the beginning of a buffer has without doubt; None if there is none.
+
+    Args:
+        content: the beginning of the buffer, in memory.
+        size: bytes of the whole buffer.
+    """
+    from lanescope.devices.cuda.formats.declared import recognition
+
+    found = next(recognition.fits(content, size), None)
+    return found.name if found is not None and found.is_certain else None
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:

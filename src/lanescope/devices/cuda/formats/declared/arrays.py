@@ -32,6 +32,7 @@ class Arrays:
         data: uint8 [n] by name; the main array is ``buffer``.
         at: the first byte of each in the file, or in the array that an ``.npy`` file is.
         cut: bytes that headers promise and that are missing.
+        whole: bytes of the main array where ``data`` holds only its beginning.
         envelope: bytes of an archive besides the arrays, and besides those before the main one.
     """
 
@@ -39,6 +40,7 @@ class Arrays:
     at: Mapping[str, int]
     cut: int = 0
     envelope: int = 0
+    whole: int | None = None
 
     @property
     def main(self) -> Bytes:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
@@ -78,7 +79,7 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
         InputError: the file is shorter than its header, or a parameter cannot be computed.
         UsageError: a required parameter is not given, or one is given that the layout does not have.
     """
-    scalars: dict[str, int] = {"size": len(arrays.main)}
+    scalars: dict[str, int] = {"size": len(arrays.main) if arrays.whole is None else arrays.whole}
     for name in declaration.arrays[1:]:
         scalars[f"size_{name}"] = len(arrays.data[name])
     header = declaration.header
@@ -138,7 +139,7 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     lanes = 1
     for name, size in zip(names, sizes, strict=True):
         lanes *= size
-        if size < 1 or lanes > max(1, arrays.size):
+        if size < 1 or lanes > max(1, arrays.size, arrays.whole or 0):
             raise InputError(
                 f"layout {declaration.name} does not fit: {size} for {name!r} in a file of {arrays.size} bytes",
                 hint="check the layout and its parameters, or use `lanescope cuda-layout check`",
@@ -161,6 +162,7 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
         room = np.minimum(room, capacity)
     elif stride <= 0:
         raise InputError(f"layout {declaration.name}: records do not ascend", hint="add capacity to the layout")
+    _check_apart(declaration, base, stride, room)
     offered = None if declaration.offered is None else full(declaration.offered.value(scope), lanes)
     is_used, is_sound = np.ones(lanes, np.bool_), np.ones(lanes, np.bool_)
     if declaration.used is not None:
@@ -168,6 +170,39 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     if declaration.lane_check is not None:
         is_sound = full(declaration.lane_check.value(scope), lanes) != 0
     return Geometry(scalars, sizes, scope, lanes, base, stride, capacity, room, offered, is_used, is_sound)
+
+
+def _check_apart(declaration: Declaration, base: I64, stride: int, room: I64) -> None:
+    """Check that no byte is part of two records: a layout without a capacity may run from one lane into the next.
+
+    Lanes follow each other, or take turns: then those whose records have the same remainder by the stride follow each
+    other, and those of others lie in between.
+    """
+    length = max((spec.bit + spec.width + 7) // 8 for spec in _inside(declaration)) if _inside(declaration) else 0
+    step = abs(stride)
+    used = np.flatnonzero(room > 0)
+    problem = InputError(
+        f"layout {declaration.name}: records of two lanes overlap",
+        hint="add capacity to the layout, or check record.at",
+    )
+    if not len(used) or not length:
+        return
+    if step < length:
+        if (room[used] > 1).any() or len(used) > 1:
+            raise problem
+        return
+    first = np.where(stride > 0, base, base + (room - 1) * stride)[used]
+    end = first + (room[used] - 1) * step + length
+    by_place = np.argsort(first, kind="stable")
+    if (end[by_place][:-1] <= first[by_place][1:]).all():
+        return
+    order = np.lexsort((first, first % step))
+    rest, first, end = (first % step)[order], first[order], end[order]
+    is_same = rest[1:] == rest[:-1]
+    remainders = distinct(rest)
+    gaps = np.diff(remainders, append=remainders[0] + step)
+    if (is_same & (end[:-1] > first[1:])).any() or (gaps < length).any():
+        raise problem
 
 
 def _lane_fields(declaration: Declaration, arrays: Arrays, scope: dict[str, Any], lanes: int) -> None:

@@ -97,7 +97,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         InputError: there are more different events than the decoder tells apart.
     """
     roles, geometry = declaration.roles, columns.geometry
-    kind = _kinds(declaration, columns)
+    kind = kinds(declaration, columns)
     begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
     end = columns.value(roles["end"]).copy() if declaration.is_spans else None
     order, source, start, block, group = _lanes(declaration, columns, kind, begin)
@@ -151,7 +151,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     return found
 
 
-def _kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
+def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
     """Return the kind of each position, uint8 [n]."""
     if declaration.kind is None:
         kind = np.full(len(columns), _CODES[declaration.constant_kind], np.uint8)

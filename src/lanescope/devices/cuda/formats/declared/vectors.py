@@ -85,7 +85,7 @@ def _sites(declaration: Declaration, arrays: Mapping[str, bytes], params: Mappin
     for spec in declaration.header.fields:
         yield _site(scopes, spec, at, declaration.header.size, scopes.scalars)
     lanes = scopes.dims()
-    for scope in lanes if len(lanes) <= _FEW else (lanes[0], lanes[1], lanes[-1]):
+    for scope in (lanes[0], lanes[-1]) if len(lanes) > 1 else lanes:
         area = declaration.lane
         at = area.at.value(scope) if area.at is not None and area.fields else 0
         for spec in area.fields:
@@ -101,7 +101,8 @@ def _sites(declaration: Declaration, arrays: Mapping[str, bytes], params: Mappin
                 yield _site(scopes, spec, at, record.size, place)
 
 
-_FEW, _RECORDS = 4, 3
+#: Records of a lane in which fields are changed.
+_RECORDS = 2
 
 
 def _site(scopes: Scopes, spec: FieldSpec, at: int, size: int, scope: Mapping[str, int]) -> _Site:
