@@ -6,13 +6,11 @@ differ, are damage, or a writer that this reader does not know.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from lanescope.devices.ascend.formats.host_phases import SUBMITTING
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -82,7 +80,7 @@ def found(told: Interpreter) -> Iterator[Found]:
     if min(int(dispatch.min(initial=1)), int(finish.min(initial=1))) == 0:
         yield of_rows("ascend_missing_timestamp", (dispatch == 0) | (finish == 0), aicpu)
     yield "ascend_clock_contradicts", _wrong_readings(told), None
-    yield "ascend_host_contradicts", _told_by_one(told), None
+    yield "ascend_host_contradicts", _other_kinds(told), None
     tasks = records.as_read.get(V1_TASKS.name)
     if tasks is not None and len(tasks):
         yield from _joined(tasks)
@@ -105,32 +103,16 @@ def _falling_tasks(tasks: Section) -> int:
     return int(np.count_nonzero((ring[1:] == ring[:-1]) & (number[1:] < number[:-1])))
 
 
-def _told_by_one(told: Interpreter) -> int:
-    """Return how many submissions and copies of the host stand in one of its two files only, or not alike in both.
-
-    The file of its phases may hold several runs; then it may have more.
-    """
-    records, phases = told.records, told.parts.host_phases
-    capture = records.metadata.get("host_capture")
-    if phases is None or phases.dropped or phases.bad_lines or records.cut is not None:
+def _other_kinds(told: Interpreter) -> int:
+    """Return how many copies the host calls by another kind in the file of its phases."""
+    phases, uploads = told.parts.host_file, told.records[UPLOADS]
+    if phases is None or not len(uploads):
         return 0
-    if isinstance(capture, dict) and capture.get("status") not in (None, "complete"):
-        return 0
-    lists = [records[layout] for layout in (HOST_SUBMITS, UPLOADS)]
-    if not any(map(len, lists)) or any(rows.tally.bad_count for rows in lists):
-        return 0
-    submits, uploads = lists
-    times = ("start_host_ns", "end_host_ns")
-    kinds = [*["submit"] * len(submits), *(uploads.texts[code] for code in uploads["phase"].tolist())]
-    details = [*submits["task_id"].tolist(), *uploads["detail"].tolist()]
-    columns = [[value for rows in lists for value in rows[name].tolist()] for name in times]
-    recorded = Counter(zip(kinds, *columns, details, strict=True))
-    kinds = ["submit" if kind in SUBMITTING else kind for kind in phases.phase.tolist()]
-    others = zip(kinds, phases.begin.tolist(), phases.end.tolist(), phases.detail.tolist(), strict=True)
-    shown = Counter(row for row in others if row[0] == "submit" or row[0] in UPLOAD_KINDS)
-    missing = (recorded - shown).total()
-    is_one_run = len(set(zip(phases.process.tolist(), phases.run.tolist(), strict=True))) == 1
-    return max(missing, (shown - recorded).total()) if is_one_run else missing
+    times = phases.begin.tolist(), phases.end.tolist()
+    kinds = {(begin, end): kind for begin, end, kind in zip(*times, phases.phase.tolist(), strict=True)}
+    names = [uploads.texts[code] for code in uploads["phase"].tolist()]
+    rows = zip(uploads["start_host_ns"].tolist(), uploads["end_host_ns"].tolist(), names, strict=True)
+    return sum(kinds.get((begin, end), name) != name for begin, end, name in rows)
 
 
 def _is_wrong_level(told: Interpreter) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
 from lanescope.devices.ascend.formats.field_map.json_files import add_json
+from lanescope.devices.ascend.formats.field_map.sidecars import add_lines
 from lanescope.families.field_sites import FieldMap
 
 
@@ -19,5 +20,6 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
     graphs = (json.loads(text) for text in files.values() if b'"edges"' in text)
     deps = next((graph for graph in graphs if "edges" in graph), None)
     for file, text in files.items():
-        add_json(made, file, text, deps)
+        if not add_lines(made, file, text):
+            add_json(made, file, text, deps)
     return made
