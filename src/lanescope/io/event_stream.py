@@ -38,7 +38,13 @@ def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def encode_utf8(texts: Iterable[str]) -> core.PerfettoTexts:
     """Return texts as the encoder reads them: UTF-8 end to end, and offsets."""
-    encoded = [text.encode("utf-8", "replace") for text in texts]
+    known = list(texts)
+    joined = "".join(known)
+    if joined.isascii():  # as nearly always: one character is one byte
+        offsets = np.zeros(len(known) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, known), np.int64, len(known)), out=offsets[1:])
+        return core.PerfettoTexts(np.frombuffer(joined.encode(), np.uint8), offsets)
+    encoded = [text.encode("utf-8", "replace") for text in known]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
     return core.PerfettoTexts(np.frombuffer(b"".join(encoded), np.uint8), offsets)
