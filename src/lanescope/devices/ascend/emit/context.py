@@ -78,6 +78,10 @@ class RecordSlices:
         """int64 [n], the slices."""
         return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
+    def ids_of(self, rows: Int64) -> Int64:
+        """Return the slices of some rows, int64 [m]."""
+        return self.first + (rows if self.places is None else self.places[rows])
+
 
 class TimelineBuilder:
     """A builder with the lanes of a capture.
