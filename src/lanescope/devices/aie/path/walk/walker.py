@@ -52,8 +52,8 @@ REASONS = {
     "start": "the recording does not begin with a Start",
     "loss": "frames before it are lost",
     "cap": "more guesses fit than are followed",
-    "contradiction": "no path of the program fits: frames are lost unmarked, or the listing is of another program",
-    "outside": "it begins outside of the listing",
+    "contradiction": "no path of the program fits: frames are lost unmarked, or another program ran",
+    "outside": "it begins outside of the program",
 }
 
 
