@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.families.family import ClockSpec, Family, Format, Simulator
+from lanescope.families.family import ClockSpec, Command, Family, Format, Simulator
 from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int, whole
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def _simulated(text: str) -> str:
     return SHORT_NAMES[text]
 
 
-def _params(text: str) -> dict[str, int]:
+def layout_params(text: str) -> dict[str, int]:
+    """Read numbers by name, ``a=1,b=2``; for ``Option.parse``."""
     found = {}
     for part in text.split(","):
         name, is_given, value = part.partition("=")
@@ -121,7 +122,7 @@ FAMILY = Family(
         ),
         Option(
             "layout_params",
-            _params,
+            layout_params,
             "numbers that a declared layout needs and that the buffer does not contain",
             metavar="NAME=NUMBER,...",
         ),
@@ -239,4 +240,18 @@ FAMILY = Family(
         demo={"blocks": 3, "tiles": 8},
     ),
     sidecars=(".layout.toml",),
+    commands=(
+        Command(
+            "cuda-layout",
+            "write, check or explain layout files of in-kernel profilers",
+            _HERE + "commands.cuda_layout:run",
+            _HERE + "commands.cuda_layout:ARGUMENTS",
+            examples=(
+                "lanescope cuda-layout new mine.toml",
+                "lanescope cuda-layout check mine.toml buffer.bin",
+                "lanescope cuda-layout explain mine.toml buffer.bin --lane 3",
+            ),
+            has_output=True,
+        ),
+    ),
 )
