@@ -95,6 +95,17 @@ def _detect(head: FileHead) -> Detection:
     return detect(head)
 
 
+def _detect_iket(head: FileHead) -> Detection:
+    """Detect the JSON of IKET; few files begin like JSON, so what looks at them is imported late."""
+    from lanescope.source import Detection
+
+    if not head.data[:64].lstrip().startswith(b"{"):
+        return Detection(0, "", "not a JSON object")
+    from lanescope.devices.cuda.formats.iket import detect
+
+    return detect(head)
+
+
 FAMILY = Family(
     name="cuda",
     title="CUDA in-kernel probes: begin and end markers in a device buffer",
@@ -109,6 +120,13 @@ FAMILY = Family(
             random_access=True,
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
+        ),
+        Format(
+            "iket-json",
+            detect=_detect_iket,
+            decode_file=_HERE + "emit.iket:decode",
+            # The objects of a range, before they are columns.
+            bytes_per_row=4000,
         ),
     ),
     options=(
