@@ -265,7 +265,6 @@ FAMILY = Family(
             _HERE + "commands.cuda_layout:run",
             _HERE + "commands.cuda_layout:ARGUMENTS",
             examples=(
-                "lanescope cuda-layout new mine.toml",
                 "lanescope cuda-layout check mine.toml buffer.bin",
                 "lanescope cuda-layout explain mine.toml buffer.bin --lane 3",
             ),

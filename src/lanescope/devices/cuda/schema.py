@@ -201,7 +201,7 @@ _IKET_COLUMNS = (
     ColumnSpec("launch", "uint32", "launch number in the file, those of graphs last"),
     ColumnSpec("kernel", "text", "name of the kernel"),
     ColumnSpec("graph", "text", "key of the CUDA graph that launched the kernel; empty without a graph"),
-    ColumnSpec("grid_id", "int64", "launch number of the driver; NULL if not recorded", nullable=True),
+    ColumnSpec("grid", "int64", "launch number of the driver; NULL if not recorded", nullable=True),
     _BLOCK,
     ColumnSpec("warp", "int64", "warp in the block"),
     ColumnSpec("sm", "int64", "SM; NULL if not recorded", nullable=True),
@@ -392,7 +392,7 @@ STATS = (
         "counter values that a ring has partially overwritten",
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
     ),
-    StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: left out"),
+    StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
     StatSpec(
         "cuda_bad_count",
         "error",

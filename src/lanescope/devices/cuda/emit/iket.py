@@ -192,7 +192,7 @@ def _identity(rows: list[tuple[int, Launch, Event]]) -> dict[str, Any]:
         "payload": [event.payload or "" for _, _, event in rows],
         "payload_type": [event.payload_type or "" for _, _, event in rows],
     }
-    found |= _optional("grid_id", [launch.grid_id for _, launch, _ in rows])
+    found |= _optional("grid", [launch.grid_id for _, launch, _ in rows])
     for name in ("sm", "tpc", "gpc"):
         found |= _optional(name, [getattr(event.place, name) for _, _, event in rows])
     return found
