@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from lanescope.devices.aie.formats.layout import FRAME_SETS, HEADER
+from lanescope.devices.ascend.formats.field_map.task_ids import Execution, TaskGraph, possible_tasks
 from lanescope.devices.cuda.formats.layout import LAYOUTS as CUDA_LAYOUTS
+from lanescope.devices.levelzero.formats.field_map.possible_values import Reading, possible_reading
 from lanescope.families import registry
 from lanescope.families.field_sites import CHANGES, FieldSites, each, never
 from lanescope.testing.mutations import DETECTED, VALUE_CHANGES, Judge, mutations
@@ -237,3 +239,40 @@ def test_text_out_of_range_is_lost_with_notice(change):
         found = judge.judge({name: b"".join(lines)})
     assert found.name in ("warning", "error")
     assert "LS002" in found.by
+
+
+#: Records of files next to Ascend captures: of some changes it is not settled yet whether anything contradicts them.
+UNSETTLED = {"host_phases", "host_phases run", "counter", "scope", "scope run", "span"}
+
+
+def test_nothing_is_open():
+    """Each change that nothing detects is one that a healthy device could have written, with the reason."""
+    for family, rows in ledger.from_json(kept()["ledger"]).items():
+        left = [key for key, row in rows.items() if row.counts[ledger.OPEN]]
+        assert [".".join(key) for key in left if family != "ascend" or key[1] not in UNSETTLED] == [], family
+
+
+def test_another_task_has_to_fit_its_execution():
+    """Two tasks of one kind change places where the core, the submissions and the dependencies allow it."""
+    tasks = [
+        {"task_id": str(task), "kernel_ids": slots} for task, slots in enumerate(([-1, 3, -1],) * 3 + ([5, -1, -1],))
+    ]
+    deps = {"tasks": tasks, "edges": [{"pred": "0", "succ": "2"}]}
+    graph = TaskGraph(deps, {"aicpu_orchestrator_phases": [[{"task_id": 1, "start_cycles": 5}]]})
+    runs = [Execution(0, "aiv", 10, 20), Execution(1, "aiv", 12, 22), Execution(2, "aiv", 30, 40)]
+    possible = possible_tasks(graph, runs, range(3))
+    assert possible({0: 1, 1: 0})
+    assert not possible({1: 2, 2: 1})  # before its producer was seen to end
+    assert not possible({0: 1})  # executed twice
+    assert not possible({0: 3, 1: 0})  # another type of core
+    assert not possible_tasks(None, runs, range(3))({0: 1, 1: 0})
+    graph.submitted[1] = 11
+    assert not possible({0: 1, 1: 0})  # before its submission
+
+
+def test_a_reading_has_to_fit_the_rate_of_the_others():
+    """A tick a nanosecond, readings within 100 ns before their records."""
+    others = [Reading(1, 900, 1000, 1000), Reading(1, 99_900, 100_000, 100_000)]
+    for ticks, fits in ((50_000, True), (49_860, True), (49_700, False), (50_250, False)):
+        assert bool(possible_reading(Reading(1, 49_900, 50_000, ticks), others)) == fits, ticks
+    assert not possible_reading(Reading(1, 49_900, 50_000, 50_000), others[:1])
