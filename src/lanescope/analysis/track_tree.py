@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.trace import Column, Table
 from lanescope.trace.column import Array, Mask
 
@@ -89,6 +90,13 @@ class Tree:
     def _is_device(self) -> Mask:
         found: Mask = self.tracks.values("role") == "device"
         return found
+
+    def on_clocks(self, clocks: Array) -> Array:
+        """Return the lanes with one of some clocks (int64 [n], ids), their own or their group's; int64, rising."""
+        tracks = self.tracks
+        wanted = np.flatnonzero(tracks.valid("clock_id") & np.isin(tracks.values("clock_id"), clocks))
+        lanes: Array = distinct(self.spread(wanted)[1])
+        return lanes
 
     def spread(self, wanted: Array) -> tuple[Array, Array]:
         """Hand what is said of groups down to their lanes.

@@ -30,13 +30,14 @@ class CheckSettings(NamedTuple):
         """The thresholds of LS501, which also decide where evidence ends; None: the defaults."""
         return None if self.thresholds is None else self.thresholds.islands
 
-    def applies(self, code: str) -> bool:
-        """Return whether the rule of this code is applied."""
+    def applied(self, prefix: str) -> list[str] | None:
+        """Return the codes with this prefix of the rules that are applied; None: all of them."""
         if not self.settings.file:
-            return True
+            return None
         from lanescope.analysis import check
 
-        return any(rule.code == code for rule in check.rules(self.settings.select, self.settings.ignore))
+        rules = check.rules(self.settings.select, self.settings.ignore)
+        return [rule.code for rule in rules if rule.code.startswith(prefix)]
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -64,10 +64,8 @@ def _tracks_of_rows(subject: CheckContext, hit: Violation) -> Ints:
         return none
     if hit.table == "stats" and not table.valid("track_id")[rows].all():
         return _gaps_of_stats(subject, rows)
-    tracks = subject.trace.tracks
     if hit.table in ("clocks", "anchors"):
-        clocks = rows if hit.table == "clocks" else table.values("clock_id")[rows]
-        return np.flatnonzero(tracks.valid("clock_id") & np.isin(tracks.values("clock_id"), clocks))
+        return subject.tree.on_clocks(rows if hit.table == "clocks" else table.values("clock_id")[rows])
     found = [table.values(name)[rows][table.valid(name)[rows]] for name in _TRACKS if name in table.spec.names]
     return np.concatenate(found) if found else none
 

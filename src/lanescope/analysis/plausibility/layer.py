@@ -82,7 +82,7 @@ class Plausibility:
 
     Attributes:
         window: first and last timestamp that LS501 does not suspect: the attested window; after ``judge``.
-        suspicions: what was found; after ``judge``.
+        suspicions: what was found; after ``judge``, or ``needs_rows`` where it ``is_settled`` then.
     """
 
     def __init__(self, thresholds: Thresholds | None = None) -> None:
@@ -119,8 +119,14 @@ class Plausibility:
     def needs_rows(self) -> bool:
         """Find out, after the last batch, whether rows have to be looked at again."""
         self._provisional = self._found(self.profile, self._first_islands())
-        has_rows = any(one.ranges or one.rows is not None for one in self._provisional)
-        return has_rows or self._core is not None or bool(self._unordered.any())
+        if self.is_settled:
+            self.suspicions = self._provisional
+        return not self.is_settled or any(one.ranges or one.rows is not None for one in self._provisional)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first pass found all suspicions, and ``judge`` can only find their rows; after ``needs_rows``."""
+        return self._core is None and not self._unordered.any()
 
     def _first_islands(self) -> Islands:
         """Return what stands apart as far as one pass tells, and note what a second one has to look at."""
@@ -153,7 +159,7 @@ class Plausibility:
     def judge_whole(self, trace: Trace) -> None:
         """Judge the trace that was added as one batch."""
         islands = self._first_islands()
-        if self._core is None and not self._unordered.any():
+        if self.is_settled:
             self._provisional = self._found(self.profile, islands)
         tables = trace.slices, trace.instants
         slices, instants = ((np.arange(len(table)), table) for table in tables)
@@ -167,10 +173,10 @@ class Plausibility:
             instants: the wanted instants at least.
         """
         tables = {"slices": slices, "instants": instants}
-        if self._core is not None or self._unordered.any():
-            self._judge_again(slices, instants)
-        else:
+        if self.is_settled:
             self.suspicions = self._provisional
+        else:
+            self._judge_again(slices, instants)
         self._by_code = {}
         for one in self.suspicions:
             self._by_code.setdefault(one.code, []).append(_violation(one, tables))

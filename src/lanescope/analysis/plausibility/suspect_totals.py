@@ -1,130 +1,161 @@
-"""Totals without the slices that LS501 suspects, for summaries."""
+"""Totals without the slices that plausibility rules suspect, for summaries."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.stamps import Points, Stamps, joined, outside
+from lanescope.analysis.plausibility.layer import Placed, Plausibility
+from lanescope.analysis.plausibility.suspicion import Suspects
 from lanescope.analysis.track_tree import Tree
-from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Ints
-from lanescope.trace import Table, TimeBase, Trace
-from lanescope.trace.column import Mask
+from lanescope.common.intervals import group_starts
+from lanescope.trace import Dictionary, Table, TableSpec, TimeBase, Trace
+from lanescope.trace.schema import INSTANTS, SLICES
 from lanescope.trace.streams import StreamInfo, bare
 
 if TYPE_CHECKING:
-    from lanescope.analysis.plausibility.rules.islands import Witnesses
-    from lanescope.analysis.plausibility.thresholds import IslandThresholds
+    from lanescope.analysis.plausibility.thresholds import Thresholds
+
+#: Columns that rules and sums read.
+_READ = {
+    SLICES: ("track_id", "ts", "dur", "name", "category", "last_known_ts"),
+    INSTANTS: ("track_id", "ts"),
+}
+_SPECS = {
+    spec.name: TableSpec(spec.name, spec.doc, tuple(spec.column(name) for name in names), spec.key)
+    for spec, names in _READ.items()
+}
 
 
-class Suspects(NamedTuple):
-    """Slices of one group with implausible timestamps.
+class SuspectSum(NamedTuple):
+    """Suspect slices of one group.
 
     Attributes:
-        slices: how many.
+        rules: codes of the rules; several: slices that any of them suspects.
+        slices: how many slices.
         total: sum of their lengths, in the trace's unit.
     """
 
+    rules: tuple[str, ...]
     slices: int
     total: int
 
 
 class SuspectTotals:
-    """An observer whose result is what slices with implausible timestamps (LS501) make of each group of a summary.
+    """An observer whose result is what the slices that plausibility rules suspect make of each group of a summary.
 
-    A normal trace takes one pass and a bounded sample of its timestamps. Otherwise a second pass finds the slices.
+    One pass gives the profile that the rules judge. A second one sums up the slices that they suspect. Where that
+    judgement needs rows itself (``Plausibility.is_settled``), these are kept until its end.
 
     Args:
         by: a grouping of ``summary.GROUPS``.
-        limits: thresholds of LS501; None: the defaults.
+        thresholds: of the rules; None: the defaults.
+        codes: rules that count; None: all.
     """
 
-    def __init__(self, by: str, limits: IslandThresholds | None = None) -> None:
+    def __init__(self, by: str, thresholds: Thresholds | None = None, codes: Collection[str] | None = None) -> None:
         self._by = by
-        self._given = limits
-        self._stamps = Stamps()
-        self._used = np.empty(0, np.int64)
+        self._codes = codes
+        self._plausibility = Plausibility(thresholds)
         self._last = Trace(TimeBase(), {})
-        self._core: tuple[int, int] | None = None
-        self._seen = {"slices": 0, "instants": 0}
-        self._apart: list[Points] = []
-        self._slices: list[tuple[Ints, Table]] = []
+        self._suspects: Suspects | None = None
+        self._seen = dict.fromkeys(_SPECS, 0)
+        self._kept: dict[str, list[Placed]] = {name: [] for name in _SPECS}
+        self._sums: dict[tuple[str | int, int], tuple[int, int]] = {}  # slices and length by group and rules
 
     def start(self, info: StreamInfo) -> None:
         """Begin; there is nothing to do."""
 
     def add(self, batch: Trace) -> None:
-        """Take in the timestamps of the next batch."""
+        """Take in the rows of the next batch."""
         self._last = bare(batch)
-        self._stamps.add(batch.slices, batch.instants)
-        tracks = [table.values("track_id") for table in (batch.slices, batch.instants)]
-        self._used = distinct(np.concatenate([self._used, *map(distinct, tracks)]))
+        self._plausibility.add(batch)
 
     def wants_replay(self) -> bool:
-        """Tell whether some timestamps are apart from all others."""
-        stamps = self._stamps
-        if stamps.is_spread():
+        """Tell whether some slices are suspect, or may be."""
+        if not self._plausibility.needs_rows():
             return False
-        from lanescope.analysis.plausibility.rules.islands import sampled_islands
-
-        islands, core = sampled_islands(stamps, self._witnesses(), self._limits)
-        self._core = core or (islands.window if len(islands.far.row) else None)
-        return self._core is not None
+        if self._plausibility.is_settled:
+            self._suspects = Suspects(self._plausibility.suspicions, self._plausibility.profile, self._codes)
+            return bool(self._suspects.codes)
+        return True
 
     def replay(self, batch: Trace) -> None:
-        """Keep what of the next batch is apart."""
-        assert self._core is not None
+        """Sum up the suspect slices of the next batch, or keep what may be suspect."""
         for name, table in (("slices", batch.slices), ("instants", batch.instants)):
-            first = self._seen[name]
+            positions = np.arange(self._seen[name], self._seen[name] + len(table))
             self._seen[name] += len(table)
-            points = outside(self._core, np.arange(first, first + len(table)), table, is_instant=name == "instants")
-            self._apart.append(points)
-            if name == "slices" and len(points.row):
-                rows = distinct(points.row)
-                self._slices.append((rows, table.take(rows - first)))
+            if self._suspects is None:
+                rows = np.flatnonzero(self._plausibility.wanted(name, positions, table))
+                if len(rows):
+                    columns = {column: table.column(column).take(rows) for column in _SPECS[name].names}
+                    self._kept[name].append((positions[rows], Table(_SPECS[name], columns)))
+            elif name == "slices":
+                self._add(self._suspects, (positions, table))
 
-    def result(self) -> dict[str, Suspects]:
-        """Return the suspects of each group that has some, by its text."""
-        if self._core is None:
-            return {}
-        from lanescope.analysis.plausibility.rules.islands import exact_islands
+    def result(self) -> dict[str, list[SuspectSum]]:
+        """Return the suspects of each group that has some, by its text: rule by rule, then of all of them."""
+        if self._suspects is None:
+            if not any(self._seen.values()):
+                return {}
+            slices, instants = (_joined(self._kept[name], spec) for name, spec in _SPECS.items())
+            self._plausibility.judge(slices, instants)
+            self._suspects = Suspects(self._plausibility.suspicions, self._plausibility.profile, self._codes)
+            self._add(self._suspects, slices)
+        groups: dict[str, dict[int, tuple[int, int]]] = {}
+        for (group, rules), (count, total) in self._sums.items():
+            sums = groups.setdefault(self._text(group), {})
+            before = sums.get(rules, (0, 0))
+            sums[rules] = before[0] + count, before[1] + total
+        return {group: list(_by_rules(self._suspects, sums)) for group, sums in groups.items()}
 
-        apart = joined(*self._apart)
-        islands = exact_islands(self._stamps, self._core, apart, self._witnesses(), self._limits)
-        suspect = distinct(islands.far.row[~islands.far.is_instant])
-        tree = Tree(self._last.tracks)
-        found: dict[str, Suspects] = {}
-        for rows, slices in self._slices:
-            mine = np.isin(rows, suspect)
-            lengths = np.where(slices.valid("dur"), slices.values("dur"), 0)[mine].tolist()
-            for group, length in zip(self._groups(slices, tree, mine), lengths, strict=True):
-                before = found.get(group, Suspects(0, 0))
-                found[group] = Suspects(before.slices + 1, before.total + length)
-        return found
+    def _add(self, suspects: Suspects, placed: Placed) -> None:
+        """Sum up the suspect slices among some rows."""
+        rules = suspects.among("slices", *placed)
+        rows = np.flatnonzero(rules)
+        if not len(rows):
+            return
+        slices = placed[1]
+        column = self._by if self._by in ("name", "category") else "track_id"
+        group, rules = slices.column(column).values[rows].astype(np.int64), rules[rows]
+        length = np.where(slices.valid("dur"), slices.values("dur"), 0)[rows]
+        order = np.lexsort((rules, group))
+        group, rules, length = group[order], rules[order], length[order]
+        first = np.flatnonzero(group_starts(group) | group_starts(rules))
+        counts = np.diff(np.append(first, len(group)))
+        totals = np.add.reduceat(length, first)
+        keys: list[str | int] = group[first].tolist()
+        if column != "track_id":
+            texts = slices.column(column).dictionary or Dictionary([""])
+            keys = [texts.texts[int(code)] for code in keys]
+        for key, of, count, total in zip(keys, rules[first].tolist(), counts.tolist(), totals.tolist(), strict=True):
+            before = self._sums.get((key, of), (0, 0))
+            self._sums[key, of] = before[0] + count, before[1] + total
 
-    @property
-    def _limits(self) -> IslandThresholds:
-        from lanescope.analysis.plausibility.thresholds import IslandThresholds
+    def _text(self, group: str | int) -> str:
+        """Return the text of a group, given as its name or as a track."""
+        if isinstance(group, str):
+            return group
+        tree = self._tree
+        return tree.path(tree.device(group) if self._by == "device" and 0 <= group < len(tree) else group)
 
-        return self._given or IslandThresholds()
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(self._last.tracks)
 
-    def _groups(self, slices: Table, tree: Tree, mine: Mask) -> list[str]:
-        """Return the text of the group of each chosen slice."""
-        if self._by in ("name", "category"):
-            return list(map(str, slices.values(self._by)[mine]))
-        tracks = slices.values("track_id")[mine].tolist()
-        if self._by == "device":
-            tracks = [tree.device(track) if 0 <= track < len(tree) else track for track in tracks]
-        return [tree.path(track) for track in tracks]
 
-    def _witnesses(self) -> Witnesses:
-        """Return who tells of time."""
-        from lanescope.analysis.plausibility.rules.islands import Witnesses
-        from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
+def _joined(kept: list[Placed], spec: TableSpec) -> Placed:
+    """Return kept rows of a table as one."""
+    if not kept:
+        return np.empty(0, np.int64), Table.empty(spec)
+    return np.concatenate([positions for positions, _ in kept]), Table.concat([table for _, table in kept])
 
-        tree, shapes = Tree(self._last.tracks), Shapes()
-        shapes.add(tree)
-        lanes = int(np.count_nonzero((self._used >= 0) & (self._used < len(tree))))
-        return Witnesses(lanes, shapes.device, host_lanes(tree))
+
+def _by_rules(suspects: Suspects, sums: Mapping[int, tuple[int, int]]) -> Iterator[SuspectSum]:
+    """Yield what each rule, then what all together suspect of a group, from its sums by set of rules."""
+    for codes, bits in suspects.sets(sums):
+        mine = [one for rules, one in sums.items() if rules & bits]
+        yield SuspectSum(codes, sum(count for count, _ in mine), sum(total for _, total in mine))

@@ -1,13 +1,20 @@
-"""What a plausibility rule reports, and the slices that it concerns."""
+"""What a plausibility rule reports, and the rows that it suspects."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class, replace
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.profile import Profile
 
 
 @frozen_class
@@ -102,3 +109,68 @@ def _in_ranges(ranges: tuple[LaneRange, ...], slices: Table) -> Mask:
             is_in &= np.isin(slices.values("name")[mine], one.names)
         found[mine[is_in]] = True
     return found
+
+
+class Suspects:
+    """The slices and instants that plausibility rules suspect.
+
+    They are the evidence of the findings. A finding about a clock has none among slices: it suspects all slices of the
+    lanes with that clock, as ``check`` does for its totals.
+
+    Args:
+        suspicions: what the rules found.
+        profile: of the trace.
+        codes: rules that count; None: all.
+
+    Attributes:
+        codes: those of them that suspect slices or instants, rising.
+    """
+
+    def __init__(self, suspicions: Iterable[Suspicion], profile: Profile, codes: Collection[str] | None = None) -> None:
+        by_code: dict[str, list[Suspicion]] = {}
+        for one in suspicions:
+            if codes is None or one.code in codes:
+                one = _of_lanes(one, profile)
+                if one.ranges or (one.rows is not None and one.table in ("slices", "instants")):
+                    by_code.setdefault(one.code, []).append(one)
+        self.codes = tuple(sorted(by_code))
+        self._joined = [[_joined(by_code[code], table) for code in self.codes] for table in ("slices", "instants")]
+
+    def among(self, table: str, positions: Ints, rows: Table) -> Ints:
+        """Return which rules suspect each row, int64 [n]: bit k for ``codes[k]``.
+
+        Args:
+            table: ``slices`` or ``instants``.
+            positions: where the rows stand in the whole trace, int64 [n] rising.
+            rows: the rows, all or some of them.
+        """
+        found = np.zeros(len(positions), np.int64)
+        for bit, one in enumerate(self._joined[table == "instants"]):
+            if one.ranges or one.rows is not None:
+                found[one.among(table, positions, rows)] |= 1 << bit
+        return found
+
+    def sets(self, seen: Iterable[int]) -> list[tuple[tuple[str, ...], int]]:
+        """Return each rule among some sets of rules, with its bit, then all of them where they are several."""
+        every = 0
+        for one in seen:
+            every |= one
+        single: list[tuple[tuple[str, ...], int]] = [
+            ((code,), 1 << bit) for bit, code in enumerate(self.codes) if every >> bit & 1
+        ]
+        return single if len(single) < 2 else [*single, (tuple(codes[0] for codes, _ in single), every)]
+
+
+def _of_lanes(one: Suspicion, profile: Profile) -> Suspicion:
+    """Return a suspicion of clocks or anchors as one of the slices of their lanes, others as they are."""
+    if one.table not in ("clocks", "anchors") or one.rows is None:
+        return one
+    clocks = one.rows if one.table == "clocks" else profile.anchors.values("clock_id")[one.rows]
+    return replace(one, rows=None, ranges=tuple(map(LaneRange, profile.tree.on_clocks(clocks).tolist())))
+
+
+def _joined(found: list[Suspicion], table: str) -> Suspicion:
+    """Return what suspicions of one rule name of a table as one."""
+    rows = [one.rows for one in found if one.rows is not None and one.table == table]
+    ranges = tuple(part for one in found for part in one.ranges) if table == "slices" else ()
+    return replace(found[0], table=table, rows=distinct(np.concatenate(rows)) if rows else None, ranges=ranges)

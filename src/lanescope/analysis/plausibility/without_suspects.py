@@ -1,18 +1,24 @@
-"""A trace without the rows that LS501 suspects, and what they make of the times in a table."""
+"""A trace without the rows that plausibility rules suspect, and what they make of the times in a table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.attested import Attested
-from lanescope.common.intervals import Ints
+from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.suspicion import Suspects
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Intervals, Ints, hulls, known_extents, subtract, union
 from lanescope.trace import Column, Table, Trace
 from lanescope.trace.column import Mask
+from lanescope.trace.schema import GAPS
+
+if TYPE_CHECKING:
+    from lanescope.analysis.plausibility.thresholds import Thresholds
 
 #: From this change on a total is worth a line.
 WORTH_TELLING = 0.01
@@ -24,60 +30,128 @@ class Change(NamedTuple):
     """A total that differs by more than 1 % without the suspect rows.
 
     Attributes:
+        rules: codes of the rules that suspect the rows.
         row: texts and numbers by which the row of the table is known, by column.
         column: the column.
         total: with all rows.
         without: without the suspect ones; None if the row of the table is gone.
+        slices: how many slices of the row are suspect; None where that is not counted.
     """
 
+    rules: tuple[str, ...]
     row: dict[str, Any]
     column: str
     total: int
     without: int | None
+    slices: int | None = None
 
 
-def without_suspects(trace: Trace, attested: Attested) -> Trace:
-    """Return the trace without the slices and instants that are not attested; time beyond the window is left out.
+class SuspectRows(NamedTuple):
+    """Rows of a whole trace that plausibility rules suspect.
 
-    Slices have other ids, and what refers to them follows; references to slices that are gone are NULL.
+    Attributes:
+        rules: codes of the rules.
+        slices: bool [slices], which are suspect.
+        instants: bool [instants].
+        far: bool [slices], those that LS501 suspects.
+        window: first and last timestamp that LS501 does not suspect; None if it suspects none.
     """
-    window = attested.window
-    if window is None:
-        return trace
-    keep = {name: np.ones(len(trace.tables()[name]), np.bool_) for name in ("slices", "instants")}
-    keep["slices"][attested.rows] = False
-    keep["instants"] = _within(trace.instants, window)
+
+    rules: tuple[str, ...]
+    slices: Mask
+    instants: Mask
+    far: Mask
+    window: tuple[int, int] | None
+
+
+def suspect_rows(
+    trace: Trace, thresholds: Thresholds | None = None, codes: Collection[str] | None = None
+) -> list[SuspectRows]:
+    """Return what each rule suspects in a whole trace, then all of them together where they are several.
+
+    Args:
+        trace: the trace.
+        thresholds: of the rules; None: the defaults.
+        codes: rules that count; None: all.
+    """
+    plausibility = Plausibility.of_trace(trace, thresholds)
+    suspects = Suspects(plausibility.suspicions, plausibility.profile, codes)
+    slices, instants = (
+        suspects.among(name, np.arange(len(table)), table)
+        for name, table in (("slices", trace.slices), ("instants", trace.instants))
+    )
+    found = []
+    for rules, bits in suspects.sets(distinct(np.concatenate([slices, instants])).tolist()):
+        is_far = "LS501" in rules
+        far = (slices & 1 << suspects.codes.index("LS501") if is_far else np.zeros_like(slices)) != 0
+        window = plausibility.window if is_far else None
+        found.append(SuspectRows(rules, slices & bits != 0, instants & bits != 0, far, window))
+    return found
+
+
+def without_suspects(trace: Trace, suspect: SuspectRows) -> Trace:
+    """Return the trace without suspect slices and instants; time beyond the window of LS501 is left out.
+
+    Time that only other suspect slices cover is a gap: a lane whose slices are wrong was not idle. Slices have other
+    ids, and what refers to them follows; references to slices that are gone are NULL.
+    """
+    window = suspect.window
+    keep = {"slices": ~suspect.slices, "instants": ~suspect.instants}
+    if window is not None:
+        keep["instants"] &= _within(trace.instants, window)
     new = {name: np.where(kept, np.cumsum(kept) - 1, -1) for name, kept in keep.items()}
     core: dict[str, Table] = {}
     for name, table in trace.tables().items():
         if name in keep:
             table = _renumbered(table.where(keep[name]))
-        elif name == "counters":
+        elif name == "counters" and window is not None:
             table = _renumbered(table.where(_within(table, window)))
-        elif name in ("coverage", "gaps"):
-            table = _renumbered(_clipped(table, window))
+        elif name in ("coverage", "gaps") and window is not None:
+            table = _clipped(table, window)
         else:
             table = _referring(table, new)
         core[name] = table
+    core["gaps"] = _renumbered(Table.concat([core["gaps"], _gaps(trace, suspect)]))
+    core["coverage"] = _renumbered(core["coverage"])
     details = {name: core.pop(name) for name in trace.details}
     return Trace(trace.time, core, details, trace.records)
 
 
-def changes(table: Table, other: Table, unit: str) -> list[Change]:
+def _gaps(trace: Trace, suspect: SuspectRows) -> Table:
+    """Return the time that only suspect slices cover as gaps, but for those that LS501 suspects.
+
+    Lanes all of whose slices are suspect are unknown from their first start to their last end.
+    """
+    extents, wrong = known_extents(trace.slices), suspect.slices & ~suspect.far
+    wrong &= (extents.group >= 0) & (extents.group < len(trace.tracks))
+    group, begin, end = subtract(union(extents.take(wrong)), union(extents.take(~suspect.slices)))
+    lanes = distinct(extents.group[wrong])
+    lanes = lanes[~np.isin(lanes, extents.group[~wrong])]
+    mine = np.isin(group, lanes)
+    if mine.any():
+        first, last = hulls(Intervals(group[mine], begin[mine], end[mine]), int(lanes[-1]) + 1)
+        group = np.concatenate([group[~mine], lanes])
+        begin, end = np.concatenate([begin[~mine], first[lanes]]), np.concatenate([end[~mine], last[lanes]])
+    columns = {"id": range(len(group)), "track_id": group, "ts": begin, "dur": end - begin}
+    unknown = dict.fromkeys(("lost_count", "input_id", "first_offset"), [None] * len(group))
+    return Table.from_arrays(GAPS, {**columns, **unknown, "cause": ["suspect"] * len(group)})
+
+
+def changes(table: Table, other: Table, unit: str, rules: tuple[str, ...]) -> list[Change]:
     """Return the totals of a table that are others in one of the same kind by more than 1 %, row by row.
 
     Args:
         table: with all rows.
         other: without the suspect ones.
         unit: time unit of the trace.
+        rules: codes of the rules that suspect them.
     """
     totals = [
         spec.name
         for spec in table.spec.columns
         if spec.unit == unit and spec.type == "int64" and not spec.is_time and not _NO_TOTAL.match(spec.name)
     ]
-    columns = [spec for spec in table.spec.columns if spec.name != "id"]
-    keys = [spec.name for spec in takewhile(lambda spec: spec.type in ("text", "utf8") or spec.references, columns)]
+    keys = _keys(table)
     rest = {_key(row, keys): row for row in other.rows()}
     found = []
     for row in table.rows():
@@ -85,23 +159,33 @@ def changes(table: Table, other: Table, unit: str) -> list[Change]:
         for name in totals:
             total, without = row[name] or 0, None if left is None else left[name] or 0
             if abs(total - (without or 0)) > WORTH_TELLING * max(abs(total), abs(without or 0)):
-                found.append(Change({key: row[key] for key in keys}, name, total, without))
+                found.append(Change(rules, {key: row[key] for key in keys}, name, total, without))
     return found
 
 
-def left_out(table: Table) -> list[Change]:
-    """Return the changes of a table that leaves suspect rows out of its column ``busy``, with their time in another.
+def busy_changes(table: Table, other: Table, rules: tuple[str, ...]) -> list[Change]:
+    """Return the changes of ``busy`` of a table that has the time of what LS501 suspects in ``suspect`` instead.
 
     Args:
-        table: with columns ``busy`` and ``suspect``.
+        table: with columns ``busy`` and ``suspect``, of the whole trace.
+        other: one of the trace without the rows that ``rules`` suspect.
+        rules: codes.
     """
+    keys = _keys(table)
+    rest = {_key(row, keys): row["busy"] for row in other.rows()}
+    found = []
+    for row in table.rows():
+        total = row["busy"] + (row["suspect"] if "LS501" in rules else 0)
+        without = rest.get(_key(row, keys))
+        if total - (without or 0) > WORTH_TELLING * total:
+            found.append(Change(rules, {key: row[key] for key in keys}, "busy", total, without))
+    return found
+
+
+def _keys(table: Table) -> list[str]:
+    """Return the first columns, up to the first that is neither a text nor a reference."""
     columns = [spec for spec in table.spec.columns if spec.name != "id"]
-    keys = [spec.name for spec in takewhile(lambda spec: spec.type in ("text", "utf8") or spec.references, columns)]
-    return [
-        Change({key: row[key] for key in keys}, "busy", row["busy"] + row["suspect"], row["busy"])
-        for row in table.rows()
-        if row["suspect"] > WORTH_TELLING * (row["busy"] + row["suspect"])
-    ]
+    return [spec.name for spec in takewhile(lambda spec: spec.type in ("text", "utf8") or spec.references, columns)]
 
 
 def _key(row: dict[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:

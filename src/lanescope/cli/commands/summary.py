@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
@@ -13,17 +13,14 @@ from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
 from lanescope.families.family import Family
-from lanescope.view.fit_table import fitted
-from lanescope.view.formatting import escape, format_count, format_duration
+from lanescope.view.fit_table import blocks, fitted
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
     from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
-    from lanescope.analysis.plausibility.suspect_totals import Suspects
-    from lanescope.analysis.plausibility.thresholds import IslandThresholds
-    from lanescope.analysis.plausibility.without_suspects import Change
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
@@ -35,8 +32,6 @@ _ANALYSES = {
     "idle": ("block",),
     "occupancy": ("block",),
 }
-#: Rows of a table whose totals are printed with and without suspect rows, at most.
-_CHANGES = 8
 #: Groups of lanes whose time can be summed.
 _UNITS = ("sm", "block", "core", "tile", "queue")
 _BAR = " ▏▎▍▌▋▊▉█"
@@ -71,17 +66,19 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
     settings = check_settings(args)
+    codes = settings.applied("LS5")
     with opened(args.input, args) as source:
         if args.by in _GROUPS and not _families(args.by, source.info.families):
             from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
             from lanescope.analysis.summary import Summary
 
-            sums = Summary(args.by)
-            suspects = SuspectTotals(args.by, settings.islands) if settings.applies("LS501") else None
-            observers = [sums] if suspects is None else [sums, suspects]
-            last = passed(source, args.input, observers=observers).last
-            told = {} if suspects is None else suspects.result()
-            _print_summary(args, sums.result(), last.time.time_unit, told)
+            sums, totals = Summary(args.by), SuspectTotals(args.by, settings.thresholds, codes)
+            last = passed(source, args.input, observers=[sums] if codes == [] else [sums, totals]).last
+            table, unit = sums.result(), last.time.time_unit
+            suspects = of_groups(table, args.by, args.limit, totals.result())
+            _print_summary(args, table, unit, suspects)
+            if not args.json:
+                print_suspects(suspects, unit)
             return close(last, args)
         from lanescope.pipeline.observers import Collect
 
@@ -90,51 +87,23 @@ def run(args: argparse.Namespace) -> int:
         trace = whole.result()
     from lanescope.analysis.analysis_cache import AnalysisCache
 
-    table, remarks = _family_summary(args, trace)
+    family_table, remarks = _family_summary(args, trace)
     shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
-    found = _changes(args, shared, table, settings.islands) if settings.applies("LS501") else []
-    if table is not None:
-        suspect_slices = len(shared.time.attested.rows) if settings.applies("LS501") else 0
-        _print_summary(args, table, trace.time.time_unit, changes=found, remarks=remarks, suspect_slices=suspect_slices)
+
+    def tables_of(part: Trace) -> Sequence[Table]:
+        if family_table is None:
+            return _answers(args, shared if part is trace else AnalysisCache(part, shared.given, settings.islands))
+        other = family_table if part is trace else _family_summary(args, part)[0]
+        return [family_table if other is None else other]
+
+    suspects = Suspects() if codes == [] else of_tables(trace, tables_of, settings.thresholds, codes)
+    if family_table is not None:
+        _print_summary(args, family_table, shared.unit, suspects, remarks)
     else:
-        _regions(args, shared, found)
+        _regions(args, shared, suspects)
     if not args.json:
-        _print_changes(found, trace.time.time_unit)
-        if table is not None and not found and suspect_slices:
-            what = f"{format_count(suspect_slices, 'slice')} with implausible timestamps (LS501)"
-            echo(f"{what}: without them no total changes by more than 1%; run 'lanescope check'")
+        print_suspects(suspects, shared.unit)
     return close(trace, args)
-
-
-def _changes(
-    args: argparse.Namespace, shared: AnalysisCache, table: Table | None, islands: IslandThresholds | None
-) -> list[Change]:
-    """Return which totals differ without the rows with implausible timestamps; nothing where there are none.
-
-    Args:
-        args: the command line.
-        shared: the trace.
-        table: what a family makes of it; None where the common analyses answer.
-        islands: thresholds of LS501; None: the defaults.
-    """
-    if table is not None and "suspect" in table.spec.names:
-        from lanescope.analysis.plausibility.without_suspects import left_out
-
-        return left_out(table)
-    attested = shared.time.attested
-    if attested.window is None:
-        return []
-    from lanescope.analysis.analysis_cache import AnalysisCache
-    from lanescope.analysis.plausibility.without_suspects import changes, without_suspects
-
-    rest = AnalysisCache(without_suspects(shared.trace, attested), _merged(args.classify), islands)
-    if table is None:
-        tables, others = (_answers(args, part) for part in (shared, rest))
-    else:
-        other, _ = _family_summary(args, rest.trace)
-        tables, others = [table], [table if other is None else other]
-    pairs = zip(tables, others, strict=True)
-    return [one for table, other in pairs for one in changes(table, other, shared.unit)]
 
 
 def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
@@ -154,29 +123,8 @@ def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
     return [occupancy.utilization(shared, args.by)]
 
 
-def _print_changes(found: Sequence[Change], unit: str) -> None:
-    """Print totals with and without the rows with implausible timestamps, one line per row of the table."""
-    by_row: dict[str, list[str]] = {}
-    for one in found:
-        name = ", ".join(str(value) for value in one.row.values() if value not in (None, ""))
-        rest = "none" if one.without is None else format_duration(one.without, unit)
-        by_row.setdefault(name, []).append(f"{one.column} {format_duration(one.total, unit)} -> {rest}")
-    for name, totals in list(by_row.items())[:_CHANGES]:
-        echo(f"{escape(name)}: without rows with implausible timestamps (LS501) {', '.join(totals)}")
-    if len(by_row) > _CHANGES:
-        echo(f"... {format_count(len(by_row) - _CHANGES, 'more row')} change (use --json)")
-    if by_row:
-        echo("run 'lanescope check'")
-
-
 def _print_summary(
-    args: argparse.Namespace,
-    table: Table,
-    unit: str,
-    suspects: Mapping[str, Suspects] | None = None,
-    changes: Sequence[Change] = (),
-    remarks: Sequence[str] = (),
-    suspect_slices: int = 0,
+    args: argparse.Namespace, table: Table, unit: str, suspects: Suspects, remarks: Sequence[str] = ()
 ) -> None:
     """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are.
 
@@ -184,25 +132,16 @@ def _print_summary(
         args: the command line.
         table: the sums.
         unit: time unit of the trace.
-        suspects: slices with implausible timestamps, by group.
-        changes: totals that differ without such slices.
+        suspects: what suspect rows make of them.
         remarks: sentences that say what the table means.
-        suspect_slices: how many such slices the trace has.
     """
     rows = list(table.rows())[: args.limit or None]
-    worth_telling = _without(rows, args.by, suspects or {})
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
         if args.by in _GROUPS:
             key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
             rows = [{key[name]: value for name, value in row.items()} for row in rows]
-        found = [
-            {args.by: group, "suspect_slices": count, f"total_{unit}": total, f"total_without_{unit}": rest}
-            for group, count, total, rest in worth_telling
-        ] + _described(changes)
-        more: dict[str, Any] = {"suspects": found} if found or suspect_slices else {}
-        more |= {"suspect_slices": suspect_slices} if suspect_slices else {}
-        more |= {"remarks": list(remarks)} if remarks else {}
+        more = described(suspects, unit) | ({"remarks": list(remarks)} if remarks else {})
         print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows, **more)
         return
     values = [[row[name] for name in columns] for row in rows]
@@ -211,34 +150,17 @@ def _print_summary(
         columns = [*columns, ""]
         values = [[*row, bar(row[share] or 0.0)] for row in values]
     hidden: list[str] = []
+    parts = [(columns, values)]
     if is_terminal(sys.stdout):
-        columns, values, hidden = fitted(columns, values, shutil.get_terminal_size().columns)
-    show(columns, values, title=f"times in {unit}")
+        width = shutil.get_terminal_size().columns
+        columns, values, hidden = fitted(columns, values, width)
+        parts = blocks(columns, values, width)
+    for place, (columns, values) in enumerate(parts):
+        show(columns, values, title="" if place else f"times in {unit}")
     if hidden:
         echo(f"0 or unknown in all rows: {', '.join(hidden)}")
     for remark in remarks:
         echo(remark)
-    for group, count, total, rest in worth_telling:
-        what = f"{format_count(count, 'slice')} with implausible timestamps (LS501)"
-        change = f"total {format_duration(total, unit)} -> {format_duration(rest, unit)}"
-        echo(f"{escape(group)}: without {what} {change}; run 'lanescope check'")
-
-
-def _described(found: Sequence[Change]) -> list[dict[str, Any]]:
-    """Return totals with and without the rows with implausible timestamps as JSON values."""
-    return [{**one.row, "column": one.column, "total": one.total, "total_without": one.without} for one in found]
-
-
-def _without(
-    rows: Sequence[Mapping[str, Any]], by: str, suspects: Mapping[str, Suspects]
-) -> list[tuple[str, int, int, int]]:
-    """Return (group, suspect slices, total, total without them) where these differ by more than 1 %."""
-    found = []
-    for row in rows:
-        here = suspects.get(row.get(by, ""))
-        if here is not None and here.total > 0.01 * row["total"]:
-            found.append((row[by], here.slices, row["total"], row["total"] - here.total))
-    return found
 
 
 def _families(by: str, names: Iterable[str]) -> list[Family]:
@@ -288,15 +210,14 @@ def _merged(classes: Sequence[tuple[str, str]]) -> dict[str, str]:
     return merged
 
 
-def _regions(args: argparse.Namespace, shared: AnalysisCache, changes: Sequence[Change]) -> None:
-    """Print the answer of an analysis of regions; ``changes`` is part of the JSON document."""
+def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects) -> None:
+    """Print the answer of an analysis of regions; what suspect rows make of it is part of the JSON document."""
     from lanescope.analysis import idle, occupancy, overlap, region_stats
 
     unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     drawn = is_terminal(sys.stdout) and not args.json
-    suspects = {"suspects": _described(changes)} if changes else {}
-    more: dict[str, Any] = {"within": role, **suspects}
+    more: dict[str, Any] = {"within": role, **described(suspects, unit)}
     if args.by == "region":
         table = region_stats.regions(shared, role)
         if drawn:
@@ -331,7 +252,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, changes: Sequence[
         _print(args, parts, unit, more)
         return
     else:
-        more = suspects
+        more = described(suspects, unit)
         table = occupancy.utilization(shared, args.by)
         if drawn:
             _show_units(table, args, unit)
