@@ -285,6 +285,13 @@ DERIVED_STATS = (
         finding="LS305 warning",
     ),
     StatSpec(
+        "aie_length_mismatch",
+        "notice",
+        "segments that differ in length from those that started with them, by their timers: cycles are lost or "
+        "gained, or another event stopped them",
+        finding="LS305 warning",
+    ),
+    StatSpec(
         "aie_broadcast_mismatch",
         "error",
         "segments with the same start and stop as others of their run, but a different number of "
