@@ -39,6 +39,7 @@ FAMILY_COMMANDS = {
     "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its ELF file or listing"),
     "aie-wavediff": ("aie", "compare an AMD AIE capture with simulator waveforms"),
     "ascend-deps": ("ascend", "show dependencies of Ascend tasks"),
+    "cuda-layout": ("cuda", "write, check or explain layout files of in-kernel profilers"),
 }
 
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, records, stats
+from devices.ascend.helpers import decode, decode_simulated, graph, records, simulated, stats
 from effort import some
-from lanescope.devices.ascend.formats.pmu import read_pmu
+from lanescope.devices.ascend.formats.pmu import encode_pmu, read_pmu
 from lanescope.errors import InputError
 
 HEADER = "thread_id,core_id,task_id,func_id,core_type,pmu_total_cycles,icache_miss,event_type"
@@ -85,9 +86,18 @@ def test_a_missing_row_leaves_those_of_its_task_without_an_execution():
 
 def test_lines_that_are_not_valid_are_lost_and_counted():
     trace = capture(HEADER, "0,0,x,1,0,11,1,2", "0,1,0x6", "0,1,0x6,1,1,33,3,2")
-    assert stats(trace) == {"ascend_invalid_row": 2}
+    assert stats(trace) == {"ascend_invalid_row": 2, "ascend_pmu_missing": 2}
     (account,) = (row for row in trace.accounting.rows() if row["input_id"] == 1)
     assert (account["decoded"], account["padding"], account["lost"]) == (len(HEADER) + 18, 3, 23)
+
+
+def test_rows_of_another_core_or_function_contradict():
+    lines = ("0,0,0x5,1,0,11,1,2", "0,0,0x5,1,0,22,2,2", "0,1,0x6,3,1,33,3,2")
+    deps = graph({5: (1, -1, -1), 6: (-1, 3, -1)})
+    content, text = records(ROWS, level=1), "\n".join((HEADER, *lines))
+    for old, new, count in (("", "", 0), (",1,0,22", ",2,0,22", 1), (",3,1,33", ",3,0,33", 1), ("0x6,3", "0x6,-1", 0)):
+        trace = decode(content, deps=deps, beside={"pmu.csv": text.replace(old, new).encode()})
+        assert stats(trace) == ({"ascend_pmu_contradicts": count} if count else {}), new
 
 
 def test_a_file_without_names_of_columns_is_lost():
@@ -138,6 +148,22 @@ def test_numbers_that_do_not_fit_are_not_valid():
     ]
     for row in rows:
         assert read_pmu(np.frombuffer(f"{HEADER}\n{row}".encode(), np.uint8), "a").bad_lines == 1, row
+
+
+@pytest.mark.parametrize("options", [{}, {"format_version": "v3c", "host": True, "graphs": 0.1}, {"drop_aicore": 3}])
+def test_simulated_counters_are_those_of_their_executions(options):
+    simulation = simulated(2, tasks=80, pmu=True, **options)
+    pmu = read_pmu(np.frombuffer(simulation.files["pmu.csv"], np.uint8), "a")
+    assert encode_pmu(pmu) == simulation.files["pmu.csv"]
+    trace = decode_simulated(simulation)
+    lost = options.get("drop_aicore", 0)
+    assert {name: count for name, count in stats(trace).items() if "pmu" in name} == (
+        {"ascend_pmu_unmatched": lost} if lost else {}
+    )
+    table = trace.details["ascend_pmu"]
+    rows = table.valid("slice_id") & (table["counter"] == "pmu_total_cycles")
+    assert rows.sum() == len(trace.details["ascend_tasks"])
+    assert (trace.slices["dur_ticks"][table["slice_id"][rows]] == table["value"][rows]).all()
 
 
 def test_counters_of_the_producer(corpus):

@@ -103,6 +103,7 @@ def test_graphs_of_the_producer(corpus):
     """Tasks, edges, levels, reduction and times equal what a script of its own derives from the files."""
     folders = captures(corpus)
     assert len(folders) >= 40
+    graphs = 0
     for folder in folders:
         capture, deps = graph_truth.load(folder)
         path = folder / "chip_swimlane_records.json"
@@ -122,8 +123,19 @@ def test_graphs_of_the_producer(corpus):
         spans = zip(found.times.begin, found.times.end, strict=True)
         lengths = {task: end - begin for task, (begin, end) in zip(ids, spans, strict=True) if task in ran}
         assert all(abs(lengths[task] - (ran[task][1] - ran[task][0])) <= 1 for task in lengths), folder
+        for task, kind in enumerate(found.kinds):
+            if kind == "graph":
+                before = {
+                    name[pred]
+                    for pred, succ in zip(found.pred.tolist(), found.succ.tolist(), strict=True)
+                    if succ == task
+                }
+                last = max(found.times.end[ids.index(pred)] for pred in before)
+                assert found.times.ready[task] == last <= found.times.begin[task], folder
+                graphs += 1
         assert {len(reasons) for reasons in found.reasons} <= set(range(1, 99)), folder
         assert sum(map(len, found.reasons)) == len(deps["edges"]), folder
+    assert graphs > 0
 
 
 def test_slack_and_marks_by_hand(tmp_path):

@@ -204,8 +204,74 @@ def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, t
     assert done.returncode == -6
 
 
-def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(fake_ze, timed):
-    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky")
+@pytest.mark.parametrize("world", ["sticky", "view"])
+@pytest.mark.parametrize("options", [(), ("--host-timestamps",)], ids=["inline", "host read"])
+def test_unordered_lists_that_run_again_are_timed_where_resets_do_nothing(fake_ze, timed, world, options):
+    """By commands in front of each run after the first: the record of the run has their number, and the end tells."""
+    done, folder, truth = timed(fake_ze.app, "resubmit", 3, options=options, host_reset=world)
+    assert done.stdout == "resubmit: right\n"
+    assert "lanescope: warning: 4 executions of out-of-order command lists started later: " in done.stderr
+    assert "without timestamps" not in done.stderr
+    trace = lanescope.open(folder)
+    assert len(operations_of(trace)) == 72
+    assert "UNTIMED" not in events_of(folder)["appends"]["how"].tolist()
+    assert stats_of(trace)["levelzero_prologue"] == 4
+    assert not {"levelzero_untimed", "levelzero_untimed_resets", "levelzero_degraded"} & stats_of(trace).keys()
+    (finding,) = [one for one in check.run(trace) if one.stat == "levelzero_prologue"]
+    assert (finding.code, finding.severity) == ("LS403", "notice")
+    # Two lives with two later runs of six operations each.
+    assert sum(line["api"] == "zeCommandListAppendEventReset" for line in truth) == 4 * 6 + 1
+    lines = subprocess.run(
+        [sys.executable, "-m", "lanescope", "dump", "--stage", "packet", folder],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    runs = [int(found) for found in re.findall(r"list_run.*prologue\D+(\d+)", lines)]
+    assert Counter(runs) == {0: 8, 6: 4}
+
+
+def test_where_resets_work_no_command_is_added(fake_ze, timed):
+    _, folder, truth = timed(fake_ze.app, "resubmit", 3, host_reset="works")
+    assert not [line for line in truth if "Reset" in line["api"] or "SignalEvent" in line["api"]]
+    assert "levelzero_prologue" not in stats_of(lanescope.open(folder))
+
+
+def test_a_prologue_that_the_driver_refuses_is_replaced_by_a_wait(fake_ze, timed):
+    fail = "zeCommandListAppendSignalEvent:1-"
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", fail=fail)
+    assert done.stdout == "resubmit: right\n"
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert "prologue_refused" in events_of(folder)["degradations"]["reason"].tolist()
+    # Nothing is left then that would keep the program's signals from coming early: it is told, by the code of its call.
+    fail = "zeCommandListAppendEventReset:2-"
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", fail=fail, status=1)
+    assert "zeCommandQueueExecuteCommandLists returned 0x70000002" in done.stderr
+    assert "lanescope: warning: reset of events failed with 0x70000002" in done.stderr
+
+
+def test_old_drivers_get_a_barrier_instead_of_an_ordered_list(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", api="1.6")
+    assert done.stdout == "resubmit: right\n"
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert events_of(folder)["degradations"]["reason"].tolist().count("prologue_barrier") == 2
+
+
+def test_watching_adds_no_command(fake_ze, timed):
+    """Operations without an event, and those whose event has timestamps: here all of them."""
+    done, folder, truth = timed(fake_ze.app, "resubmit", 3, options=["--event-resets", "watch"], host_reset="sticky")
+    assert done.stdout == "resubmit: right\n"
+    events = events_of(folder)
+    regular = {row["list"] for row in events["lists"].rows() if row["immediate"] is False and not row["in_order"]}
+    hows = Counter(row["how"] for row in events["appends"].rows() if row["list"] in regular)
+    assert hows == {"WATCH": 2, "BARE": 10}
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert sum(line["api"] == "zeCommandListAppendEventReset" for line in truth) == 1
+    assert "without timestamps" not in done.stderr
+
+
+def test_unordered_lists_that_run_again_can_be_left_alone(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, options=["--event-resets", "off"], host_reset="sticky")
     assert done.stdout == "resubmit: right\n"
     appends, lists = events_of(folder)["appends"], events_of(folder)["lists"]
     regular = {row["list"] for row in lists.rows() if row["immediate"] is False and not row["in_order"]}
@@ -216,10 +282,11 @@ def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(f
 
 @pytest.mark.parametrize("options", [(), ("--no-summary",)], ids=["summary", "no summary"])
 def test_what_is_not_timed_is_said_at_the_end_and_by_the_check(fake_ze, timed, options):
+    options = [*options, "--event-resets", "off"]
     done, folder, _ = timed(fake_ze.app, "resubmit", 3, options=options, host_reset="sticky")
     assert (
         "lanescope: warning: 12 operations without timestamps: in out-of-order command lists, as event resets of this "
-        "driver do not work (out_of_order_no_reset); use "
+        "driver do not work (out_of_order_no_reset); omit --event-resets off\n"
     ) in done.stderr
     trace = lanescope.open(folder)
     assert stats_of(trace)["levelzero_untimed_resets"] == 12
@@ -238,7 +305,7 @@ def test_what_was_not_wanted_is_not_complained_of(fake_ze, timed):
 def test_operations_of_a_killed_program_without_timestamps_are_said(fake_ze, timed):
     """It could not count them itself: the recording tells."""
     words = ["timeout", "-s", "KILL", "1", fake_ze.app, "resubmit", 100_000_000]
-    done, folder, _ = timed(*words, host_reset="sticky", status=-9)
+    done, folder, _ = timed(*words, options=["--event-resets", "off"], host_reset="sticky", status=-9)
     assert f"6 operations without timestamps; run 'lanescope check {folder}' for the reason" in done.stderr
     assert untimed.read(folder) == {}
 

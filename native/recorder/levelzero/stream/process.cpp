@@ -87,6 +87,9 @@ Process* make() {
     tracer::Options options;
     options.timing = is_on("LANESCOPE_ZE_TIMING", true);
     options.host_read = is_on("LANESCOPE_ZE_HOST_READ", false);
+    const std::string_view resets = text_of("LANESCOPE_ZE_EVENT_RESETS");
+    options.has_prologues = resets != "watch" && resets != "off";
+    options.has_reruns = resets != "off";
     options.abort = std::string_view(text_of("LANESCOPE_ZE_FAILURE")) == "abort";
     options.eager_probe = is_on("LANESCOPE_ZE_PROBE", true);
     if (const int poll_budget = std::atoi(text_of("LANESCOPE_ZE_BUDGET")); poll_budget > 0) options.poll_budget = static_cast<u32>(poll_budget);

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.families.family import ClockSpec, Family, Format, Simulator
-from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int
+from lanescope.families.family import ClockSpec, Command, Family, Format, Simulator
+from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int, whole
 
 if TYPE_CHECKING:
     from lanescope.source import Detection, FileHead
@@ -22,11 +22,36 @@ def _threads(text: str) -> tuple[int, ...]:
 def _layout(text: str) -> str:
     from lanescope.devices.cuda.formats.layout import SHORT_NAMES
 
+    if text in SHORT_NAMES.values() or text.endswith(".toml"):
+        return text
+    if text in SHORT_NAMES:
+        return SHORT_NAMES[text]
+    from lanescope.devices.cuda.formats.declared.catalog import shipped
+
+    if text not in shipped():
+        raise ValueError("there are " + ", ".join((*SHORT_NAMES, *shipped())))
+    return text
+
+
+def _simulated(text: str) -> str:
+    from lanescope.devices.cuda.formats.layout import SHORT_NAMES
+
     if text in SHORT_NAMES.values():
         return text
     if text not in SHORT_NAMES:
         raise ValueError("there are " + ", ".join(SHORT_NAMES))
     return SHORT_NAMES[text]
+
+
+def layout_params(text: str) -> dict[str, int]:
+    """Read numbers by name, ``a=1,b=2``; for ``Option.parse``."""
+    found = {}
+    for part in text.split(","):
+        name, is_given, value = part.partition("=")
+        if not is_given:
+            raise ValueError("expected NAME=NUMBER, separated by commas")
+        found[name.strip()] = whole(value)
+    return found
 
 
 def _anchor(text: str) -> tuple[int, int, int | None]:
@@ -70,6 +95,17 @@ def _detect(head: FileHead) -> Detection:
     return detect(head)
 
 
+def _detect_iket(head: FileHead) -> Detection:
+    """Detect the JSON of IKET; few files begin like JSON, so what looks at them is imported late."""
+    from lanescope.source import Detection
+
+    if not head.data[:64].lstrip().startswith(b"{"):
+        return Detection(0, "", "not a JSON object")
+    from lanescope.devices.cuda.formats.iket import detect
+
+    return detect(head)
+
+
 FAMILY = Family(
     name="cuda",
     title="CUDA in-kernel probes: begin and end markers in a device buffer",
@@ -85,12 +121,28 @@ FAMILY = Family(
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
         ),
+        Format(
+            "iket-json",
+            detect=_detect_iket,
+            decode_file=_HERE + "emit.iket:decode",
+            # The objects of a range, before they are columns.
+            bytes_per_row=4000,
+        ),
     ),
     options=(
         Option(
             "layout",
             _layout,
-            "buffer layout: tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton (default: detect)",
+            "buffer layout: tirx, flashinfer1, flashinfer2, warpscope, ls2, proton, the name of a declared one, or a "
+            ".toml file that declares one (default: detect)",
+            metavar="NAME|FILE.toml",
+            claims=True,
+        ),
+        Option(
+            "layout_params",
+            layout_params,
+            "numbers that a declared layout needs and that the buffer does not contain",
+            metavar="NAME=NUMBER,...",
         ),
         Option("events", str, "event names: a list, or a .json or .txt file", metavar="A,B,...|FILE"),
         Option("groups", str, "names of the groups of a block, in order", metavar="A,B,..."),
@@ -151,7 +203,7 @@ FAMILY = Family(
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
-            Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
+            Option("layout", _simulated, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
             Option("blocks", positive_int, "blocks of the grid", 132),
             Option("tiles", positive_int, "tiles that each block works through", 12),
             Option(
@@ -204,5 +256,19 @@ FAMILY = Family(
             ),
         ),
         demo={"blocks": 3, "tiles": 8},
+    ),
+    sidecars=(".layout.toml",),
+    commands=(
+        Command(
+            "cuda-layout",
+            "write, check or explain layout files of in-kernel profilers",
+            _HERE + "commands.cuda_layout:run",
+            _HERE + "commands.cuda_layout:ARGUMENTS",
+            examples=(
+                "lanescope cuda-layout check mine.toml buffer.bin",
+                "lanescope cuda-layout explain mine.toml buffer.bin --lane 3",
+            ),
+            has_output=True,
+        ),
     ),
 )

@@ -131,7 +131,7 @@ BUFFERS = TableSpec(
         ColumnSpec("num_groups", "int64", "groups per block from the header"),
         ColumnSpec("slots", "int64", "number of words of the buffer, including the header"),
         ColumnSpec("stride", "int64", "slots between two records of a lane; NULL if unknown", nullable=True),
-        ColumnSpec("stride_source", "text", "source of the stride: given, tight, inferred, unknown"),
+        ColumnSpec("stride_source", "text", "source of the stride: given, tight, inferred, declared, unknown"),
         ColumnSpec("t0_ticks", "int64", "unwrapped timestamp of ts = 0, the earliest of the buffer", unit="ns"),
         ColumnSpec(
             "overflow_policy", "text", "behavior when a lane is full: drop, ring; NULL if not recorded", nullable=True
@@ -197,7 +197,41 @@ OVERHEAD = TableSpec(
     ),
     key="input_id",
 )
-TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
+_IKET_COLUMNS = (
+    ColumnSpec("launch", "uint32", "launch number in the file, those of graphs last"),
+    ColumnSpec("kernel", "text", "name of the kernel"),
+    ColumnSpec("graph", "text", "key of the CUDA graph that launched the kernel; empty without a graph"),
+    ColumnSpec("grid", "int64", "launch number of the driver; NULL if not recorded", nullable=True),
+    _BLOCK,
+    ColumnSpec("warp", "int64", "warp in the block"),
+    ColumnSpec("sm", "int64", "SM; NULL if not recorded", nullable=True),
+    ColumnSpec("tpc", "int64", "texture processing cluster; NULL if not recorded", nullable=True),
+    ColumnSpec("gpc", "int64", "graphics processing cluster; NULL if not recorded", nullable=True),
+    ColumnSpec("payload", "text", "value of the event as the file has it; empty without a payload"),
+    ColumnSpec("payload_type", "text", "type of the value: `int32`, `float32`, ...; empty without a payload"),
+)
+IKET_RANGES = TableSpec(
+    "cuda_iket_ranges",
+    "source of a slice: a range of an IKET file",
+    (
+        ref("slice_id", "slices", "slice of the range"),
+        *_IKET_COLUMNS,
+        ColumnSpec(
+            "end_block", "int64", "block in which the range ended; NULL if it is that of its start", nullable=True
+        ),
+        ColumnSpec(
+            "end_warp", "int64", "warp in which the range ended; NULL if it is that of its start", nullable=True
+        ),
+    ),
+    key="slice_id",
+)
+IKET_MARKS = TableSpec(
+    "cuda_iket_marks",
+    "source of an instant: a marker of an IKET file, or an event within a range",
+    (ref("instant_id", "instants", "instant of the marker"), *_IKET_COLUMNS),
+    key="instant_id",
+)
+TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD, IKET_RANGES, IKET_MARKS)
 
 
 STATS = (
@@ -214,7 +248,9 @@ STATS = (
     ),
     StatSpec("cuda_hole", "data_loss", "empty slots before a used slot of the same lane: their records are missing"),
     StatSpec(
-        "cuda_corrupt_record", "data_loss", "words with the number of another lane than that of their slot: skipped"
+        "cuda_corrupt_record",
+        "data_loss",
+        "records of an unknown kind, or that name another lane than that of their slot: skipped",
     ),
     StatSpec(
         "cuda_lane_full",
@@ -355,6 +391,12 @@ STATS = (
         "info",
         "counter values that a ring has partially overwritten",
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
+    ),
+    StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
+    StatSpec(
+        "cuda_bad_count",
+        "error",
+        "lanes that counted more records than their probe can count: read to their capacity",
     ),
     StatSpec("cuda_bad_lane_header", "error", "lanes with an invalid state: decoded as lanes without finalize"),
     StatSpec(

@@ -234,6 +234,18 @@ STATS: tuple[StatSpec, ...] = (
         dropped_units=("result",),
     ),
     StatSpec(
+        "levelzero_result_ambiguous",
+        "data_loss",
+        "results of operations whose watched event other operations signal too, or was destroyed: the time is unknown",
+        dropped_units=("result",),
+    ),
+    StatSpec(
+        "levelzero_prologue",
+        "notice",
+        "executions that started later, after resets of events by the recorder: those of the driver do not work",
+        finding="LS403 notice",
+    ),
+    StatSpec(
         "levelzero_degraded",
         "notice",
         "operations of a command list without timestamps or with an alternative timestamp source: the "

@@ -42,6 +42,9 @@ void after_fork_in_child() {
     all.devices.forget();
     all.queues.forget();
     all.events.forget();
+    all.ticked_pools.forget();
+    all.ticked.forget();
+    all.free_ticked = nullptr;
     all.active = nullptr;
     all.free_events = nullptr;
     for (u64& count : all.untimed) count = 0;

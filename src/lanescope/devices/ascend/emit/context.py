@@ -78,6 +78,10 @@ class RecordSlices:
         """int64 [n], the slices."""
         return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
+    def ids_of(self, rows: Int64) -> Int64:
+        """Return the slices of some rows, int64 [m]."""
+        return self.first + (rows if self.places is None else self.places[rows])
+
 
 class TimelineBuilder:
     """A builder with the lanes of a capture.
@@ -127,6 +131,8 @@ class TimelineBuilder:
             "names": "name_map",
             "host_phases": "host_phase_records",
             "pmu": "pmu",
+            "scope_stats": "scope_stats",
+            "log": "host_log",
         }
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {
@@ -137,7 +143,7 @@ class TimelineBuilder:
                 size=source.size,
                 sha256=source.content_hash,
                 family="ascend",
-                format=formats[part],
+                format=formats[part.partition(" ")[0]],
                 options=options,
             )
             for part, source in sources.items()
@@ -187,6 +193,8 @@ class TimelineBuilder:
             if phases is not None:
                 self._host_thread_tracks(parent, phases, host)
             self._add("host", parent, "host_thread", numbered(told.host_submits, "Host"), nesting="nested", **host)
+            if told.parts.placed_log is not None and len(told.parts.placed_log.messages):
+                self._add("log", parent, "host_log", [(0, "Log")], **host)
             if len(told.uploads):
                 self._add("upload", parent, "queue", [(0, "H2D")], nesting="free", **host)
         if told.submits.groups:
@@ -214,7 +222,7 @@ class TimelineBuilder:
                 kind="lane",
                 role="host_thread",
                 parent=parent,
-                input_id=self.input_of["host_phases"],
+                input_id=self.input_of.get("host_phases", self.input_of.get("log", self.main)),
                 nesting="nested",
                 **given,
             )

@@ -90,20 +90,21 @@ def _note_missing(canvas: TimelineBuilder, edges: Int64, source: _Anchors, targe
 def _draw(canvas: TimelineBuilder, source: _Anchors, target: _Anchors, edges: Int64) -> Int64:
     """Draw one arrow for each edge, and return their ids."""
     graph = canvas.told.graph
-    pred, succ = graph.pred[edges], graph.succ[edges]
-    if not len(edges):
+    count = len(edges)
+    if not count:
         return edges
+    pred, succ = (graph.pred, graph.succ) if count == len(graph.pred) else (graph.pred[edges], graph.succ[edges])
     first = canvas.builder.append(
         "flows",
         kind="dependency",
-        src_track_id=source.track[pred],
-        src_ts=source.ts(pred),
-        dst_track_id=target.track[succ],
-        dst_ts=target.ts(succ),
-        src_slice_id=source.slice_id[pred],
-        dst_slice_id=target.slice_id[succ],
+        src_track_id=Column.derived(count, lambda: source.track[pred]),
+        src_ts=Column.derived(count, lambda: source.ts(pred)),
+        dst_track_id=Column.derived(count, lambda: target.track[succ]),
+        dst_ts=Column.derived(count, lambda: target.ts(succ)),
+        src_slice_id=Column.derived(count, lambda: source.slice_id[pred]),
+        dst_slice_id=Column.derived(count, lambda: target.slice_id[succ]),
     )
-    return first + np.arange(len(edges))
+    return first + np.arange(count)
 
 
 def _pairs_of(canvas: TimelineBuilder) -> Int64:

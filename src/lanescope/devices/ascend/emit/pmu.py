@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, some
 from lanescope.devices.ascend.formats.pmu import Pmu
+from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.trace import Column
+from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
@@ -25,8 +27,10 @@ def add_pmu(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
     told, builder, pmu = canvas.told, canvas.builder, canvas.told.parts.pmu
     if pmu is None or not len(pmu):
         return
-    run = _executions(pmu, told.runs)
+    run, without = _executions(pmu, told.runs)
     told.problems.append(("ascend_pmu_unmatched", int(np.count_nonzero(run < 0)), None))
+    told.problems.append(("ascend_pmu_missing", without, None))
+    told.problems.append(("ascend_pmu_contradicts", int(np.count_nonzero(_contradicted(canvas, pmu, run))), None))
     width = len(pmu.counters)
     row = np.repeat(np.arange(len(pmu)), width)
     codes = builder.dictionary("ascend_pmu", "counter").codes(pmu.counters)
@@ -89,8 +93,20 @@ def _tracks(canvas: TimelineBuilder, counters: Sequence[str], cores: Int64) -> I
     return np.array(found, np.int64)
 
 
-def _executions(pmu: Pmu, runs: Executions) -> Int64:
-    """Return the execution of each row, int64 [n], -1 where it is not known.
+def _contradicted(canvas: TimelineBuilder, pmu: Pmu, run: Int64) -> Mask:
+    """Return which rows have another type of core than the core, or a function that is none of the task, bool [n]."""
+    told = canvas.told
+    types = np.append(told.core_types.astype(np.int64), graphs.UNKNOWN)
+    known = types[np.minimum(pmu.core, len(types) - 1)]
+    wrong: Mask = (pmu.core_type >= 0) & (known != graphs.UNKNOWN) & (known != pmu.core_type)
+    rows = np.flatnonzero((run >= 0) & (pmu.function >= 0))
+    kernels = told.graph.kernels[told.runs.task[run[rows]]]
+    wrong[rows] |= (kernels >= 0).any(axis=1) & ~(kernels == pmu.function[rows, None]).any(axis=1)
+    return wrong
+
+
+def _executions(pmu: Pmu, runs: Executions) -> tuple[Int64, int]:
+    """Return the execution of each row, int64 [n], -1 where it is not known; and how many have none of their task.
 
     A task may run on a core several times. Rows are in the order of execution; if their number is another one, which
     ones are missing is not known.
@@ -109,7 +125,7 @@ def _executions(pmu: Pmu, runs: Executions) -> Int64:
     matches = (ran == counted)[key]
     found = np.full(size, -1, np.int64)
     found[order[matches & ~is_run[order]]] = order[matches & is_run[order]] - size
-    return found
+    return found, int(ran[counted == 0].sum())
 
 
 def account_pmu(canvas: TimelineBuilder, pmu: Pmu, size: int) -> None:

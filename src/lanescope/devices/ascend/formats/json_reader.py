@@ -209,7 +209,7 @@ class Reader:
         shape = _shape(layout.name)
         # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
         buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
-        columns = _columns(layout)
+        columns = _columns(layout, len(self._text))
         rows, done, first = 0, False, self._scanner.offset
         while not done:
             count, done = self._scanner.take(shape, layout.depth, buffer)
@@ -224,19 +224,27 @@ class Reader:
             for column, values in zip(columns, buffer, strict=True):
                 column[rows - count : rows] = values[:count]
         self._read = self._scanner.offset
-        return self._collect(layout, [column[:rows] for column in columns])
+        for column in columns:
+            column.resize(rows, refcheck=False)  # pages behind the last row go back
+        return self._collect(layout, columns)
 
     def _collect(self, layout: Layout, filled: list[Array]) -> Section:
         begin, end, group, present = filled[:_FIXED]
+        everywhere, anywhere = np.bitwise_and.reduce(present), np.bitwise_or.reduce(present)
         columns: dict[str, Array] = {}
         texts: list[str] = []
         at = _FIXED
         for cell in layout.cells:
-            missing = (present & np.uint32(layout.bit(cell.name))) == 0
-            values = filled[at] if cell.count == 1 else np.stack(filled[at : at + cell.count], 1)
+            parts, bit = filled[at : at + cell.count], np.uint32(layout.bit(cell.name))
             at += cell.count
-            if missing.any():
-                values[missing] = 0
+            if not everywhere & bit:
+                if not anywhere & bit and cell.kind != "text":  # one 0 for all
+                    shape = (len(present),) if cell.count == 1 else (len(present), cell.count)
+                    columns[cell.name] = np.broadcast_to(np.zeros((), parts[0].dtype), shape)
+                    continue
+                for part in parts:
+                    part[(present & bit) == 0] = 0
+            values = parts[0] if cell.count == 1 else np.stack(parts, 1)
             if cell.kind == "text":
                 values, texts = self._texts(values)
             columns[cell.name] = values
@@ -263,8 +271,9 @@ class Reader:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _columns(layout: Layout) -> list[Array]:
-    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (np.int64, np.int64, np.int32, np.uint32)]
+def _columns(layout: Layout, size: int) -> list[Array]:
+    offset = np.int64 if size >> 32 else np.uint32
+    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (offset, offset, np.int32, np.uint32)]
     for cell in layout.cells:
         # Codes of texts beyond the table hold an offset.
         dtypes += [np.dtype(np.int64) if cell.kind == "text" else dtype_of(cell)] * cell.count

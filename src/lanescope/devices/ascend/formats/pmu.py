@@ -29,6 +29,7 @@ class Pmu:
 
     Attributes:
         core, event_type: int64 [n].
+        function, core_type: int64 [n], -1 where not recorded; types are 0 for cube and 1 for vector cores.
         task_id: uint64 [n].
         counters: names.
         values: int64 [n, counters].
@@ -37,6 +38,8 @@ class Pmu:
 
     core: Int64
     event_type: Int64
+    function: Int64
+    core_type: Int64
     task_id: npt.NDArray[np.uint64]
     counters: tuple[str, ...]
     values: Int64
@@ -89,9 +92,15 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
     # Parsed at once: a number at a time takes as long as decoding a capture.
     table = np.fromstring(b",".join(texts).decode(), np.int64, sep=",").reshape(len(texts), len(known))
     counters = tuple(name for name in known if name not in _KEYS)
+
+    def column(name: str, default: int) -> Int64:
+        return table[:, known.index(name)] if name in known else np.full(len(texts), default)
+
     return Pmu(
-        core=table[:, known.index("core_id")],
-        event_type=table[:, known.index("event_type")] if "event_type" in known else np.zeros(len(texts), np.int64),
+        core=column("core_id", 0),
+        event_type=column("event_type", 0),
+        function=column("func_id", -1),
+        core_type=column("core_type", -1),
         task_id=np.array(tasks, np.uint64),
         counters=counters,
         values=table[:, [known.index(name) for name in counters]],
@@ -102,10 +111,24 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
     )
 
 
+def encode_pmu(pmu: Pmu) -> bytes:
+    """Return the file of counters, as ``read_pmu`` reads it; what the reader does not keep is 0."""
+    lines = [",".join(("thread_id", "core_id", "task_id", "func_id", "core_type", *pmu.counters, "event_type"))]
+    rows = zip(pmu.core.tolist(), pmu.task_id.tolist(), pmu.values.tolist(), pmu.event_type.tolist(), strict=True)
+    keys = zip(pmu.function.tolist(), pmu.core_type.tolist(), strict=True)
+    for (core, task, values, event), (function, kind) in zip(rows, keys, strict=True):
+        lines.append(f"0,{core},0x{task:016x},{function},{kind},{','.join(map(str, values))},{event}")
+    return "\n".join([*lines, ""]).encode()
+
+
 def _pattern(columns: list[str]) -> re.Pattern[bytes]:
     """Return what lines of recorders match; its one group is the task ID."""
-    cells = {"core_id": rb"[0-9]{1,9}", "task_id": rb"(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})"}
-    return re.compile(b",".join(cells.get(name, rb"[0-9]{1,18}") for name in columns))
+    cells = {
+        "core_id": rb"[0-9]{1,9}",
+        "task_id": rb"(0x[0-9a-fA-F]{1,16}|[0-9]{1,19})",
+        "func_id": rb"-1|[0-9]{1,9}",
+    }
+    return re.compile(b",".join(b"(?:%b)" % cells.get(name, rb"[0-9]{1,18}") for name in columns))
 
 
 def _row(line: bytes, columns: list[str]) -> tuple[bytes, bytes]:

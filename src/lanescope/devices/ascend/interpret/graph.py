@@ -74,10 +74,11 @@ class Graph:
     def _places(self) -> SortedIndex:
         return SortedIndex.among(self.ids)
 
-    @property
+    @cached_property
     def has_no_kernel(self) -> Mask:
         """Tasks listed without any function, bool [tasks]: barriers and allocations."""
-        found: Mask = self.is_listed & (self.kernels < 0).all(axis=1)
+        first, second, third = (self.kernels[:, slot] < 0 for slot in range(3))
+        found: Mask = self.is_listed & first & second & third
         return found
 
 
@@ -290,12 +291,14 @@ def is_spmd(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Mask
 def blocks(task: Int64, core_type: npt.NDArray[np.uint8], start: Int64) -> Int64:
     """Return the ordinal of each row among those of its task and core type, by start, int64 [rows]."""
     key = task * len(CORE_TYPES) + core_type
-    order = np.lexsort((start, key))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = key[order][1:] != key[order][:-1]
+    ordinal = np.zeros(len(key), np.int64)
+    # Most tasks have one row, which is the first.
+    rows = np.flatnonzero(np.bincount(key)[key] > 1) if len(key) else np.empty(0, np.int64)
+    rows = rows[np.lexsort((start[rows], key[rows]))]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = key[rows][1:] != key[rows][:-1]
     begin = np.flatnonzero(first)
-    ordinal = np.empty(len(order), np.int64)
-    ordinal[order] = np.arange(len(order)) - np.repeat(begin, np.diff(begin, append=len(order)))
+    ordinal[rows] = np.arange(len(rows)) - np.repeat(begin, np.diff(begin, append=len(rows)))
     return ordinal
 
 
@@ -304,19 +307,16 @@ def extreme(task: Int64, value: Int64, tasks: int, *, largest: bool) -> tuple[In
 
     Args:
         task: int64 [rows], index of the task.
-        value: int64 [rows], above 0.
+        value: int64 [rows], not below 0.
         tasks: how many tasks there are.
         largest: the largest or the smallest.
 
     Returns:
         int64 [tasks] values, 0 without rows; int64 [tasks] rows, -1 without.
     """
-    best = np.zeros(tasks, np.int64) if largest else np.full(tasks, np.iinfo(np.int64).max)
-    (np.maximum if largest else np.minimum).at(best, task, value)
-    row = np.full(tasks, -1, np.int64)
-    hits = np.flatnonzero(value == best[task])[::-1]
-    row[task[hits]] = hits
-    best[row < 0] = 0
+    best: Int64
+    row: Int64
+    best, row = core.ascend_extremes(np.ascontiguousarray(task), np.ascontiguousarray(value), tasks, largest)
     return best, row
 
 

@@ -94,6 +94,7 @@ class Interpreter:
         self.frequency: int = 1_000_000_000 if known is None else known
         self.problems: list[tuple[str, int, int | None]] = []
         self._submitted: dict[str, Int64] = {}
+        self._of_kind: dict[tuple[str, ...], Mask] = {}
         self._place()
         self.runtime = task_kinds.runtime(self)
         self.errata = versions.errata(records, self.runtime)
@@ -144,8 +145,7 @@ class Interpreter:
         self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
         self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
-        kept = [values[values <= limit] for values in device]
-        kept_host = [values[values <= host_limit] for values in host]
+        kept, kept_host = _within(device, limit), _within(host, host_limit)
         # Of a clock that is not on the axis, nothing can be placed.
         has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
         self.host_phases: HostPhases | None = None
@@ -292,16 +292,21 @@ class Interpreter:
         of_core = thread_of_core(self.records.metadata)
         if not (of_core >= 0).any():
             return np.empty(0, np.int64)
-        return np.setdiff1d(np.arange(self.phases.groups), np.concatenate([of_core, self.phases.group]))
+        is_used = np.bincount(self.phases.group, minlength=self.phases.groups) > 0
+        is_used[of_core[(of_core >= 0) & (of_core < len(is_used))]] = True
+        return np.flatnonzero(~is_used)
 
     def is_kind(self, *kinds: str) -> Mask:
-        """Return which phases are of one of these kinds, bool [phases]."""
+        """Return which phases are of one of these kinds, bool [phases], to read only."""
         phases = self.phases
-        wanted = np.array([text in kinds for text in phases.texts], np.bool_)
-        if not wanted.any():
-            return np.zeros(len(phases), np.bool_)
-        found: Mask = phases.has("kind") & wanted[phases["kind"]]
-        return found
+        if kinds not in self._of_kind:
+            wanted = np.array([text in kinds for text in phases.texts], np.bool_)
+            found = np.zeros(len(phases), np.bool_)
+            if wanted.any():
+                found = phases.has("kind") & wanted[phases["kind"]]
+            found.flags.writeable = False
+            self._of_kind[kinds] = found
+        return self._of_kind[kinds]
 
     def _staging(self) -> Staging:
         """Return what is known about early dispatch."""
@@ -399,6 +404,11 @@ def _host_stamps(rows: Section) -> Iterable[Int64]:
         taken = rows[name][rows[name] > 0]
         if len(taken):
             yield taken
+
+
+def _within(stamps: list[Int64], limit: int) -> list[Int64]:
+    """Return stamps without those beyond a limit."""
+    return [values if values.max(initial=0) <= limit else values[values <= limit] for values in stamps]
 
 
 def _range(arrays: list[Int64]) -> tuple[int, int] | None:

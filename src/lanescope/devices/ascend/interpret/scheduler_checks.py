@@ -14,7 +14,8 @@ import numpy.typing as npt
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, EARLY_KINDS, GRAPH_KIND, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
-from lanescope.devices.ascend.interpret.cross_checks import Found, is_whole, of_rows
+from lanescope.devices.ascend.interpret.completeness import is_whole
+from lanescope.devices.ascend.interpret.cross_checks import Found, of_rows
 from lanescope.devices.ascend.interpret.graph import Intervals
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
 from lanescope.trace.column import Mask

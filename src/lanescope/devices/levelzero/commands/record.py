@@ -50,6 +50,7 @@ def run(context: CommandContext, values: Values) -> int:
         timing=not values["no_device_timestamps"],
         host_read=values["host_timestamps"],
         abort=values["on_failure"] == "abort",
+        event_resets=values["event_resets"],
     )
     given = dict(os.environ)
     try:
@@ -57,7 +58,7 @@ def run(context: CommandContext, values: Values) -> int:
             status = launcher.run(command, made)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
-        _warn_untimed(context, folder, is_wanted=not values["no_device_timestamps"])
+        _warn_untimed(context, folder, values)
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
@@ -79,13 +80,13 @@ def _report(context: CommandContext, values: Values, folder: Path, processes: in
             _diagnose_empty(context, given)
 
 
-def _warn_untimed(context: CommandContext, folder: Path, *, is_wanted: bool) -> None:
+def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None:
     """Name what has no timestamps, however little else is printed; not what was not to be timed."""
     from lanescope.devices.levelzero.recorder import untimed
 
     for reason, count in untimed.read(folder).most_common():
-        if is_wanted or reason != "not_timed":
-            context.warn(untimed.describe(reason, count))
+        if reason != "not_timed" or not values["no_device_timestamps"]:
+            context.warn(untimed.describe(reason, count, values["event_resets"]))
 
 
 def _default(program: str) -> str:
@@ -190,6 +191,12 @@ ARGUMENTS = (
         "action if the recorder cannot forward the program's signal: continue with less detail, or abort",
         default="degrade",
         choices=("degrade", "abort"),
+    ),
+    Argument(
+        "--event-resets",
+        "timing of out-of-order lists if event resets of the driver fail: reset commands (auto), watch events, or off",
+        default="auto",
+        choices=("auto", "watch", "off"),
     ),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),

@@ -45,8 +45,31 @@ def read(folder: Path) -> Counter[str]:
     return found
 
 
-def describe(reason: str, count: int) -> str:
-    """Return the warning of a reason: how many operations, why, and what helps."""
+#: Runs that are timed, but began later than without the recorder.
+PROLOGUE = "prologue"
+#: What helps where resets fail, by ``--event-resets``.
+_RESETS: Mapping[str, str] = {
+    "off": "omit --event-resets off",
+    "watch": "omit --event-resets watch, which times only part of them",
+}
+
+
+def describe(reason: str, count: int, event_resets: str = "auto") -> str:
+    """Return the warning of a reason: how many operations, why, and what helps.
+
+    Args:
+        reason: the reason of the recorder.
+        count: how many operations, or executions with a prologue.
+        event_resets: the value of ``--event-resets``.
+    """
+    if reason == PROLOGUE:
+        noun = "execution" if count == 1 else "executions"
+        return (
+            f"{count:,} {noun} of out-of-order command lists started later: event resets of this driver do not work, "
+            "and commands of the recorder reset them first; use --event-resets watch to add no command"
+        )
     why, option = REASONS.get(reason, ("for a reason that this version does not know", "update lanescope"))
+    if reason == "out_of_order_no_reset":
+        option = _RESETS.get(event_resets, option)
     noun = "operation" if count == 1 else "operations"
     return f"{count:,} {noun} without timestamps: {why} ({reason}); {option}"
